@@ -8,7 +8,7 @@ import { StoreDb, Types, defineSchema } from '../src/index.ts';
 import type { StoreDbOptions } from '../src/index.ts';
 import { EnvelopeDriver } from '../src/storage/wrap/envelope-driver.ts';
 import { MemoryDriver } from '../src/storage/index.ts';
-import { listAll } from '../src/storage/contract/list-all.ts';
+import { listAll } from '../src/storage/contract/driver.ts';
 import { checkProtection } from '../src/storage/wrap/encryption-options.ts';
 
 const key = randomBytes(32);

@@ -1,6 +1,6 @@
 /** The package `store-db`: exports only. */
 import { realEnvironment } from './base/env.ts';
-import { namingAborts } from './base/until-aborted.ts';
+import { namingAborts } from './base/abort.ts';
 import { backupsAt } from './maintenance/backup/backup.ts';
 import type { BackupInfo } from './maintenance/backup/backup.ts';
 import { inspect, rewriteBackupsAt } from './maintenance/backup/backup-keys.ts';
@@ -10,15 +10,15 @@ import {
   checkPrune,
   checkRestore,
   checkRewriteBackups,
+  placeOptions,
 } from './maintenance/backup/copy-options.ts';
-import { placeOptions } from './maintenance/backup/place-options.ts';
 import { prune } from './maintenance/backup/prune.ts';
 import type { PruneOptions, PruneReport } from './maintenance/backup/prune.ts';
 import { restoreFrom } from './maintenance/backup/restore.ts';
 import type { RestoreOptions, RestoreReport } from './maintenance/backup/restore.ts';
 import type { StorePlace } from './maintenance/backup/state-copy.ts';
 import type { RewriteReport } from './maintenance/rewrite/rewrite.ts';
-import { createDatabase } from './api/create.ts';
+import { createDatabase } from './api/database.ts';
 import type { Database } from './api/database.ts';
 import { visitDatabases } from './api/for-each-database.ts';
 import type { DatabasesReport, ForEachDatabaseOptions } from './api/for-each-database.ts';
@@ -94,10 +94,10 @@ export async function rewriteBackups(options: RewriteBackupsOptions): Promise<Re
 
 export default StoreDb;
 
-export type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from './instance/call-options.ts';
+export type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from './instance/options.ts';
 export type { ExpectedState } from './engine/open-database.ts';
 export type { Database } from './api/database.ts';
-export type { SnapshotInfo } from './maintenance/snapshots/snapshot-info.ts';
+export type { SnapshotInfo } from './maintenance/snapshots/held-snapshot.ts';
 export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './instance/change-feed.ts';
 export type { Snapshot } from './api/snapshot.ts';
 export type { Transaction } from './transaction/transaction.ts';
@@ -110,7 +110,7 @@ export type {
   KeyNeeds,
   RewriteBackupsOptions,
 } from './maintenance/backup/backup-keys.ts';
-export type { BackupRetention } from './maintenance/backup/backup-retention.ts';
+export type { BackupRetention } from './maintenance/backup/prune.ts';
 export type { PruneOptions, PruneProgress, PruneReport } from './maintenance/backup/prune.ts';
 export type { RestoreOptions, RestoreReport } from './maintenance/backup/restore.ts';
 export type { RewriteOptions, RewriteProgress, RewriteReport } from './maintenance/rewrite/rewrite.ts';
@@ -119,9 +119,9 @@ export type { GcOptions } from './maintenance/gc/gc-options.ts';
 export type { GcReport } from './maintenance/gc/collector.ts';
 export type { Garbage, GarbageKind } from './maintenance/gc/gc-store.ts';
 export type { RowFor, TriggerApi, TriggerRow } from './instance/trigger-api.ts';
-export type { TriggerOperation } from './schema/trigger.ts';
+export type { TriggerOperation } from './schema/registered-functions.ts';
 export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';
-export type { DownloadUrlOptions } from './blob/download-options.ts';
+export type { DownloadUrlOptions } from './blob/blob-reference.ts';
 export type { BlobData, BlobOptions, BlobValue } from './blob/blob-value.ts';
 export type { Logger, LogLevel } from './base/logger.ts';
 export type { StoreDbOptions } from './instance/options.ts';
@@ -141,13 +141,13 @@ export type {
   UpdatableQuery,
   UpdateDocument,
 } from './batch/batch.ts';
-export type { UpsertOptions } from './batch/change-options.ts';
+export type { UpsertOptions } from './batch/operations.ts';
 export type { MemoryStats } from './cache/memory-pool.ts';
 export { MemoryBudget } from './cache/memory-budget.ts';
 export type { SharedMemoryStats } from './cache/memory-budget.ts';
-export type { CacheDriver } from './storage/contract/cache-driver.ts';
+export type { CacheDriver } from './storage/contract/driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './maintenance/stats.ts';
-export type { TransactionStats } from './maintenance/transaction-stats.ts';
+export type { TransactionStats } from './maintenance/stats.ts';
 export type {
   ConditionOf,
   DocumentOf,
@@ -193,18 +193,18 @@ export type {
   OperatorOf,
   OrderedField,
 } from './query/conditions/compared-types.ts';
-export type { Groups } from './query/groups.ts';
+export type { Groups } from './query/aggregate-rows.ts';
 export type { Page, PageOptions } from './query/page.ts';
 export type { IndexStatus } from './migration/index-status.ts';
 export type { MigrationStatus, OldVersionUser } from './migration/migration-status.ts';
 export type { FinishOptions, SetTargetSchemaVersionOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';
 export type { Overlay } from './view/query-host.ts';
-export type { MergeStats } from './merge/merge-stats.ts';
+export type { MergeStats } from './merge/merge-policy.ts';
 export type { MergePolicy } from './merge/merge-policy.ts';
 export type { CommitRef } from './log/commit-outcome.ts';
-export type { Polling } from './coordination/polling.ts';
-export type { Role } from './coordination/role.ts';
+export type { Polling } from './coordination/freshness.ts';
+export type { Role } from './coordination/membership.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
 export { defineSchema } from './schema/define-schema.ts';
@@ -250,7 +250,7 @@ export {
   UnknownFormatError,
   UnsafeStoreError,
 } from './base/errors.ts';
-export { UniqueIndexError } from './base/unique-index-error.ts';
-export { BookmarkError, BudgetExceededError } from './base/query-errors.ts';
-export { EncryptionKeyError, NotEncryptedError } from './base/encryption-errors.ts';
+export { UniqueIndexError } from './base/errors.ts';
+export { BookmarkError, BudgetExceededError } from './base/errors.ts';
+export { EncryptionKeyError, NotEncryptedError } from './base/errors.ts';
 export type { Compression, EncryptionOptions } from './storage/wrap/encryption-options.ts';

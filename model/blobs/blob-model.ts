@@ -36,7 +36,7 @@ const flushBytes = 5;
 const RunField = { phase: 0, applied: 1, pinned: 2, condemned: 3, deleted: 4 } as const;
 const runBytes = 5;
 
-const uploads = 'src/batch/blob-uploads.ts';
+const uploads = 'src/batch/flush.ts';
 const gc = 'src/maintenance/gc/gc-blobs.ts';
 
 const blobName = (blob: number): string => `blob ${String.fromCharCode(119 + blob)}`;

@@ -4,10 +4,10 @@ import type { ActionEntry, ActionInfo } from '../checker/model.ts';
 import { nodeName } from './log-state.ts';
 
 const append = 'src/log/log-writer.ts';
-const slotRace = 'src/log/slot-race.ts';
+const slotRace = 'src/log/log-writer.ts';
 const follow = 'src/log/log-follower.ts';
 const merge = 'src/merge/merger.ts';
-const trim = 'src/maintenance/gc/gc-log.ts';
+const trim = 'src/maintenance/gc/collector.ts';
 const register = 'src/block0/block0-register.ts';
 
 /** Outcomes that a step may have; the last number of its description. */
@@ -29,7 +29,7 @@ function fate(code: number): string {
 const list = [
   [
     'begin',
-    ['src/transaction/transaction-host.ts', 'this.#view = engine.view'],
+    ['src/transaction/transaction.ts', 'this.#view = engine.view'],
     (a, b) => `${nodeName(a)}: the transaction of ${flush(b)} reads`,
   ],
   ['call', [append, 'append(request'], (a, b) => `${nodeName(a)}: ${flush(b)} is called`],

@@ -1,5 +1,5 @@
 /** The reference as a whole: which items there are, and in which order they come. */
-import { compareStrings } from '../../src/base/order.ts';
+import { compareStrings } from '../../src/base/bytes.ts';
 import { Writer } from './markdown.ts';
 import { Model } from './model.ts';
 import type { Entry, Item } from './model.ts';

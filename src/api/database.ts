@@ -1,53 +1,67 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
+import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
-import { signalOptions } from '../base/option-checks.ts';
+import { describeValue } from '../base/messages.ts';
+import { signalOptions } from '../base/options.ts';
 import { Batch, tableName } from '../batch/batch.ts';
 import type { KeyFor, TableRef, TriggerHandler } from '../batch/batch.ts';
-import { backUp } from '../maintenance/backup/backup.ts';
-import type { BackupReport, CopyOptions } from '../maintenance/backup/backup.ts';
-import { copyOptions } from '../maintenance/backup/copy-options.ts';
-import { placeOptions } from '../maintenance/backup/place-options.ts';
-import type { StoreReport } from '../maintenance/doctor.ts';
-import type { VerifyReport } from '../maintenance/verify/verify.ts';
-import { readBlobRecord } from '../maintenance/blob-record.ts';
-import { checkGcOptions } from '../maintenance/gc/gc-options.ts';
-import type { GcOptions } from '../maintenance/gc/gc-options.ts';
-import type { GcReport } from '../maintenance/gc/collector.ts';
-import { snapshotInfo } from '../maintenance/snapshots/snapshot-info.ts';
-import type { SnapshotInfo } from '../maintenance/snapshots/snapshot-info.ts';
-import type { RepairReport } from '../maintenance/verify/repair.ts';
-import { rewriteOptions } from '../maintenance/rewrite/rewrite-options.ts';
-import type { RewriteOptions, RewriteReport } from '../maintenance/rewrite/rewrite.ts';
-import { makeDatabase } from '../maintenance/backup/restore.ts';
-import type { RestoreReport } from '../maintenance/backup/restore.ts';
-import type { StorePlace } from '../maintenance/backup/state-copy.ts';
-import { checkRepairOptions, verifyOptions } from '../maintenance/verify/verify-options.ts';
-import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { BlobValue } from '../blob/blob-value.ts';
 import type { BlobData, BlobOptions } from '../blob/blob-value.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { storedDefinitions } from '../catalog/registry.ts';
 import { changesOptions } from '../instance/change-feed.ts';
 import type { ChangeFeed, ChangesOptions } from '../instance/change-feed.ts';
-import { checkCommit, checkSnapshotOptions, isTime, refreshOptions, startOptions } from '../instance/call-options.ts';
-import type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from '../instance/call-options.ts';
-import type { CommitRef } from '../log/commit-outcome.ts';
-import type { TriggerOperation } from '../schema/trigger.ts';
-import type { Instance } from '../instance/instance.ts';
+import { Instance } from '../instance/instance.ts';
+import {
+  checkCommit,
+  checkSnapshotOptions,
+  isTime,
+  refreshOptions,
+  startOptions,
+  checkOptions,
+} from '../instance/options.ts';
+import type {
+  CallOptions,
+  RefreshOptions,
+  SnapshotOptions,
+  StartOptions,
+  StoreDbOptions,
+} from '../instance/options.ts';
 import type { RowFor, TriggerApi, TriggerRow } from '../instance/trigger-api.ts';
-import type { FinishOptions, SetTargetSchemaVersionOptions } from '../migration/migrations.ts';
+import type { CommitRef } from '../log/commit-outcome.ts';
+import { backUp } from '../maintenance/backup/backup.ts';
+import type { BackupReport, CopyOptions } from '../maintenance/backup/backup.ts';
+import { copyOptions, placeOptions } from '../maintenance/backup/copy-options.ts';
+import { makeDatabase } from '../maintenance/backup/restore.ts';
+import type { RestoreReport } from '../maintenance/backup/restore.ts';
+import type { StorePlace } from '../maintenance/backup/state-copy.ts';
+import { readBlobRecord } from '../maintenance/blob-record.ts';
+import type { StoreReport } from '../maintenance/doctor.ts';
+import type { GcReport } from '../maintenance/gc/collector.ts';
+import { checkGcOptions } from '../maintenance/gc/gc-options.ts';
+import type { GcOptions } from '../maintenance/gc/gc-options.ts';
+import { rewriteOptions } from '../maintenance/rewrite/rewrite-options.ts';
+import type { RewriteOptions, RewriteReport } from '../maintenance/rewrite/rewrite.ts';
+import { snapshotInfo } from '../maintenance/snapshots/held-snapshot.ts';
+import type { SnapshotInfo } from '../maintenance/snapshots/held-snapshot.ts';
+import type { DatabaseStats } from '../maintenance/stats.ts';
+import type { RepairReport } from '../maintenance/verify/repair.ts';
+import { checkRepairOptions, verifyOptions } from '../maintenance/verify/verify-options.ts';
+import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
+import type { VerifyReport } from '../maintenance/verify/verify.ts';
 import { indexesIn } from '../migration/index-status.ts';
 import type { IndexStatus } from '../migration/index-status.ts';
 import type { MigrationStatus } from '../migration/migration-status.ts';
-import { Query } from '../query/query.ts';
+import type { FinishOptions, SetTargetSchemaVersionOptions } from '../migration/migrations.ts';
 import { RowGetter } from '../query/get-by-key.ts';
-import { Snapshot } from './snapshot.ts';
+import { Query } from '../query/query.ts';
+import type { TriggerOperation } from '../schema/registered-functions.ts';
 import type { SchemaDefinition } from '../schema/schema.ts';
-import { storedDefinitions } from '../catalog/stored-definition.ts';
-import type { DatabaseStats } from '../maintenance/stats.ts';
+import { driverFromProcess } from '../storage/s3/driver-from-env.ts';
 import { runTransaction } from '../transaction/run-transaction.ts';
 import type { TransactionFunction, TransactionOptions } from '../transaction/run-transaction.ts';
+import { Snapshot } from './snapshot.ts';
 
 /** A database, as returned by `StoreDb()`. */
 export class Database {
@@ -463,4 +477,11 @@ export class Database {
 
 async function rejected(cause: unknown): Promise<never> {
   throw cause;
+}
+
+// Makes instances: the factory behind `StoreDb()`, which simulators call with an environment of their own.
+
+/** A database whose clock, timers and randomness come from `environment`. */
+export function createDatabase(options: StoreDbOptions, environment: Environment): Database {
+  return new Database(new Instance(checkOptions(options, driverFromProcess), environment));
 }

@@ -1,12 +1,11 @@
 /** Opens many databases one after the other, some at a time, and does the same with each: for the databases of all tenants. */
-import { defined } from '../base/defined.ts';
+import { defined, kinds, OptionTable } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
-import { createDatabase } from './create.ts';
+import { createDatabase } from './database.ts';
 import type { Database } from './database.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { describeValue } from '../base/messages.ts';
 import { MemoryBudget } from '../cache/memory-budget.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
 import { checkOptions, storeDbKinds } from '../instance/options.ts';
 import type { StoreDbOptions } from '../instance/options.ts';
 import { driverFromProcess } from '../storage/s3/driver-from-env.ts';

@@ -10,7 +10,7 @@ import { readBlobRecord } from '../maintenance/blob-record.ts';
 import type { Instance } from '../instance/instance.ts';
 import type { RowFor } from '../instance/trigger-api.ts';
 import { Query } from '../query/query.ts';
-import type { RegisteredFunction } from '../schema/function-call.ts';
+import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { QueryHost } from '../view/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';

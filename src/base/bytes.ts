@@ -1,4 +1,6 @@
 /** Bytes: comparison, hexadecimal, and a growable writer. Nothing here knows what the bytes mean. */
+import { crc32 } from 'node:zlib';
+import { isBytes } from './brands.ts';
 
 /** Compares two ranges of bytes as unsigned values; a prefix sorts first. Negative, zero or positive. */
 export function compareRanges(
@@ -221,4 +223,100 @@ export class ByteWriter {
   take(): Uint8Array {
     return this.length === this.bytes.length ? this.bytes : this.finish();
   }
+}
+
+// The runtime's fastest way from bytes to strings, in one place.
+
+interface SliceMethods {
+  readonly latin1Slice: (this: Uint8Array, start: number, end: number) => string;
+  readonly utf8Slice: (this: Uint8Array, start: number, end: number) => string;
+}
+const { latin1Slice, utf8Slice } = Buffer.prototype as unknown as SliceMethods;
+
+/** One character per byte. For ASCII bytes this is their text. */
+export function readLatin1(bytes: Uint8Array, start: number, end: number): string {
+  return latin1Slice.call(bytes, start, end);
+}
+
+/** The text of UTF-8 bytes. Throws a TypeError for bytes that are none. */
+export function readUtf8(bytes: Uint8Array, start: number, end: number): string {
+  const text = utf8Slice.call(bytes, start, end);
+  // What is not well-formed has become this character, and so has the character itself: the strict decoder tells them apart.
+  return text.includes('\ufffd') ? decodeUtf8(bytes.subarray(start, end)) : text;
+}
+
+/** Bytes of a text that {@link readShortAscii} reads, at most. */
+export const shortTextBytes = 4;
+/** A place for each of 2048 short texts, found by their bytes. */
+const placeBits = 11;
+const shortWords = new Uint32Array(1 << placeBits);
+const shortTexts: string[] = Array.from(shortWords, () => '');
+
+/**
+ * A text of up to four ASCII bytes, as a little-endian number with zeros behind it. Such texts come again and again, as codes
+ * and kinds do: the strings are kept and shared, which is faster than to make them and takes less memory.
+ */
+export function readShortAscii(word: number, length: number): string {
+  const place = Math.imul(word, 0x9e3779b1) >>> (32 - placeBits);
+  const known = shortTexts[place] as string;
+  if (shortWords[place] === word && known.length === length) return known;
+  let text = '';
+  for (let i = 0; i < length; i++) text += String.fromCharCode((word >>> (8 * i)) & 0xff);
+  shortWords[place] = word;
+  shortTexts[place] = text;
+  return text;
+}
+
+// The one checksum: CRC-32 as in zlib, from the runtime. It guards against accidents, not against attackers.
+
+/** CRC-32 of `bytes`, continuing from `seed` (the checksum of what precedes them). */
+export function checksum(bytes: Uint8Array, seed = 0): number {
+  return crc32(bytes, seed);
+}
+
+// A hash for tables in memory. Nothing that is stored depends on it.
+
+/** A hash of 32 bits: FNV-1a, stirred so that its low bits depend on all others. */
+export function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = start; i < end; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+// The one total order of values: null first, then by value. Numbers numerically (-0 equals 0), strings by Unicode code
+// point, booleans false first, bytes bytewise. JavaScript's `<` on strings compares UTF-16 code units, which is a
+// different order (U+FFFF against U+10000), so no other code compares strings with it.
+
+/** Compares two strings by Unicode code point, which is also the order of their UTF-8 bytes. */
+export function compareStrings(a: string, b: string): number {
+  const shared = Math.min(a.length, b.length);
+  for (let i = 0; i < shared; i++) {
+    let x = a.charCodeAt(i);
+    let y = b.charCodeAt(i);
+    if (x === y) continue;
+    // Surrogates (U+D800 to U+DFFF) stand for code points above every other unit: move them up, the rest down.
+    if (x >= 0xd800) x = x >= 0xe000 ? x - 0x800 : x + 0x2000;
+    if (y >= 0xd800) y = y >= 0xe000 ? y - 0x800 : y + 0x2000;
+    return x - y;
+  }
+  return a.length - b.length;
+}
+
+/** A value that the order knows. Both sides of a comparison are of one field, hence of one kind (or null). */
+export type OrderedValue = null | boolean | number | bigint | string | Date | Uint8Array;
+
+/** Compares two values of one field. Negative, zero or positive. */
+export function compareValues(a: OrderedValue, b: OrderedValue): number {
+  if (a === null) return b === null ? 0 : -1;
+  if (b === null) return 1;
+  if (typeof a === 'string') return compareStrings(a, b as string);
+  if (typeof a === 'object') {
+    return isBytes(a) ? compareBytes(a, b as Uint8Array) : a.getTime() - (b as Date).getTime();
+  }
+  // Numbers, bigints (mixed comparisons are exact in JavaScript) and booleans.
+  const x = a as number;
+  const y = b as number;
+  return x < y ? -1 : x > y ? 1 : 0;
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { defined } from './defined.ts';
+import { defined } from './options.ts';
 
 it('leaves out what is undefined, and nothing else', () => {
   const after: string | undefined = undefined;

@@ -2,7 +2,7 @@
  * Every error that StoreDb raises. The `code` is part of the API and never changes; messages may.
  * A class of its own exists only where a caller would act differently.
  */
-import { messageText } from './message-text.ts';
+import { messageText } from './messages.ts';
 
 /** Base class of all errors raised by StoreDb. */
 export class StoreDbError extends Error {
@@ -443,5 +443,94 @@ export class NotSupportedError extends StoreDbError {
 export class InvariantError extends StoreDbError {
   constructor(message: string) {
     super('INVARIANT', `${message}. This is a defect in StoreDb: please report it.`);
+  }
+}
+
+// Promises that the code makes to itself, asserted in production too.
+
+/** Throws {@link InvariantError} unless `condition` holds. */
+export function invariant(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new InvariantError(message);
+}
+
+// Errors about keys and encryption, beside those of errors.ts. None of them ever holds a key.
+
+/** An object is encrypted, and cannot be opened with the keys that were given: none, not this one, or another one of that id. */
+export class EncryptionKeyError extends StoreDbError {
+  /** Name of the object. */
+  readonly key: string;
+  /** Id of the key that the object needs. */
+  readonly keyId: string;
+  constructor(key: string, keyId: string, message: string) {
+    super('ENCRYPTION_KEY', `${message} (object ${key})`);
+    this.key = key;
+    this.keyId = keyId;
+  }
+}
+
+/** Encryption was asked for, and the database is stored without it. Nothing of it was believed. */
+export class NotEncryptedError extends StoreDbError {
+  /** Name of the object that is not encrypted. */
+  readonly key: string;
+  constructor(key: string) {
+    super(
+      'NOT_ENCRYPTED',
+      'The database is not encrypted, and the option encryption says that it is. To move it over, set ' +
+        `acceptUnencrypted until db.rewrite() has encrypted everything (object ${key})`,
+    );
+    this.key = key;
+  }
+}
+
+// Errors that only queries raise, beside those of errors.ts.
+
+/** The bookmark given to `query.page()` is damaged, or of another query or version of the table. Begin again without it. */
+export class BookmarkError extends StoreDbError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BOOKMARK', message, options);
+  }
+}
+
+/** A query needs more than the budget that it was given. */
+export class BudgetExceededError extends StoreDbError {
+  /** What there is not enough of. */
+  readonly limit: 'requests' | 'bytes' | 'ms';
+  /** What the query had used when it was given up: requests, bytes and milliseconds. */
+  readonly used: { readonly requests: number; readonly bytes: number; readonly ms: number };
+  constructor(limit: BudgetExceededError['limit'], used: BudgetExceededError['used'], message: string) {
+    super('BUDGET_EXCEEDED', message);
+    this.limit = limit;
+    this.used = used;
+  }
+}
+
+// The error of a flush that a unique index stands against.
+
+/** Two rows that would agree. */
+export interface UniqueConflict {
+  readonly value: unknown;
+  readonly primaryKey: unknown;
+  readonly otherKey: unknown;
+}
+
+/** Two rows would agree in the fields of a unique index. The whole flush was rejected; the batch keeps its operations. */
+export class UniqueIndexError extends StoreDbError {
+  /** Name of the table. */
+  readonly table: string;
+  /** Name of the index. */
+  readonly index: string;
+  /** What both rows would have there: a value, or an array of them if the index is on several fields. */
+  readonly value: unknown;
+  /** Primary key of a row that the flush writes. */
+  readonly primaryKey: unknown;
+  /** Primary key of the other row: one that is there, or that the flush writes as well. */
+  readonly otherKey: unknown;
+  constructor(table: string, index: string, { value, primaryKey, otherKey }: UniqueConflict, message: string) {
+    super('UNIQUE_INDEX', message);
+    this.table = table;
+    this.index = index;
+    this.value = value;
+    this.primaryKey = primaryKey;
+    this.otherKey = otherKey;
   }
 }

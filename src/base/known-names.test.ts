@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { didYouMean, nearestName } from './known-names.ts';
+import { didYouMean, nearestName } from './options.ts';
 
 describe('the nearest known name', () => {
   const known = ['name', 'version', 'fields', 'primaryKey', 'indexes', 'migrate'];

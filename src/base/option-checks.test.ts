@@ -1,7 +1,7 @@
 import vm from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { InvalidOptionError } from './errors.ts';
-import { isNotKnown, kinds, OptionTable } from './option-checks.ts';
+import { isNotKnown, kinds, OptionTable } from './options.ts';
 
 interface Inner {
   readonly minCommits?: number;

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareBytes, encodeUtf8 } from './bytes.ts';
-import { compareStrings, compareValues } from './order.ts';
-import type { OrderedValue } from './order.ts';
+import { compareBytes, encodeUtf8, compareStrings, compareValues } from './bytes.ts';
+import type { OrderedValue } from './bytes.ts';
 
 function expectAscending(values: readonly OrderedValue[]): void {
   for (let i = 0; i < values.length; i++) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { atOnce, itemsInStep, mapped, sorted, withPauses } from './steps.ts';
-import type { Steps } from './steps.ts';
+import { atOnce, itemsInStep, mapped, sorted, withPauses } from './pacer.ts';
+import type { Steps } from './pacer.ts';
 
 function stepsOf<T>(steps: Steps<T>): { readonly value: T; readonly pauses: number } {
   let pauses = 0;

@@ -7,8 +7,8 @@
  */
 import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
-import { signalOptions } from '../base/option-checks.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { signalOptions } from '../base/options.ts';
+import { describeValue } from '../base/messages.ts';
 import type {
   ConditionOf,
   DocumentOf,
@@ -22,16 +22,14 @@ import type {
 import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
-import { firesFor } from '../schema/trigger.ts';
-import type { RegisteredTrigger, TriggerOperation } from '../schema/trigger.ts';
+import { firesFor } from '../schema/registered-functions.ts';
+import type { RegisteredTrigger, TriggerOperation } from '../schema/registered-functions.ts';
 import { captureDocument, CapturedMutation } from './mutation.ts';
 import type { DescribedMutation } from './mutation.ts';
-import type { NewBlob } from './new-blob.ts';
-import { Operation } from './operations.ts';
-import type { TableOperations } from './operations.ts';
-import { OperationSet } from './operation-set.ts';
-import { checkKeyless, conditionOf, updatedFields, upsertKind } from './change-options.ts';
-import type { UpsertOptions } from './change-options.ts';
+import type { NewBlob } from './blob-changes.ts';
+import { Operation, checkKeyless, conditionOf, updatedFields, upsertKind } from './operations.ts';
+import type { TableOperations, UpsertOptions } from './operations.ts';
+import { OperationSet } from './prepare.ts';
 import { triggerEnded, TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */

@@ -2,16 +2,17 @@
  * What a flush changes in the system tables of blobs, found by comparing each row as it was with the row as it will be:
  * new references get a record that names their owner, and references that go are listed as deleted.
  */
-import { BatchStateError, BlobReferenceError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
+import { BatchStateError, BlobReferenceError } from '../base/errors.ts';
+import { blobsSchema, deletedBlobsSchema } from '../blob/blob-tables.ts';
+import type { BlobRecord } from '../blob/blob-tables.ts';
+import type { BlobValue } from '../blob/blob-value.ts';
 import { readField } from '../format/row-decode.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField } from '../format/row-layout.ts';
-import { blobsSchema, deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { TableShape } from '../schema/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { Operation, TableOperations } from './operations.ts';
-import type { NewBlob } from './new-blob.ts';
 
 const blobsShape = new TableShape(blobsSchema);
 const deletedBlobsShape = new TableShape(deletedBlobsSchema);
@@ -76,4 +77,15 @@ export class BlobChanges {
     const row = { id: reference, table: shape.name, key, field: field.name, deletedAt: this.#now };
     this.#deleted.addDocument(Operation.upsert, row);
   }
+}
+
+// A blob on its way into a commit.
+
+/** A blob that is new: its record is known once it was uploaded, which a stream that failed never is. */
+export interface NewBlob {
+  reference: string;
+  readonly value: BlobValue;
+  record: BlobRecord | undefined;
+  /** Last slot of a state that was current before the upload began, or in which the blob was still there; -1: none. */
+  checkedTail: number;
 }

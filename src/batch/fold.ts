@@ -6,12 +6,12 @@ import { isPromise } from '../base/brands.ts';
 import { copyRange } from '../base/bytes.ts';
 import { DuplicateKeyError, RowNotFoundError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { appendNullRow, copyField, copyRow } from '../format/row-encode.ts';
-import { sameRow } from '../format/row-equality.ts';
+import { appendNullRow, copyField, copyRow, RowArena } from '../format/row-encode.ts';
+import { sameRow } from '../format/row-decode.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
-import { describeKey } from '../base/describe-value.ts';
+import { describeKey } from '../base/messages.ts';
 import { addTo } from './increments.ts';
 import { conditionFailed, failingField } from './row-condition.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -21,7 +21,6 @@ import { LookupPace } from '../query/operators/lookups.ts';
 import type { Found } from '../query/operators/lookups.ts';
 import { Operation } from './operations.ts';
 import type { TableOperations } from './operations.ts';
-import { RowArena } from '../format/row-arena.ts';
 
 /** For fewer operations a look at the range of their keys costs as much as it spares. */
 const leastToProbe = 4;

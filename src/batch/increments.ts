@@ -5,11 +5,11 @@
 import { EncodeError } from '../base/errors.ts';
 import { readField } from '../format/row-decode.ts';
 import { FieldProblem, noFieldText, writeField } from '../format/row-encode.ts';
+import type { RowArena } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
-import type { RowArena } from '../format/row-arena.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeKey, describeValue } from '../base/describe-value.ts';
+import { describeKey, describeValue } from '../base/messages.ts';
 import { breach } from '../schema/field-rules.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 

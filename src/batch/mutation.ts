@@ -7,10 +7,10 @@ import type { TableState } from '../view/table-state.ts';
 import { BlobValue } from '../blob/blob-value.ts';
 import { randomUuid } from '../base/ids.ts';
 import { documentValue } from '../format/row-encode.ts';
-import type { NewBlob } from './new-blob.ts';
-import type { OperationSet } from './operation-set.ts';
+import type { NewBlob } from './blob-changes.ts';
+import type { OperationSet } from './prepare.ts';
 import { Operation } from './operations.ts';
-import type { TriggerOperation } from '../schema/trigger.ts';
+import type { TriggerOperation } from '../schema/registered-functions.ts';
 
 type Row = Record<string, unknown>;
 

@@ -3,12 +3,15 @@
  * and checked by it, so that nothing can fail later for a bad value.
  */
 import { ByteWriter, compareRanges } from '../base/bytes.ts';
+import type { OrderedValue } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import { EncodeError } from '../base/errors.ts';
 import { timeOrderedUuid } from '../base/ids.ts';
+import { describeValue } from '../base/messages.ts';
+import { kinds, OptionTable } from '../base/options.ts';
 import type { Pacer } from '../base/pacer.ts';
-import type { OrderedValue } from '../base/order.ts';
 import { KeyList } from '../format/key-list.ts';
+import { readField } from '../format/row-decode.ts';
 import {
   appendNullRow,
   checkDocument,
@@ -17,17 +20,16 @@ import {
   documentValue,
   FieldProblem,
   writeField,
+  RowArena,
 } from '../format/row-encode.ts';
-import { readField } from '../format/row-decode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
+import { firstBreach } from '../schema/field-rules.ts';
+import { normalizeKey } from '../schema/table-shape.ts';
+import type { KeyValue, TableShape } from '../schema/table-shape.ts';
 import { readIncrements } from './increments.ts';
 import type { Increment } from './increments.ts';
 import { encodeCondition } from './row-condition.ts';
 import type { EncodedCondition } from './row-condition.ts';
-import { firstBreach } from '../schema/field-rules.ts';
-import { normalizeKey } from '../schema/primary-key.ts';
-import type { KeyValue, TableShape } from '../schema/table-shape.ts';
-import { RowArena } from '../format/row-arena.ts';
 
 export const Operation = {
   insert: 1,
@@ -320,4 +322,54 @@ function isAsRead(key: KeyValue): boolean {
 
 function isPartAsRead(part: OrderedValue): boolean {
   return typeof part !== 'object' && part !== 0;
+}
+
+// Options of the calls that add changes to a batch, and how they are read.
+
+/** Options of `Batch.upsert()`. */
+export interface UpsertOptions {
+  /**
+   * Where the row exists, only the given fields replace those of it, as in an update; where it does not, the others get their
+   * default, or null, as in an insert. Default: false, the row is replaced as a whole.
+   */
+  readonly partial?: boolean;
+}
+
+/** What the condition may be is known by the table. */
+const changeOptions = new OptionTable<{ readonly if?: object | undefined }>({ if: kinds.anything });
+
+const upsertOptions = new OptionTable<UpsertOptions>({ partial: kinds.flag });
+
+/**
+ * The condition in the options of a call, which `what` names; undefined if it has none. Throws `InvalidOptionError` for other
+ * options.
+ */
+export function conditionOf(
+  what: string,
+  options: { readonly if?: object | undefined } | undefined,
+): object | undefined {
+  return options === undefined ? undefined : changeOptions.check(what, options).if;
+}
+
+/** The operation that an upsert with some options is. Throws `InvalidOptionError`. */
+export function upsertKind(options: UpsertOptions | undefined): Operation {
+  if (options === undefined) return Operation.upsert;
+  return upsertOptions.check('batch.upsert()', options).partial === true ? Operation.upsertFields : Operation.upsert;
+}
+
+/** A copy of the fields that `updateWhere()` is given. Throws `EncodeError`. */
+export function updatedFields(fields: unknown): object {
+  if (typeof fields === 'object' && fields !== null && !Array.isArray(fields)) return { ...fields };
+  const message = `updateWhere() takes an object of fields, not ${describeValue(fields)}.`;
+  throw new EncodeError('', '', fields, message);
+}
+
+/** Throws `EncodeError` if fields of `updateWhere()` have the primary key among them. */
+export function checkKeyless(table: string, keyNames: readonly string[], fields: object): void {
+  const given = keyNames.find((name) => Object.hasOwn(fields, name));
+  if (given === undefined) return;
+  const value = (fields as Record<string, unknown>)[given];
+  const what = keyNames.length === 1 ? 'the primary key' : 'of the primary key';
+  const message = `updateWhere() cannot give '${given}', ${what} of table '${table}': rows keep the key that they have.`;
+  throw new EncodeError(table, given, value, message);
 }

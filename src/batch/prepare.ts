@@ -1,29 +1,33 @@
 /** Turns a batch's operations into the changes that a commit holds: validated against a view, folded, sorted and encoded. */
+import { isPromise } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
-import { invariant } from '../base/invariant.ts';
+import { invariant } from '../base/errors.ts';
+import { randomUuid } from '../base/ids.ts';
 import { Pacer } from '../base/pacer.ts';
+import type { BlockRef } from '../format/block.ts';
 import { commitBlockName } from '../format/commit.ts';
 import type { CommitMember, StagedRuns, TableChange } from '../format/commit.ts';
+import { stagedName, stagedRun } from '../format/keys.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openSealed } from '../format/node.ts';
-import type { StoredSchema } from '../format/stored-schema.ts';
 import type { Node } from '../format/node.ts';
-import { ShadowChanges } from '../migration/shadow-changes.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
 import type { BridgedTable } from '../migration/bridge.ts';
+import { ShadowChanges } from '../migration/shadow-changes.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import type { TableState } from '../view/table-state.ts';
-import { Uploads } from '../tree/block-writer.ts';
-import type { UploadOptions } from '../tree/block-writer.ts';
 import { noBlocks } from '../tree/block-source.ts';
+import { Uploads } from '../tree/block-writer.ts';
+import type { UploadOptions, NodeSink } from '../tree/block-writer.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
 import { applyChanges } from '../tree/write.ts';
 import type { ChangeStream } from '../tree/write.ts';
+import type { ReadThrough } from '../view/query-host.ts';
+import type { TableState } from '../view/table-state.ts';
 import { BlobChanges } from './blob-changes.ts';
+import type { NewBlob } from './blob-changes.ts';
 import { FoldedChanges } from './fold.ts';
-import { ObservedChanges } from './observed-changes.ts';
-import type { NewBlob } from './new-blob.ts';
-import type { TableOperations } from './operations.ts';
-import { StagedSink } from './staged-sink.ts';
+import { Operation, TableOperations } from './operations.ts';
 import { UniqueCheck } from './unique-check.ts';
 
 export interface PrepareOptions extends UploadOptions {
@@ -139,7 +143,7 @@ async function stageChanges(
 }
 
 /** Makes a layer over a state, for an overlay, of the operations from position `from` on; undefined if they change nothing. */
-export async function overlayLayer(
+async function overlayLayer(
   list: TableOperations,
   from: number,
   state: TableState,
@@ -148,4 +152,215 @@ export async function overlayLayer(
   const pacer = new Pacer(environment);
   const folded = await FoldedChanges.of(list, state, await list.orderFrom(from, pacer), pacer, { lenient: true });
   return folded.done ? undefined : treeOfNode(await encodeChanges(list.shape, folded, pacer));
+}
+
+// Packs the blocks of a staged tree into objects of some megabytes each.
+
+/** Size of an object that holds staged runs, in bytes. */
+export const stagedObjectBytes: number = 8 * 1024 * 1024;
+
+export class StagedSink implements NodeSink {
+  readonly #uploads: Uploads;
+  readonly #environment: Environment;
+  readonly #slot: number;
+  readonly #runs: string[] = [];
+  #blocks: Uint8Array[] = [];
+  #bytes = 0;
+
+  /** `slot`: that of the commit which will name what is stored here. No other can, so that gc knows when nobody will. */
+  constructor(uploads: Uploads, environment: Environment, slot: number) {
+    this.#uploads = uploads;
+    this.#environment = environment;
+    this.#slot = slot;
+  }
+
+  /** Names of the runs, as block references count them. */
+  get runs(): readonly string[] {
+    return this.#runs;
+  }
+
+  async put(entries: NodeEntries, from: number, to: number): Promise<BlockRef> {
+    if (this.#blocks.length === 0) this.#runs.push(stagedRun(this.#slot, randomUuid(this.#environment)));
+    const run = this.#runs[this.#runs.length - 1] as string;
+    const block = entries.encode(`${stagedName(run)}+${this.#bytes}`, from, to);
+    const ref: BlockRef = {
+      birth: this.#runs.length - 1,
+      id: this.#bytes.toString(16).padStart(16, '0'),
+      count: entries.rowCount(from, to),
+      sizeBytes: block.length,
+    };
+    this.#blocks.push(block);
+    this.#bytes += block.length;
+    if (this.#bytes >= stagedObjectBytes) await this.#store();
+    return ref;
+  }
+
+  /** Stores what is left; the blocks are durable once the uploads are finished. */
+  async finish(): Promise<void> {
+    if (this.#blocks.length > 0) await this.#store();
+    await this.#uploads.finish();
+  }
+
+  async #store(): Promise<void> {
+    const bytes = Buffer.concat(this.#blocks);
+    this.#blocks = [];
+    this.#bytes = 0;
+    await this.#uploads.start(stagedName(this.#runs[this.#runs.length - 1] as string), bytes);
+  }
+}
+
+// Folded rows that are shown to the blobs' bookkeeping as they pass.
+
+class ObservedChanges implements ChangeStream {
+  readonly #folded: FoldedChanges;
+  readonly #list: TableOperations;
+  readonly #blobs: BlobChanges;
+
+  /** The first row is shown at once. Throws `BlobReferenceError`. */
+  constructor(folded: FoldedChanges, list: TableOperations, blobs: BlobChanges) {
+    this.#folded = folded;
+    this.#list = list;
+    this.#blobs = blobs;
+    this.#observe();
+  }
+
+  get done(): boolean {
+    return this.#folded.done;
+  }
+
+  get key(): Uint8Array {
+    return this.#folded.key;
+  }
+
+  get keyStart(): number {
+    return this.#folded.keyStart;
+  }
+
+  get keyEnd(): number {
+    return this.#folded.keyEnd;
+  }
+
+  get remove(): boolean {
+    return this.#folded.remove;
+  }
+
+  get source(): RowSource | undefined {
+    return this.#folded.source;
+  }
+
+  get base(): number {
+    return this.#folded.base;
+  }
+
+  advance(): void | Promise<void> {
+    const advanced = this.#folded.advance();
+    if (isPromise(advanced)) return advanced.then(() => this.#observe());
+    this.#observe();
+    return undefined;
+  }
+
+  #observe(): void {
+    const { done, key, keyStart, keyEnd, stored, source, base } = this.#folded;
+    if (done || source === undefined) return;
+    this.#blobs.observe(this.#list.shape, key.slice(keyStart, keyEnd), stored, { source, base });
+  }
+}
+
+// Everything that a batch holds: its operations by table, and the blobs that they bring with them.
+
+/** Operations through which the fields that they do not name, or what they add to, show. */
+const showsThrough: ReadonlySet<Operation> = new Set([Operation.update, Operation.upsertFields, Operation.increment]);
+
+/** A state with the first `count` operations of a list on top. */
+interface KnownOverlay {
+  readonly base: TableState;
+  readonly list: TableOperations;
+  readonly count: number;
+  readonly overlaid: TableState;
+}
+
+/** Told of rows that what is shown depends on. */
+interface RowReader {
+  rowRead?(shape: TableShape, key: Uint8Array): void;
+}
+
+export class OperationSet {
+  readonly environment: Environment;
+  readonly #lists = new Map<string, TableOperations>();
+  /** The last overlay that was made for each table. */
+  readonly #overlays = new Map<string, KnownOverlay>();
+  /** By reference. */
+  readonly blobs: Map<string, NewBlob> = new Map();
+
+  constructor(environment: Environment) {
+    this.environment = environment;
+  }
+
+  /** Operations in all. */
+  get count(): number {
+    let count = 0;
+    for (const list of this.#lists.values()) count += list.count;
+    return count;
+  }
+
+  /** Gives a new blob another reference: what was uploaded under the old one is, or may be, lost. */
+  renameBlob(blob: NewBlob): void {
+    const { reference } = blob;
+    blob.reference = randomUuid(this.environment);
+    blob.record = undefined;
+    this.blobs.delete(reference);
+    this.blobs.set(blob.reference, blob);
+    for (const list of this.#lists.values()) list.replaceReference(reference, blob.reference);
+    this.#overlays.clear();
+  }
+
+  /** The lists that hold anything. */
+  get lists(): TableOperations[] {
+    return [...this.#lists.values()].filter(({ count }) => count > 0);
+  }
+
+  /** The list of a table, made where there is none yet. */
+  list(shape: TableShape): TableOperations {
+    let list = this.#lists.get(shape.name);
+    if (list === undefined) {
+      list = new TableOperations(shape, this.environment);
+      this.#lists.set(shape.name, list);
+    }
+    return list;
+  }
+
+  /** Adds another set's operations after these. The other set is used up. */
+  append(other: OperationSet): void {
+    for (const [table, list] of other.#lists) {
+      const own = this.#lists.get(table);
+      if (own === undefined) this.#lists.set(table, list);
+      else own.append(list);
+    }
+    for (const [reference, blob] of other.blobs) this.blobs.set(reference, blob);
+  }
+
+  /**
+   * A state with these operations on top; the same state if there are none on its table. `reader` is told of the rows
+   * that updates are laid over, of which the fields that they do not name show through; they are read through `through`.
+   */
+  async overlayOn(state: TableState, reader?: RowReader, through?: ReadThrough): Promise<TableState> {
+    const { name } = state.shape;
+    const list = this.#lists.get(name);
+    if (list === undefined || list.count === 0) return state;
+    // Mostly the same state is asked for again, with a few operations more: those go on top of what was made before.
+    const known = this.#overlays.get(name);
+    const valid = known?.base === state && known.list === list;
+    const { count } = list;
+    const from = valid ? known.count : 0;
+    const below = valid ? known.overlaid : state;
+    if (from === count) return below;
+    for (let i = from; i < count; i++) {
+      const kind = list.kind(i);
+      if (showsThrough.has(kind)) reader?.rowRead?.(state.shape, list.keys.key(i));
+    }
+    const layer = await overlayLayer(list, from, through?.(below) ?? below, this.environment);
+    const overlaid = layer === undefined ? below : below.withLayer(layer);
+    if (list.count === count) this.#overlays.set(name, { base: state, list, count, overlaid });
+    return overlaid;
+  }
 }

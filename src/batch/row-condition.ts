@@ -1,12 +1,11 @@
 /** Conditions of updates and deletions: the values that some fields of the row must have, or the flush is rejected. */
 import type { ByteWriter } from '../base/bytes.ts';
 import { ConditionFailedError, EncodeError } from '../base/errors.ts';
-import { readField } from '../format/row-decode.ts';
+import { readField, sameField } from '../format/row-decode.ts';
 import { appendNullRow, FieldProblem, noFieldText, writeField } from '../format/row-encode.ts';
-import { sameField } from '../format/row-equality.ts';
 import type { LayoutField, RowLayout, RowSource } from '../format/row-layout.ts';
 import { isKeyType, typeName } from '../format/types.ts';
-import { describeKey, describeValue } from '../base/describe-value.ts';
+import { describeKey, describeValue } from '../base/messages.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 
 /** A row and where it begins in its source. */

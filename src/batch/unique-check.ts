@@ -8,22 +8,20 @@
  * which a field is null agree with none.
  */
 import { isPromise } from '../base/brands.ts';
-import { ByteWriter, compareRanges, prefixEnd } from '../base/bytes.ts';
-import { hashOf } from '../base/hash.ts';
-import { UniqueIndexError } from '../base/unique-index-error.ts';
+import { ByteWriter, compareRanges, prefixEnd, hashOf } from '../base/bytes.ts';
+import { UniqueIndexError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { Node } from '../format/node.ts';
 import { skipKeyComponent, writeHeldComponent } from '../format/ordered-key.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { describeKey, describeValue } from '../base/describe-value.ts';
+import { describeKey, describeValue } from '../base/messages.ts';
 import { mostLookups } from '../query/operators/lookups.ts';
-import type { AddedIndex } from '../schema/added-index.ts';
-import { entryAt, valuesOfLayer } from '../view/layer-values.ts';
-import type { LayerValues } from '../view/layer-values.ts';
 import { endOfValue, valuesIn, writeWholeValues } from '../schema/table-shape.ts';
-import type { TableIndex } from '../schema/table-shape.ts';
+import type { AddedIndex, TableIndex } from '../schema/table-shape.ts';
+import { entryAt, valuesOfLayer } from '../view/layers.ts';
+import type { LayerValues } from '../view/layers.ts';
 import type { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';

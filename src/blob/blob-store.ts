@@ -3,8 +3,8 @@
  * for every chunk, so that a range can be verified without reading the rest.
  */
 import { isBytes } from '../base/brands.ts';
-import { checksum } from '../base/checksum.ts';
-import { defined } from '../base/defined.ts';
+import { checksum } from '../base/bytes.ts';
+import { defined } from '../base/options.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError } from '../base/errors.ts';
 import { blobName } from '../format/keys.ts';
 import type { PresignOptions, PutBody, StorageDriver } from '../storage/contract/driver.ts';

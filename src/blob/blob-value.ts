@@ -1,9 +1,9 @@
 /** What `db.Blob()` returns: data on its way into a blob field. */
 import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
-import type { OptionKind } from '../base/option-checks.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { kinds, OptionTable } from '../base/options.ts';
+import type { OptionKind } from '../base/options.ts';
+import { describeValue } from '../base/messages.ts';
 import { whileLive } from './live-stream.ts';
 import type { StreamLimits } from './live-stream.ts';
 

@@ -5,7 +5,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Environment } from '../base/env.ts';
 import { DeadlineExceededError } from '../base/errors.ts';
-import { abortedError } from '../base/until-aborted.ts';
+import { abortedError } from '../base/abort.ts';
 
 type Piece = Uint8Array | string;
 export type Source = AsyncIterable<Piece>;

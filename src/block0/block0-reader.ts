@@ -1,5 +1,5 @@
 /** Reads Block 0 and the catalogue that it names, which is kept: most of the time the next Block 0 names the same one. */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { joinBlock0, parseBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';

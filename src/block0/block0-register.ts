@@ -8,19 +8,18 @@
  *   is a read that started after the slot was read (docs/protocol.md).
  * - The outcome of a put is decided by what is stored afterwards, recognised by its nonce, not by its answer.
  */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import { backOff } from '../base/backoff.ts';
 import type { Backoff } from '../base/backoff.ts';
 import type { Environment } from '../base/env.ts';
-import { ContentionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
+import { ContentionError, DatabaseReplacedError, StorageError, invariant } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { newId } from '../base/ids.ts';
 import { block0Format, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import type { OwnWrites } from '../storage/contract/own-writes.ts';
+import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';
 import { Block0Reader } from './block0-reader.ts';
 import type { VersionedBlock0 } from './block0-reader.ts';
 

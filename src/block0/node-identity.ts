@@ -6,7 +6,7 @@
  * An id decides nothing but whose turn it is. Two instances with one id, because one was paused while another took its id over,
  * are as safe as any others; whichever sees that the id is not its own any more takes another one.
  */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { NoFreeNodeIdError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';

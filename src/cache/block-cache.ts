@@ -4,8 +4,8 @@
  * is decided by queues ({@link BlockQueues}), of its own or shared with the caches of other instances.
  */
 import { BlockQueues, defaultBlockBytes } from './block-queues.ts';
+import type { CollectionHint } from './block-queues.ts';
 import type { CachedNode, CacheSlot, HeldSlot, SlotOwner } from './cached-node.ts';
-import type { CollectionHint } from './heap-hint.ts';
 
 /** How often blocks were asked for, by where they were found. */
 export interface CacheCounters {

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { CacheDriver } from '../storage/contract/cache-driver.ts';
+import type { CacheDriver } from '../storage/contract/driver.ts';
 import { VirtualEnvironment } from '../testing/virtual-environment.ts';
 import { ExternalCache } from './external-cache.ts';
 

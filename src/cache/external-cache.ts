@@ -8,8 +8,8 @@ import { isBytes, messageOf } from '../base/brands.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
-import { newAbortController } from '../base/signals.ts';
-import type { CacheDriver } from '../storage/contract/cache-driver.ts';
+import { newAbortController } from '../base/abort.ts';
+import type { CacheDriver } from '../storage/contract/driver.ts';
 
 export interface ExternalCacheOptions {
   readonly driver: CacheDriver;

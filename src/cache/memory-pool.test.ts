@@ -4,7 +4,7 @@ import { BlockKind } from '../format/block.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openCached } from './cached-node.ts';
 import type { CachedNode } from './cached-node.ts';
-import { Scratch } from './query-memory.ts';
+import { Scratch } from './memory-budget.ts';
 import { SplitPool } from './memory-pool.ts';
 
 const mebibyte = 1024 * 1024;

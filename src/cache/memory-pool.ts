@@ -7,11 +7,8 @@
  */
 import { MemoryBudgetError } from '../base/errors.ts';
 import { BlockCache } from './block-cache.ts';
-import { budgetStats } from './memory-budget.ts';
-import type { SharedMemoryStats } from './memory-budget.ts';
-import type { ReadMemory } from './query-memory.ts';
-import { aheadRoom, cacheRoom, scratchRoom, SharedMemory } from './memory-shares.ts';
-import type { Account } from './memory-shares.ts';
+import { budgetStats, aheadRoom, cacheRoom, scratchRoom, SharedMemory } from './memory-budget.ts';
+import type { SharedMemoryStats, ReadMemory, Account } from './memory-budget.ts';
 
 /** How the memory of an instance is split at the moment. */
 export interface MemoryStats {

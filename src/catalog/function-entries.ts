@@ -1,11 +1,11 @@
 /** Entries of indexes on functions: a component for what the function makes of the row, and the primary key. */
 import type { ByteWriter } from '../base/bytes.ts';
 import { CorruptionError, FunctionError } from '../base/errors.ts';
-import { writeFailure, writeResult } from '../format/result-component.ts';
+import { writeFailure, writeResult } from '../format/ordered-key.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { TypeId } from '../format/types.ts';
-import { callFunction } from '../schema/function-call.ts';
-import type { RegisteredFunction } from '../schema/function-call.ts';
+import { callFunction } from '../schema/registered-functions.ts';
+import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 
 /** Writes the entries of one version of a function, and counts those of rows on which it fails. */

@@ -1,11 +1,23 @@
 /** Reads the command line and runs the command that it names. */
 import yargs from 'yargs';
 import type { Argv, PositionalOptions } from 'yargs';
+import { backup, backups, clone, prune, restore, rewriteBackups } from './commands/backups.ts';
+import { completion } from './commands/completion.ts';
+import { clear, drop, rename } from './commands/drop-and-rename.ts';
+import { exportTable } from './commands/export.ts';
+import { importTable } from './commands/import.ts';
+import { cat, log } from './commands/inspect.ts';
+import { gc, rewrite, tend } from './commands/maintenance.ts';
+import { migrate } from './commands/migrate.ts';
+import { explain, query, shellOf } from './commands/query.ts';
+import { snapshots } from './commands/snapshots.ts';
+import { cost, stats } from './commands/stats.ts';
+import { indexes, schema, tables } from './commands/tables.ts';
+import { doctor, repair, verify } from './commands/verify.ts';
 import { commonOptions, Session } from './database/command.ts';
 import type { Command } from './database/command.ts';
-import { commands } from './commands.ts';
-import { isAbort, reportError } from './terminal/error-report.ts';
 import { ExitCode, OutputError, UsageError } from './terminal/exit-code.ts';
+import { isAbort, reportError } from './terminal/terminal.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 /** What went wrong, in words and for machines. */
@@ -103,3 +115,44 @@ export async function runProgram(
     return isLeft ? exitCode : report(terminal, error, signal.aborted);
   }
 }
+
+// All commands, in the order in which the help lists them.
+
+const others: readonly Command[] = [
+  stats,
+  tables,
+  indexes,
+  query,
+  explain,
+  importTable,
+  schema,
+  exportTable,
+  clear,
+  verify,
+  repair,
+  gc,
+  tend,
+  backup,
+  backups,
+  prune,
+  restore,
+  clone,
+  rename,
+  drop,
+  rewrite,
+  rewriteBackups,
+  snapshots,
+  log,
+  cat,
+  migrate,
+  doctor,
+  cost,
+  completion,
+];
+
+/** Commands of one database that the shell runs. */
+const ofDatabase = others.filter(
+  (one) => Object.keys(one.positionals)[0] === 'database' && one !== query && one !== explain,
+);
+
+export const commands: readonly Command[] = [shellOf(ofDatabase), ...others];

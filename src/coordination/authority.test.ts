@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { authorityAt, untilNextSlot, untilOwnSlot } from './authority.ts';
+import { authorityAt, untilNextSlot, untilOwnSlot } from './rotation.ts';
 
 describe('write authority', () => {
   it('goes round the nodes in the order of their ids, whatever order they are listed in', () => {

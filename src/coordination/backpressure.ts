@@ -1,16 +1,15 @@
 /**
- * What is done where much waits to be merged. Beyond a bound (log/pending-room.ts) an instance merges out of turn, and beyond twice
+ * What is done where much waits to be merged. Beyond a bound (log/log-follower.ts) an instance merges out of turn, and beyond twice
  * that it takes no more: flushes are refused, and whoever catches up merges what it has read before it reads on.
  */
 import type { Environment } from '../base/env.ts';
 import { sleep } from '../base/env.ts';
 import { BackpressureError } from '../base/errors.ts';
-import type { LogFollower } from '../log/log-follower.ts';
-import type { PendingRoom } from '../log/pending-room.ts';
+import type { LogFollower, PendingRoom } from '../log/log-follower.ts';
 import type { Merger } from '../merge/merger.ts';
 import type { View } from '../view/view.ts';
 import type { FailureReports } from './failure-reports.ts';
-import type { Role } from './role.ts';
+import type { Role } from './membership.ts';
 import type { Rotation } from './rotation.ts';
 
 export interface BackpressureOptions {

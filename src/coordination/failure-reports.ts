@@ -1,7 +1,7 @@
 /** Reports of what failed behind the calls, and will be tried again: in the log, and to the parts that must end. */
 import type { Environment } from '../base/env.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { FailureLog } from '../base/failure-log.ts';
+import { FailureLog } from '../base/logger.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 import type { LogEvents } from '../log/log-events.ts';

@@ -7,17 +7,25 @@ import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
-import type { Block0 } from '../format/block0.ts';
-import type { StoredMigration } from '../format/stored-migration.ts';
-import type { StoreClock } from '../storage/contract/store-clock.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../block0/block0-register.ts';
-import type { MergeMembers } from '../merge/merger.ts';
 import { withNodes } from '../block0/node-identity.ts';
 import type { NodeIdentity, NodeList } from '../block0/node-identity.ts';
+import type { Block0 } from '../format/block0.ts';
+import type { StoredMigration } from '../format/stored-table.ts';
+import type { MergeMembers } from '../merge/merger.ts';
+import type { StoreClock } from '../storage/contract/store-clock.ts';
 import type { Rotation } from './rotation.ts';
 import { isListed, isOld, withoutUser, withUser } from './version-users.ts';
 import type { Speaker } from './version-users.ts';
+
+// What an instance may do to the store.
+
+/** `writer`: reads, writes and merges. `replica`: follows the log and reads, with credentials that need not allow writes. */
+export type Role = 'writer' | 'replica';
+
+/** Every value of {@link Role}. */
+export const roles: readonly Role[] = ['writer', 'replica'];
 
 export interface MembershipOptions {
   readonly environment: Environment;

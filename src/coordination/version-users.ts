@@ -4,7 +4,7 @@
  *
  * Invariant: what uses the old version goes from the list by its own word only. An instance that crashed stays in it.
  */
-import type { StoredMigration, VersionUser } from '../format/stored-migration.ts';
+import type { StoredMigration, VersionUser } from '../format/stored-table.ts';
 
 /** Instances that are listed one by one for each migration; beyond, those of one node and version are one entry. */
 const mostListed = 64;

@@ -2,13 +2,12 @@
  * The running parts of an opened database, wired together: the register, the follower of the log, the writer to it,
  * the merger and its turns.
  */
-import { withinDeadline } from '../base/deadline.ts';
-import type { Deadline, SignalPool } from '../base/deadline.ts';
+import { withinDeadline, anySignal, newAbortController, namingAborts, untilAborted } from '../base/abort.ts';
+import type { Deadline, SignalPool } from '../base/abort.ts';
 import { backOff } from '../base/backoff.ts';
 import type { Backoff } from '../base/backoff.ts';
 import { sleep } from '../base/env.ts';
-import { anySignal, newAbortController } from '../base/signals.ts';
-import { namingAborts, untilAborted } from '../base/until-aborted.ts';
+import type { Environment } from '../base/env.ts';
 import {
   ContentionError,
   DeadlineExceededError,
@@ -16,39 +15,39 @@ import {
   SnapshotExpiredError,
   StorageError,
 } from '../base/errors.ts';
-import type { Block0, StoredSnapshot } from '../format/block0.ts';
-import { CommitLog } from '../log/commit-log.ts';
-import type { ExternalCache } from '../cache/external-cache.ts';
-import type { OwnWrites } from '../storage/contract/own-writes.ts';
-import { StoreClock } from '../storage/contract/store-clock.ts';
-import type { SplitPool } from '../cache/memory-pool.ts';
+import type { Logger } from '../base/logger.ts';
 import { Block0Register } from '../block0/block0-register.ts';
-import type { QueryHost } from '../view/query-host.ts';
-import type { LoggedCommit } from '../view/view.ts';
-import { View, ViewContext } from '../view/view.ts';
-import { LogWriter } from '../log/log-writer.ts';
-import { History } from './history.ts';
-import type { FlushRequest } from '../log/log-writer.ts';
-import { LogEvents } from '../log/log-events.ts';
-import { PendingRoom } from '../log/pending-room.ts';
-import type { StorageDriver } from '../storage/contract/driver.ts';
-import type { UnsettledCommit } from '../log/commit-outcome.ts';
-import { LogFollower } from '../log/log-follower.ts';
-import { Freshness } from '../coordination/freshness.ts';
-import { Merger } from '../merge/merger.ts';
-import { Pins } from './snapshot-pins.ts';
-import { openOrCreate } from './open-database.ts';
-import type { ExpectedState } from './open-database.ts';
+import { NodeIdentity } from '../block0/node-identity.ts';
+import { ExternalCache } from '../cache/external-cache.ts';
+import type { SharedMemory } from '../cache/memory-budget.ts';
+import { SplitPool } from '../cache/memory-pool.ts';
 import { Backpressure } from '../coordination/backpressure.ts';
 import { FailureReports } from '../coordination/failure-reports.ts';
-import { makeBlockMemory } from './block-memory.ts';
-import type { BlockMemoryOptions } from './block-memory.ts';
-import { Leftovers } from '../merge/leftovers.ts';
+import { Freshness } from '../coordination/freshness.ts';
 import { Membership } from '../coordination/membership.ts';
-import { NodeIdentity } from '../block0/node-identity.ts';
-import { WriteForwardLoop } from '../coordination/write-forward-loop.ts';
 import { Rotation } from '../coordination/rotation.ts';
+import { WriteForwardLoop } from '../coordination/write-forward-loop.ts';
 import type { TurnSettings } from '../coordination/write-forward-loop.ts';
+import type { Block0, StoredSnapshot } from '../format/block0.ts';
+import { CommitLog } from '../log/commit-log.ts';
+import type { UnsettledCommit } from '../log/commit-outcome.ts';
+import { LogEvents } from '../log/log-events.ts';
+import { PendingRoom, LogFollower } from '../log/log-follower.ts';
+import { LogWriter } from '../log/log-writer.ts';
+import type { FlushRequest } from '../log/log-writer.ts';
+import { Leftovers } from '../merge/leftovers.ts';
+import { Merger } from '../merge/merger.ts';
+import type { StorageDriver, CacheDriver } from '../storage/contract/driver.ts';
+import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';
+import { StoreClock } from '../storage/contract/store-clock.ts';
+import { BlockReader } from '../tree/block-source.ts';
+import type { QueryHost } from '../view/query-host.ts';
+import { View, ViewContext } from '../view/view.ts';
+import type { LoggedCommit } from '../view/view.ts';
+import { History } from './history.ts';
+import { openOrCreate } from './open-database.ts';
+import type { ExpectedState } from './open-database.ts';
+import { Pins } from './snapshot-pins.ts';
 
 export interface EngineOptions extends TurnSettings, BlockMemoryOptions {
   /** `'auto'`: the instance takes an id that is free. */
@@ -418,4 +417,31 @@ export class Engine {
     this.follower.accept(versioned, await slots(versioned.block0));
     return this.merger.merge();
   }
+}
+
+// Where an instance's blocks come from: its pool of memory, the cache of the user's own behind it, and the store.
+
+interface BlockMemoryOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly logger: Logger;
+  readonly maxMemoryBytes: number;
+  /** What the instance shares with others, if it does. */
+  readonly memory: SharedMemory | undefined;
+  readonly cacheBlockSize: number;
+  readonly cacheDriver: CacheDriver | undefined;
+}
+
+export interface BlockMemory {
+  readonly pool: SplitPool;
+  readonly second: ExternalCache | undefined;
+  readonly reader: BlockReader;
+}
+
+function makeBlockMemory(options: BlockMemoryOptions): BlockMemory {
+  const { environment, driver, prefix, logger, maxMemoryBytes: maxBytes, memory: shared, cacheDriver } = options;
+  const pool = new SplitPool({ maxBytes, blockBytes: options.cacheBlockSize, shared });
+  const second = cacheDriver && new ExternalCache({ driver: cacheDriver, environment, logger });
+  return { pool, second, reader: new BlockReader(driver, prefix, pool.cache, { second, memory: pool }) };
 }

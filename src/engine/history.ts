@@ -1,5 +1,5 @@
 /** Earlier states that are kept on request: finds one by its generation, or the one that was in force at some time. */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import { SnapshotExpiredError } from '../base/errors.ts';
 import type { Block0, StoredHistory } from '../format/block0.ts';
 import { folders, historyName, parseHistoryName } from '../format/keys.ts';

@@ -16,13 +16,13 @@ import {
   InvalidOptionError,
   StorageError,
 } from '../base/errors.ts';
-import { newAbortController } from '../base/signals.ts';
+import { newAbortController } from '../base/abort.ts';
 import { emptyCommit } from '../format/commit.ts';
 import { commitName } from '../format/keys.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import type { Engine } from './engine.ts';
 import { sizeOf } from '../log/log-follower.ts';
-import type { Polling } from '../coordination/polling.ts';
+import type { Polling } from '../coordination/freshness.ts';
 
 export interface LogFeedOptions {
   readonly engine: Engine;

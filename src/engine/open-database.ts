@@ -1,6 +1,6 @@
 /** Opens the database under a prefix, or creates it where there is nothing at all (docs/protocol.md, "Opening"). */
 import { isError } from '../base/brands.ts';
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { DatabaseReplacedError, NotADatabaseError, StorageError, UnsafeStoreError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
@@ -17,7 +17,7 @@ import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 import { withNodes } from '../block0/node-identity.ts';
 import type { NodeIdentity } from '../block0/node-identity.ts';
-import type { Role } from '../coordination/role.ts';
+import type { Role } from '../coordination/membership.ts';
 
 export interface OpeningOptions {
   readonly environment: Environment;

@@ -10,7 +10,7 @@
  * - A pin ends by replacing Block 0, by its holder or by those who take it for abandoned. Clocks only decide when to try:
  *   a holder whose pin is gone learns it from Block 0.
  */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { ContentionError, SnapshotExpiredError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';

@@ -5,7 +5,7 @@
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { BackpressureError, DeadlineExceededError, StorageError } from '../base/errors.ts';
-import { newAbortController } from '../base/signals.ts';
+import { newAbortController } from '../base/abort.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Engine } from './engine.ts';
 

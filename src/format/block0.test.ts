@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { encodeUtf8 } from '../base/bytes.ts';
-import { checksum } from '../base/checksum.ts';
+import { encodeUtf8, checksum } from '../base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { decodeBlock0, encodeBlock0 } from './block0.ts';
 import type { Block0 } from './block0.ts';
-import type { StoredMigration } from './stored-migration.ts';
+import type { StoredMigration } from './stored-table.ts';
 import { Types } from './types.ts';
 import { newestVersion } from './version.ts';
 

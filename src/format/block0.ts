@@ -4,20 +4,15 @@
  * The text begins with the CRC-32 of all that follows it, so that a damaged root is noticed before it is believed.
  * What each field means is in docs/format.md; the rules by which they change are in docs/protocol.md.
  */
-import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
-import { checksum } from '../base/checksum.ts';
-import { defined } from '../base/defined.ts';
-import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
+import { decodeUtf8, encodeUtf8, checksum } from '../base/bytes.ts';
+import { defined } from '../base/options.ts';
+import { CorruptionError, UnknownFormatError, invariant } from '../base/errors.ts';
 import { refuseEnvelope } from './envelope.ts';
 import { isCatalogueRef } from './catalogue.ts';
 import type { Catalogue, CatalogueRef } from './catalogue.ts';
 import { block0Name, parseRootName } from './keys.ts';
-import { isStoredMigration } from './stored-migration.ts';
-import type { StoredMigration } from './stored-migration.ts';
-import { isCount } from './stored-root.ts';
-import { everyOf, isInlined, isTable } from './stored-table.ts';
-import type { InlinedRoot, StoredTable, StoredTableVersion } from './stored-table.ts';
+import { isStoredMigration, isCount, everyOf, isInlined, isTable } from './stored-table.ts';
+import type { StoredMigration, InlinedRoot, StoredTable, StoredTableVersion } from './stored-table.ts';
 import { schemaFormat } from './stored-schema.ts';
 import {
   addedIndexVersion,

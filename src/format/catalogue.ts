@@ -12,14 +12,12 @@
  */
 import zlib from 'node:zlib';
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
-import { CorruptionError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
+import { CorruptionError, invariant } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from './block.ts';
 import { blockName } from './keys.ts';
-import { isCount } from './stored-root.ts';
-import { everyOf, isInlined, isTable } from './stored-table.ts';
-import type { StoredSchema } from './stored-schema.ts';
+import { isCount, everyOf, isInlined, isTable } from './stored-table.ts';
 import type { InlinedRoot, StoredTable } from './stored-table.ts';
+import type { StoredSchema } from './stored-schema.ts';
 
 /** Names a catalogue. */
 export interface CatalogueRef {

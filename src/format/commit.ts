@@ -9,8 +9,8 @@
  */
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { atOnce, withPauses } from '../base/steps.ts';
-import type { Steps } from '../base/steps.ts';
+import { atOnce, withPauses } from '../base/pacer.ts';
+import type { Steps } from '../base/pacer.ts';
 import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from './block.ts';
 import { commitName, parseStagedName, stagedName } from './keys.ts';
 import { openNode, padTo4 } from './node.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { firstNotBelow, headOf } from './key-heads.ts';
+import { firstNotBelow, headOf } from './node.ts';
 
 const highest = 0xffff_ffff;
 /** Spread evenly, in clusters, and anywhere. */

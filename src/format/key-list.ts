@@ -1,7 +1,6 @@
 /** Keys in the order in which they came, and their sorted order. */
 import { ByteWriter, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { sortPositions } from './key-sort.ts';
 
 export class KeyList {
   readonly #writer = new ByteWriter();
@@ -100,4 +99,229 @@ export class KeyList {
     }
     return list;
   }
+}
+
+// Sorts keys by their bytes: stable, in slices short enough for an event loop, and in time that grows with the bytes of the keys.
+// The first bytes after what all keys share (their heads) are numbers, which are sorted digit by digit without being
+// compared. Keys with the same head mostly came in the right order; where they did not, their next bytes are sorted
+// likewise.
+
+/** Keys one after the other. */
+export interface Keys {
+  readonly bytes: Uint8Array;
+  start(i: number): number;
+  endOf(i: number): number;
+  compare(i: number, j: number): number;
+}
+
+/** Bytes of a key in its head: four in its high part, two in its low part. */
+const headBytes = 6;
+/** A digit of a head: bits of one of its parts, from the least to the greatest. */
+const digits = [
+  { part: 'low', shift: 0, bits: 8 },
+  { part: 'low', shift: 8, bits: 8 },
+  { part: 'high', shift: 0, bits: 11 },
+  { part: 'high', shift: 11, bits: 11 },
+  { part: 'high', shift: 22, bits: 10 },
+] as const;
+/** Fewer keys are sorted by comparing them: their heads are not worth making. */
+const fewKeys = 128;
+/** Keys that are gone through between two looks at the clock. */
+const sliceKeys = 0x4000;
+
+/** From one position on up to another one. */
+type Range = readonly [from: number, to: number];
+
+/** Positions of keys, and beside each the head of its key. */
+interface Headed {
+  readonly order: Uint32Array;
+  readonly high: Uint32Array;
+  readonly low: Uint32Array;
+}
+
+/** Moves positions and heads, from a position on up to another one, to where the digit of each says. */
+function scatter(
+  source: Headed,
+  target: Headed,
+  next: Uint32Array,
+  { part, shift }: (typeof digits)[number],
+  from: number,
+  to: number,
+): void {
+  const { order, high, low } = source;
+  const values = part === 'low' ? low : high;
+  const mask = next.length - 1;
+  for (let i = from; i < to; i++) {
+    const digit = ((values[i] as number) >>> shift) & mask;
+    const at = next[digit] as number;
+    next[digit] = at + 1;
+    target.order[at] = order[i] as number;
+    target.high[at] = high[i] as number;
+    target.low[at] = low[i] as number;
+  }
+}
+
+class KeySort {
+  readonly #keys: Keys;
+  readonly #pacer: Pacer;
+
+  constructor(keys: Keys, pacer: Pacer) {
+    this.#keys = keys;
+    this.#pacer = pacer;
+  }
+
+  /** Does work on every position, some of them at a time. */
+  async #inSlices(count: number, work: (from: number, to: number) => void): Promise<void> {
+    for (let from = 0; from < count; from += sliceKeys) {
+      work(from, Math.min(count, from + sliceKeys));
+      if (this.#pacer.due()) await this.#pacer.pause();
+    }
+  }
+
+  /**
+   * Sorts positions of keys in place. Of all of them the first `known` bytes are known to be the same; what lies beyond the
+   * end of a key counts as zeros there, as everywhere in heads.
+   */
+  async place(order: Uint32Array, known: number): Promise<void> {
+    if (order.length <= fewKeys) {
+      this.#compareAll(order);
+      return;
+    }
+    // What heads took is free again before the next ones are made.
+    const { groups, next, longest } = await this.#placeByHeads(order, known);
+    for (const [start, end] of groups) {
+      const group = order.subarray(start, end);
+      // Beyond the ends of all keys there is nothing left to sort by but their lengths.
+      if (next < longest) await this.place(group, next);
+      else this.#compareAll(group);
+    }
+  }
+
+  /** Leaves the keys with the same heads together: tells which of these groups are not in order. */
+  async #placeByHeads(
+    order: Uint32Array,
+    known: number,
+  ): Promise<{ groups: readonly Range[]; next: number; longest: number }> {
+    const skip = Math.max(known, await this.#sharedBytes(order, known));
+    let sorted = this.#headed(order.length);
+    sorted.order.set(order);
+    const counts = digits.map(({ bits }) => new Uint32Array(2 ** bits));
+    let longest = 0;
+    await this.#inSlices(order.length, (from, to) => {
+      longest = Math.max(longest, this.#makeHeads(sorted, counts, skip, from, to));
+    });
+    let spare = this.#headed(order.length);
+    for (const [i, digit] of digits.entries()) {
+      const places = counts[i] as Uint32Array;
+      // Where all keys have the same digit, they stay where they are.
+      if (places.includes(order.length)) continue;
+      let sum = 0;
+      for (let value = 0; value < places.length; value++) {
+        const count = places[value] as number;
+        places[value] = sum;
+        sum += count;
+      }
+      await this.#inSlices(order.length, (from, to) => scatter(sorted, spare, places, digit, from, to));
+      [sorted, spare] = [spare, sorted];
+    }
+    order.set(sorted.order);
+    const next = skip + headBytes;
+    return { groups: await this.#groupsOutOfOrder(sorted, next), next, longest };
+  }
+
+  /** How many bytes all of the keys have in common: the first `known` bytes are not looked at. */
+  async #sharedBytes(order: Uint32Array, known: number): Promise<number> {
+    const keys = this.#keys;
+    const { bytes } = keys;
+    const first = keys.start(order[0] as number);
+    let shared = keys.endOf(order[0] as number) - first;
+    await this.#inSlices(order.length, (from, to) => {
+      for (let i = from; i < to; i++) {
+        const start = keys.start(order[i] as number);
+        const limit = Math.min(shared, keys.endOf(order[i] as number) - start);
+        let same = Math.min(known, limit);
+        while (same < limit && bytes[first + same] === bytes[start + same]) same++;
+        shared = same;
+      }
+    });
+    return shared;
+  }
+
+  #headed(count: number): Headed {
+    return { order: new Uint32Array(count), high: new Uint32Array(count), low: new Uint32Array(count) };
+  }
+
+  /** Makes heads and counts their digits. Returns the length of the longest key. */
+  #makeHeads(
+    { order, high, low }: Headed,
+    counts: readonly Uint32Array[],
+    skip: number,
+    from: number,
+    to: number,
+  ): number {
+    const keys = this.#keys;
+    const { bytes } = keys;
+    const [low0, low1, high0, high1, high2] = counts as [
+      Uint32Array,
+      Uint32Array,
+      Uint32Array,
+      Uint32Array,
+      Uint32Array,
+    ];
+    let longest = 0;
+    for (let i = from; i < to; i++) {
+      const position = order[i] as number;
+      const start = keys.start(position);
+      const end = keys.endOf(position);
+      if (end - start > longest) longest = end - start;
+      let at = start + skip;
+      let head = 0;
+      for (const last = at + 4; at < last; at++) head = (head << 8) | (at < end ? (bytes[at] as number) : 0);
+      const tail = ((at < end ? (bytes[at] as number) : 0) << 8) | (at + 1 < end ? (bytes[at + 1] as number) : 0);
+      high[i] = head;
+      low[i] = tail;
+      (low0[tail & 0xff] as number)++;
+      (low1[tail >>> 8] as number)++;
+      (high0[head & 0x7ff] as number)++;
+      (high1[(head >>> 11) & 0x7ff] as number)++;
+      (high2[head >>> 22] as number)++;
+    }
+    return longest;
+  }
+
+  /** Keys with the same heads that are not in order. `next`: where their heads end. */
+  async #groupsOutOfOrder({ order, high, low }: Headed, next: number): Promise<readonly Range[]> {
+    const groups: Range[] = [];
+    let start = 0;
+    let inOrder = true;
+    for (let i = 1; i <= order.length; i++) {
+      if (i < order.length && high[i] === high[i - 1] && low[i] === low[i - 1]) {
+        inOrder &&= this.#compareFrom(order[i - 1] as number, order[i] as number, next) <= 0;
+      } else {
+        if (!inOrder) groups.push([start, i]);
+        start = i;
+        inOrder = true;
+      }
+      if ((i & 0xfff) === 0 && this.#pacer.due()) await this.#pacer.pause();
+    }
+    return groups;
+  }
+
+  /** Compares keys that have their first `skip` bytes in common, with zeros beyond their ends. */
+  #compareFrom(i: number, j: number, skip: number): number {
+    const keys = this.#keys;
+    const [a, b] = [keys.start(i) + skip, keys.start(j) + skip];
+    const [aEnd, bEnd] = [keys.endOf(i), keys.endOf(j)];
+    if (a > aEnd || b > bEnd) return keys.compare(i, j);
+    return compareRanges(keys.bytes, a, aEnd, keys.bytes, b, bEnd);
+  }
+
+  #compareAll(order: Uint32Array): void {
+    order.sort((a, b) => this.#keys.compare(a, b) || a - b);
+  }
+}
+
+/** Puts the positions of keys, which ascend, into the ascending order of the keys; those of equal keys keep theirs. */
+function sortPositions(order: Uint32Array, keys: Keys, pacer: Pacer): Promise<void> {
+  return new KeySort(keys, pacer).place(order, 0);
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareStrings } from '../base/order.ts';
+import { compareStrings } from '../base/bytes.ts';
 import { blobName, blockName, commitName, escapeSegment, parseBlockName, parseCommitName, stagedName } from './keys.ts';
 
 const id = '0123456789abcdef';

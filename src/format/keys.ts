@@ -3,7 +3,7 @@
  * `-`, `_` and `/`, so that no table, whatever it is called, can leave its place.
  */
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
-import type { BlockRef } from './child-ref.ts';
+import type { BlockRef } from './block.ts';
 
 export const block0Name = 'block0';
 const slotDigits = 16;

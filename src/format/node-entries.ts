@@ -1,9 +1,8 @@
 /** Entries on their way into nodes: collected in key order, measured, and encoded as one or several nodes. */
 import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
-import { NumberList } from '../base/number-list.ts';
-import { BlockKind, blockHeaderBytes, sealBlock } from './block.ts';
-import { childRefBytes, writeChildRef } from './child-ref.ts';
-import type { BlockRef } from './child-ref.ts';
+import { invariant } from '../base/errors.ts';
+import { BlockKind, blockHeaderBytes, sealBlock, childRefBytes, writeChildRef } from './block.ts';
+import type { BlockRef } from './block.ts';
 import type { KeyList } from './key-list.ts';
 import { flagVariable, flagWide, Node, nodeHeaderBytes, padTo4 } from './node.ts';
 import { moveHeapValues } from './row-encode.ts';
@@ -395,4 +394,67 @@ export class NodeEntries {
 /** Takes the marks of deletions and updates off the rows in a range of bytes. */
 function clearMarks(bytes: Uint8Array, start: number, end: number, stride: number): void {
   for (let at = start; at < end; at += stride) bytes[at] = (bytes[at] as number) & ~rowMarks;
+}
+
+// A list of places in memory, and other integers of 32 bits, that grows: in one typed array, so that none of them is an object
+// and ranges are copied at once. Integers they are to the runtime, too: what has once been given a float counts with floats
+// from then on, which makes reading a row a third slower.
+
+/** A small one is allocated on the heap of the runtime, which costs next to nothing. */
+const firstCapacity = 8;
+const mostNumber = 0xffff_ffff;
+
+class NumberList {
+  /** The numbers up to {@link length}; replaced as the list grows. */
+  values: Uint32Array;
+  #length = 0;
+
+  /** `capacity`: of how many numbers it has room before it must grow. */
+  constructor(capacity: number = firstCapacity) {
+    this.values = new Uint32Array(capacity);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Shortens the list. */
+  set length(length: number) {
+    this.#length = length;
+  }
+
+  push(value: number): void {
+    if (this.#length === this.values.length) this.ensure(1);
+    if (value > mostNumber) fail(value);
+    this.values[this.#length++] = value;
+  }
+
+  /** Appends the numbers `from` to `to` of another list, each of them more by `shift`. */
+  addFrom(other: NumberList, from: number, to: number, shift: number): void {
+    this.ensure(to - from);
+    const { values } = this;
+    const source = other.values;
+    let at = this.#length;
+    let most = 0;
+    for (let i = from; i < to; i++) {
+      const value = (source[i] as number) + shift;
+      if (value > most) most = value;
+      values[at++] = value;
+    }
+    if (most > mostNumber) fail(most);
+    this.#length = at;
+  }
+
+  /** Makes room for `extra` more. */
+  ensure(extra: number): void {
+    const needed = this.#length + extra;
+    if (needed <= this.values.length) return;
+    const grown = new Uint32Array(Math.max(needed, this.values.length * 2));
+    grown.set(this.values.subarray(0, this.#length));
+    this.values = grown;
+  }
+}
+
+function fail(value: number): never {
+  invariant(false, `${value} is no place in memory`);
 }

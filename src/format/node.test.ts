@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { compareBytes } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, sealBlock } from './block.ts';
-import type { BlockRef } from './child-ref.ts';
+import type { BlockRef } from './block.ts';
 import { NodeEntries } from './node-entries.ts';
 import type { EntryShape } from './node-entries.ts';
 import { openNode, padTo4 } from './node.ts';

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ByteWriter, compareBytes } from '../base/bytes.ts';
-import { compareValues } from '../base/order.ts';
-import type { OrderedValue } from '../base/order.ts';
+import { ByteWriter, compareBytes, compareValues } from '../base/bytes.ts';
+import type { OrderedValue } from '../base/bytes.ts';
 import {
   isTruncatedComponent,
   MalformedKey,

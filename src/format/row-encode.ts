@@ -1,12 +1,11 @@
 /** Documents to row bytes: every value is checked here, before anything is written anywhere. */
-import { nearestName } from '../base/known-names.ts';
-import type { ByteWriter } from '../base/bytes.ts';
-import { copyRange } from '../base/bytes.ts';
+import { copyRange, ByteWriter } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
+import { describeValue } from '../base/messages.ts';
+import { nearestName } from '../base/options.ts';
 import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
 import { Types } from './types.ts';
-import { describeValue } from '../base/describe-value.ts';
 import { maxValueBytes, normalizeValue, ValueProblem, writeUuid } from './values.ts';
 
 /** A document's field cannot be encoded; whoever knows the table turns it into an `EncodeError`. */
@@ -247,4 +246,46 @@ function copyHeapValue(
   }
   rows.view.setUint32(base + field.offset + 8, heap.length, true);
   heap.appendRange(from.heap, start, start + length);
+}
+
+// Rows in memory, one after the other in buffers that grow. An offset into it stays valid; its bytes move.
+
+export class RowArena implements RowSource {
+  readonly name: string;
+  readonly writer: ByteWriter = new ByteWriter();
+  readonly heapWriter: ByteWriter = new ByteWriter();
+  readonly rowsStart = 0;
+  readonly heapStart = 0;
+  readonly text = undefined;
+
+  /** `name`: of whom the rows are, for errors. */
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get rows(): Uint8Array {
+    return this.writer.bytes;
+  }
+
+  get rowsView(): DataView {
+    return this.writer.view;
+  }
+
+  get heap(): Uint8Array {
+    return this.heapWriter.bytes;
+  }
+
+  get heapEnd(): number {
+    return this.heapWriter.length;
+  }
+
+  get sizeBytes(): number {
+    return this.writer.length + this.heapWriter.length;
+  }
+
+  /** Takes back everything from these lengths on. */
+  rewind(rows: number, heap: number): void {
+    this.writer.length = rows;
+    this.heapWriter.length = heap;
+  }
 }

@@ -11,7 +11,7 @@
  *   [u32 length, bit 31 set unless all ASCII] and up to 12 bytes of it, zero-padded, if it has no more than 12;
  *   otherwise [4 bytes of it][u32 place in the block's heap][4 zero bytes].
  */
-import { compareStrings } from '../base/order.ts';
+import { compareStrings } from '../base/bytes.ts';
 import { isVariable, widthOf } from './types.ts';
 import type { TypeId } from './types.ts';
 

@@ -1,5 +1,5 @@
 /** A table's schema as Block 0 and commits hold it, and the check of one that was read back. */
-import { compareStrings } from '../base/order.ts';
+import { compareStrings } from '../base/bytes.ts';
 import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 import {

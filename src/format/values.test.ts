@@ -7,7 +7,7 @@ import { decodeRow } from './row-decode.ts';
 import { RowLayout } from './row-layout.ts';
 import { Types } from './types.ts';
 import type { TypeId } from './types.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { describeValue } from '../base/messages.ts';
 import { normalizeValue, ValueProblem, writeUuid } from './values.ts';
 
 class Point {

@@ -4,8 +4,8 @@
  * one type that rounds, to the nearest float32, since that is what it is for.)
  */
 import { isBytes, isDate, isPlainObject } from '../base/brands.ts';
-import { describeValue } from '../base/describe-value.ts';
-import type { OrderedValue } from '../base/order.ts';
+import { describeValue } from '../base/messages.ts';
+import type { OrderedValue } from '../base/bytes.ts';
 import { bigintBounds, integerBounds, typeName, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 

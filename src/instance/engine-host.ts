@@ -6,20 +6,17 @@
  *   flushes and transactions, and only then is the engine closed.
  * - After that nothing reads or writes through this host any more.
  */
-import { withinDeadline } from '../base/deadline.ts';
-import type { SignalPool } from '../base/deadline.ts';
+import { withinDeadline, newAbortController, untilAborted } from '../base/abort.ts';
+import type { SignalPool } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { DeadlineExceededError, InvalidOptionError, NotStartedError, ReadOnlyError } from '../base/errors.ts';
-import { newAbortController } from '../base/signals.ts';
-import { untilAborted } from '../base/until-aborted.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
 import { Flush } from '../batch/flush.ts';
 import type { CommitGuard, FlushContext } from '../batch/flush.ts';
-import type { OperationSet } from '../batch/operation-set.ts';
+import type { OperationSet } from '../batch/prepare.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
-import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
-import type { HeldSnapshots } from '../maintenance/snapshots/held-snapshots.ts';
+import type { HeldSnapshot, HeldSnapshots } from '../maintenance/snapshots/held-snapshot.ts';
 import { StateKeepers } from '../maintenance/snapshots/snapshot-holder.ts';
 import type { Engine, PinnedView } from '../engine/engine.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';

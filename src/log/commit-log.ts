@@ -2,7 +2,7 @@
  * The slots of the commit log as objects. What a slot shows decides nothing by itself: see docs/protocol.md, and
  * log-follower.ts and log-writer.ts, which confirm it.
  */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { decodeCommit, decodeCommitSlowly } from '../format/commit.ts';

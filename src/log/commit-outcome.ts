@@ -1,5 +1,5 @@
 /** What becomes of a commit that was put, and the errors that say so. */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import { CommitOutcomeUnknownError, StorageError } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
 import type { Commit } from '../format/commit.ts';

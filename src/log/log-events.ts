@@ -1,5 +1,4 @@
 /** Events by which the parts of an engine tell each other what happens. The comment of each says which part emits it and which listen. */
-import { Emitter } from '../base/emitter.ts';
 import type { LoggedCommit, View } from '../view/view.ts';
 
 /** Events of one engine, from its beginning to its end. */
@@ -22,4 +21,20 @@ export class LogEvents {
   readonly looked: Emitter<View> = new Emitter();
   /** The database was replaced by another one. Emitted where failures are reported (FailureReports); heard by the turns, which stop. */
   readonly replaced: Emitter<void> = new Emitter();
+}
+
+/** Tells several listeners of the same kind of event. */
+export class Emitter<T> {
+  readonly #listeners = new Set<(event: T) => void>();
+
+  /** Tells `listener` of every event from now on, until the returned function is called. It must not throw. */
+  on(listener: (event: T) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Tells all listeners, in the order in which they came. */
+  emit(event: T): void {
+    for (const listener of this.#listeners) listener(event);
+  }
 }

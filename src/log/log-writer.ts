@@ -8,17 +8,19 @@
  *   again while the slot is empty. No flush goes into another commit before the one that it was put in is decided.
  * - Every error but `CommitOutcomeUnknownError` is definite: the flush was not applied, and never will be.
  */
-import { backOff } from '../base/backoff.ts';
+import { untilAborted } from '../base/abort.ts';
+import { backOff, pauseMs } from '../base/backoff.ts';
 import type { Backoff } from '../base/backoff.ts';
 import { sleep } from '../base/env.ts';
-import type { Environment } from '../base/env.ts';
-import { StorageError, TransactionConflictError } from '../base/errors.ts';
+import type { Environment, Timer } from '../base/env.ts';
+import { StorageError, TransactionConflictError, ContentionError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
+import type { Block0Register } from '../block0/block0-register.ts';
+import type { NodeId } from '../block0/node-identity.ts';
 import { encodeCommit } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
-import type { Block0Register } from '../block0/block0-register.ts';
-import type { View } from '../view/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
+import type { View } from '../view/view.ts';
 import type { CommitLog } from './commit-log.ts';
 import {
   appliedOutcome,
@@ -31,10 +33,6 @@ import {
 } from './commit-outcome.ts';
 import type { CommitRef, CommitOutcome, UnsettledCommit } from './commit-outcome.ts';
 import type { LogFollower } from './log-follower.ts';
-import { GroupDelay } from './group-delay.ts';
-import type { NodeId } from '../block0/node-identity.ts';
-import { SlotRace } from './slot-race.ts';
-import { untilAborted } from '../base/until-aborted.ts';
 
 /** A flush that wants to be committed. */
 export interface FlushRequest {
@@ -449,4 +447,92 @@ export class LogWriter {
 function rejectAll(flushes: readonly Waiting[], failure: unknown): void {
   for (const { inFlight, reject } of flushes)
     reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));
+}
+
+// What a writer does that other nodes come before, again and again: it waits a while, and in the end it gives up.
+
+/** Confirmed losses after which a flush fails with `ContentionError`. */
+const maxLosses = 32;
+const afterLoss: Backoff = { firstMs: 32, longestMs: 1000, jitter: 'full' };
+
+/** One flush's attempts to win a slot, whichever. */
+class SlotRace {
+  #losses = 0;
+
+  /**
+   * A slot was lost. Returns for how many milliseconds to wait, or throws `ContentionError`. `random` is from 0 to 1. The
+   * more writers there are, the longer they must wait for few of them to want the same slot.
+   */
+  lost(random: number): number {
+    const losses = ++this.#losses;
+    if (losses >= maxLosses) {
+      throw new ContentionError(`Other writers won ${losses} slots in a row. The flush was not applied: try it again.`);
+    }
+    return pauseMs(afterLoss, losses, random);
+  }
+}
+
+// The short time that a commit waits before it begins, for the flushes of those whose last ones were committed a moment
+// ago. Whoever writes again and again comes back at once. Without the delay the first of them would take the next commit
+// for itself, and all others would wait for two: twice the time, and twice the requests.
+
+/** The longest delay, as a part of the time that the last commit took. */
+const partOfCommit = 0.1;
+/** And in milliseconds, whatever that one took. */
+const longestMs = 25;
+/** Less is not worth a timer: clocks tick by the millisecond. */
+const leastTimerMs = 1;
+
+/** Decides how long a commit is delayed. One flush alone never is. */
+class GroupDelay {
+  readonly #environment: Environment;
+  /** How many flushes were in the last commit, or waited for its end. */
+  #expected = 0;
+  #begunMs = 0;
+  #untilMs = 0;
+  #onAll: (() => void) | undefined;
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** A commit has ended: `flushes` were in it, or had come meanwhile. */
+  ended(flushes: number): void {
+    const nowMs = this.#environment.monotonicMs();
+    this.#expected = flushes;
+    this.#untilMs = nowMs + Math.min(longestMs, (nowMs - this.#begunMs) * partOfCommit);
+  }
+
+  /** A flush has come: `flushes` wait now. */
+  came(flushes: number): void {
+    if (flushes >= this.#expected) this.#onAll?.();
+  }
+
+  /**
+   * Resolves when the next commit is to begin: once as many flushes wait as are expected, or it is not worth while to wait for
+   * more.
+   */
+  async over(waiting: () => number): Promise<void> {
+    if (this.#isWorthwhile(waiting(), 0)) {
+      // Some have their answer already, and have only not come to run.
+      await this.#environment.yieldToEventLoop();
+      if (this.#isWorthwhile(waiting(), leastTimerMs)) await this.#allOrTime();
+    }
+    this.#begunMs = this.#environment.monotonicMs();
+  }
+
+  async #allOrTime(): Promise<void> {
+    let timer: Timer | undefined;
+    await new Promise<void>((resolve) => {
+      this.#onAll = resolve;
+      timer = this.#environment.setTimer(resolve, this.#untilMs - this.#environment.monotonicMs());
+    });
+    this.#onAll = undefined;
+    timer?.cancel();
+  }
+
+  #isWorthwhile(waiting: number, leastMs: number): boolean {
+    const leftMs = this.#untilMs - this.#environment.monotonicMs();
+    return this.#expected > 1 && waiting < this.#expected && leftMs > leastMs;
+  }
 }

@@ -1,12 +1,11 @@
 /** Figures about an instance, for people and dashboards. */
-import type { Engine } from '../engine/engine.ts';
-import type { MergeStats } from '../merge/merge-stats.ts';
-import type { Role } from '../coordination/role.ts';
 import type { MemoryStats } from '../cache/memory-pool.ts';
-import type { RequestCounts } from '../storage/wrap/observed-driver.ts';
-import type { TransactionStats } from './transaction-stats.ts';
+import type { Role } from '../coordination/membership.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { MergeStats } from '../merge/merge-policy.ts';
 import { costOf } from '../storage/prices.ts';
 import type { PriceTable } from '../storage/prices.ts';
+import type { RequestCounts } from '../storage/wrap/observed-driver.ts';
 
 /** What `db.stats()` tells of the blocks that the instance works with. */
 export interface CacheStats {
@@ -101,4 +100,14 @@ export function readStats(
     merges: engine && { ...engine.merger.counters },
     transactions: { ...transactions },
   };
+}
+
+/** What became of transactions, for `db.stats()`. */
+export interface TransactionStats {
+  /** Transactions that succeeded, those that only read included. */
+  committed: number;
+  /** Attempts that had to be given up because others had changed what was read. */
+  conflicts: number;
+  /** Transactions that failed, whatever the reason. */
+  failed: number;
 }

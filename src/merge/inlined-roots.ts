@@ -6,17 +6,20 @@
  * Where there are many tables, Block 0 holds those that have changed since the last catalogue was written, and once these are
  * too many, a new catalogue is. It is of the birth of the merge that writes it, as blocks are.
  */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { newId } from '../base/ids.ts';
 import type { Block0 } from '../format/block0.ts';
-import type { StoredTable, StoredTableVersion } from '../format/stored-table.ts';
-import type { StoredMigration } from '../format/stored-migration.ts';
-import type { StoredRoot } from '../format/stored-root.ts';
+import { encodeBound } from '../format/stored-table.ts';
+import type {
+  StoredTable,
+  StoredTableVersion,
+  StoredMigration,
+  StoredRoot,
+  StoredAddedIndex,
+  StoredIndexVersion,
+} from '../format/stored-table.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
-import { encodeBound } from '../format/stored-bound.ts';
-import type { StoredAddedIndex } from '../format/stored-added-index.ts';
-import type { StoredIndexVersion } from '../format/stored-index-version.ts';
 import { sealBlock } from '../format/block.ts';
 import { encodeCatalogue } from '../format/catalogue.ts';
 import { blockName } from '../format/keys.ts';

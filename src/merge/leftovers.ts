@@ -11,9 +11,9 @@
 import type { Logger } from '../base/logger.ts';
 import { decodeCommit } from '../format/commit.ts';
 import { block0Name, parseCommitName } from '../format/keys.ts';
+import { listAll } from '../storage/contract/driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import { listAll } from '../storage/contract/list-all.ts';
-import type { OwnWrites } from '../storage/contract/own-writes.ts';
+import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';
 
 export interface LeftoverOptions {
   readonly driver: StorageDriver;

@@ -1,4 +1,5 @@
 /** Which commits are worth a merge: any, or only many of them together. Reads show them in either case. */
+import type { WriteCounters } from '../tree/block-writer.ts';
 
 /** What a merge waits for. */
 export interface MergePolicy {
@@ -64,4 +65,16 @@ export class MergeWait {
     if (pending >= this.#policy.minCommits || oldest === undefined) return restMs;
     return Math.max(restMs, oldest.atMs + this.#policy.maxWaitMs - nowMs);
   }
+}
+
+// What merging has done, for statistics and tests.
+
+/** What merging has done since `start()`. */
+export interface MergeStats extends WriteCounters {
+  /** Merges that replaced Block 0. */
+  merges: number;
+  /** Merges that another instance was faster with: their work was thrown away. */
+  lostMerges: number;
+  /** Blocks that were written. */
+  blocksWritten: number;
 }

@@ -2,22 +2,21 @@
  * The part of a merge that is about one table: its rows, and the entries of its indexes that follow from them; while a
  * migration is under way, the same for the next version, and the base that its rows go with.
  */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
-import { invariant } from '../base/invariant.ts';
+import { invariant } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
 import type { TreePlace } from '../format/keys.ts';
-import type { StoredMigration } from '../format/stored-migration.ts';
+import type { StoredMigration } from '../format/stored-table.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';
-import type { AddedIndex } from '../schema/added-index.ts';
+import { indexLeafShape } from '../schema/table-shape.ts';
+import type { AddedIndex, FunctionResult, TableShape } from '../schema/table-shape.ts';
 import { indexedFunctions, isSameIndex, isWhole } from '../view/index-version.ts';
 import type { IndexVersion, IndexedFunction } from '../view/index-version.ts';
 import { FunctionEntries } from '../catalog/function-entries.ts';
-import type { RegisteredFunction } from '../schema/function-call.ts';
-import { indexLeafShape } from '../schema/table-shape.ts';
-import type { FunctionResult, TableShape } from '../schema/table-shape.ts';
+import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { NextVersion, View } from '../view/view.ts';
 import { BlockWriter } from '../tree/block-writer.ts';
@@ -26,9 +25,8 @@ import { isSameTree, Tree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { applyChanges } from '../tree/write.ts';
 import type { ChangeObserver, ChangeStream, NewRoot, RowRun, RunObserver, WriteOptions } from '../tree/write.ts';
-import { IndexChanges } from './index-changes.ts';
-import { LayerChanges } from './layer-changes.ts';
-import type { MergeStats } from './merge-stats.ts';
+import { IndexChanges, LayerChanges } from './index-changes.ts';
+import type { MergeStats } from './merge-policy.ts';
 
 export interface TableMergeContext {
   readonly environment: Environment;

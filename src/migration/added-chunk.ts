@@ -21,13 +21,11 @@ import type {
 } from '../merge/merge-table.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
 import { IndexChanges } from '../merge/index-changes.ts';
-import type { Bound } from '../format/stored-bound.ts';
+import type { Bound } from '../format/stored-table.ts';
 import type { StoredIndex, StoredSchema } from '../format/stored-schema.ts';
 import { maxIndexes } from '../format/stored-schema.ts';
-import { isComplete } from '../schema/added-index.ts';
-import type { AddedIndex } from '../schema/added-index.ts';
-import { shapeOf, tableIndex } from '../schema/table-shape.ts';
-import type { TableShape } from '../schema/table-shape.ts';
+import { isComplete, shapeOf, tableIndex } from '../schema/table-shape.ts';
+import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { Tree } from '../tree/tree.ts';

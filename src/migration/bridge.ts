@@ -6,33 +6,29 @@
  * States are made once for each state of the active version, step by step: what a commit changes is laid over the state before it.
  */
 import { isPromise } from '../base/brands.ts';
+import { compareBytes, keyAfter } from '../base/bytes.ts';
 import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
+import { checkedIndexes } from '../catalog/checked-indexes.ts';
+import { refuseOtherCode } from '../catalog/migration-code.ts';
+import { redefined } from '../catalog/registry.ts';
+import type { Registry } from '../catalog/registry.ts';
 import { blockName } from '../format/keys.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
-import { isDeleted } from '../view/merged-cursor.ts';
-import { NextVersionRows } from '../view/next-version-rows.ts';
-import type { MemberChange } from '../view/member-changes.ts';
-import { refuseOtherCode } from '../catalog/migration-code.ts';
-import type { MigrateFunction } from '../schema/migrate-function.ts';
-import { redefined } from '../catalog/registry.ts';
-import type { AddedIndex } from '../schema/added-index.ts';
-import { checkedIndexes } from '../catalog/checked-indexes.ts';
-import type { Registry } from '../catalog/registry.ts';
 import { isSameCondition } from '../schema/index-condition.ts';
-import type { TableShape } from '../schema/table-shape.ts';
-import { TableState } from '../view/table-state.ts';
-import type { NextVersion, View } from '../view/view.ts';
+import type { MigrateFunction } from '../schema/schema.ts';
+import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
-import type { FieldChangeLog } from './field-change-log.ts';
-import { MadeEntries } from './made-entries.ts';
-import { hasMade, isSameMade, madeRows, rowsFrom } from './made-rows.ts';
-import type { MadeRows } from './made-rows.ts';
+import { isDeleted } from '../view/merged-cursor.ts';
+import { NextVersionRows } from '../view/next-version-rows.ts';
+import { TableState } from '../view/table-state.ts';
+import type { MemberChange, NextVersion, View } from '../view/view.ts';
+import type { FieldChangeLog } from './field-changes.ts';
 import { RowNotMigrated, RowTranslation, versionConflict } from './row-translation.ts';
-import { TranslatedTree } from './translated-tree.ts';
+import { MadeEntries, TranslatedTree } from './translated-tree.ts';
 import { diffTrees } from './tree-diff.ts';
 
 /** The active version of a table, where it is another one than the one that is written. */
@@ -416,4 +412,29 @@ async function* rowsOf(layer: Tree): AsyncGenerator<{ key: Uint8Array; row: RowH
       yield { key: node.key(i), row: { source: node, base: node.rowBase(i) }, gone: isDeleted(node, i) };
     }
   }
+}
+
+// How far the rows of the next version were made. They are made in the order of the active version's keys.
+
+/** All rows, none in order, or those whose keys are under a bound. */
+type MadeRows = 'all' | 'none' | Uint8Array;
+
+/** What Block 0 says of it. */
+function madeRows(nextVersion: NextVersion | undefined): MadeRows {
+  const built = nextVersion?.migration?.built;
+  if (built === null) return 'all';
+  return built ? keyAfter(Buffer.from(built, 'base64')) : 'none';
+}
+
+function hasMade(made: MadeRows, key: Uint8Array): boolean {
+  return typeof made === 'string' ? made === 'all' : compareBytes(key, made) < 0;
+}
+
+function isSameMade(a: MadeRows, b: MadeRows): boolean {
+  return typeof a === 'string' || typeof b === 'string' ? a === b : compareBytes(a, b) === 0;
+}
+
+/** The part of a tree from a key on, if there is any. */
+async function rowsFrom(tree: Tree, from: Uint8Array): Promise<Tree[]> {
+  return (await new TreeCursor(tree, { from }).next()) ? [new SplitTree(undefined, tree, from)] : [];
 }

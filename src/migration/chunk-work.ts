@@ -5,9 +5,9 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
-import { authorityAt, untilOwnSlot } from '../coordination/authority.ts';
+import { authorityAt, untilOwnSlot } from '../coordination/rotation.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Role } from '../coordination/role.ts';
+import type { Role } from '../coordination/membership.ts';
 import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';
 import type { Block0 } from '../format/block0.ts';
 

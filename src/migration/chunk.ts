@@ -5,24 +5,23 @@
  */
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
-import { invariant } from '../base/invariant.ts';
+import { invariant } from '../base/errors.ts';
 import { growingRows, mergeBase, mergeVersion } from '../merge/merge-table.ts';
 import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';
-import { decodeBound, encodeBound } from '../format/stored-bound.ts';
-import type { Bound } from '../format/stored-bound.ts';
-import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-migration.ts';
-import { describeKey } from '../base/describe-value.ts';
+import { decodeBound, encodeBound } from '../format/stored-table.ts';
+import type { Bound, MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-table.ts';
+import { describeKey } from '../base/messages.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';
-import { ChangeList } from './change-list.ts';
+import { ChangeList } from './shadow-changes.ts';
 import type { ChunkLimits } from './chunk-work.ts';
 import { RowNotMigrated } from './row-translation.ts';
 import type { RowTranslation } from './row-translation.ts';
 import { diffTrees } from './tree-diff.ts';
-import { hasUniqueIndex, uniqueProblems } from './unique-problems.ts';
+import { hasUniqueIndex, uniqueProblems } from './index-daemon.ts';
 
 /** Problems that Block 0 has room for. */
 const maxProblems = 20;

@@ -1,6 +1,6 @@
 /** What people are told of a new version before it is made without a `migrate` function. */
 import { describe, expect, it } from 'vitest';
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import type { StoredRename } from '../format/stored-schema.ts';

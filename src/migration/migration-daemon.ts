@@ -6,25 +6,24 @@
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
-import { untilNextSlot } from '../coordination/authority.ts';
+import { untilNextSlot } from '../coordination/rotation.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Polling } from '../coordination/polling.ts';
-import type { Role } from '../coordination/role.ts';
-import type { StoredMigration } from '../format/stored-migration.ts';
+import type { Polling } from '../coordination/freshness.ts';
+import type { Role } from '../coordination/membership.ts';
+import type { StoredMigration } from '../format/stored-table.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Registry } from '../catalog/registry.ts';
 import { isOtherCode } from '../catalog/migration-code.ts';
 import { isRetiring, retirementOf } from '../catalog/retired-versions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { View } from '../view/view.ts';
-import { isInStep, withEndAsked } from './version-steps.ts';
+import { isInStep, withEndAsked, MigrationRates, usersOfOld } from './migration-status.ts';
 import { ChunkWork } from './chunk-work.ts';
 import type { Step } from './chunk-work.ts';
 import { nextChunk } from './chunk.ts';
 import type { Chunk } from './chunk.ts';
-import { MigrationRates, usersOfOld } from './migration-status.ts';
 import { RowTranslation } from './row-translation.ts';
-import { hasUniqueIndex, uniqueProblems } from './unique-problems.ts';
+import { hasUniqueIndex, uniqueProblems } from './index-daemon.ts';
 
 export interface MigrationDaemonOptions {
   readonly environment: Environment;

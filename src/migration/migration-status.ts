@@ -1,7 +1,11 @@
 /** What `db.migrationStatus()` tells: how far a migration is, and what it waits for. */
+import type { Registry } from '../catalog/registry.ts';
 import { isOld } from '../coordination/version-users.ts';
+import type { Engine } from '../engine/engine.ts';
 import type { Block0 } from '../format/block0.ts';
-import type { MigrationPhase, StoredMigration, VersionUser } from '../format/stored-migration.ts';
+import type { MigrationPhase, StoredMigration, VersionUser, MigrationTarget } from '../format/stored-table.ts';
+import type { MergedTable } from '../merge/merge-table.ts';
+import { isSameTree } from '../tree/tree.ts';
 import type { View } from '../view/view.ts';
 
 /** How far the migration of a table is, as `db.migrationStatus()` tells it. */
@@ -132,4 +136,37 @@ export class MigrationRates {
     if (first === undefined || last === undefined || last.ms <= first.ms) return 0;
     return Math.round(((last.rows - first.rows) * 1000) / (last.ms - first.ms));
   }
+}
+
+// The steps of a migration that make no rows: somebody asks for it, and it is cancelled by dropping what it has.
+
+/** The next version goes, with everything that was made for it. */
+export function cancelled({ table, to }: StoredMigration): MergedTable {
+  return { name: table, versions: [], dropped: [to], migration: () => undefined };
+}
+
+/** Whether no row has changed since its row of the next version was made. */
+export function isInStep(view: View, table: string): boolean {
+  return isSameTree(view.table(table)?.tree, view.nextVersion(table)?.base.tree);
+}
+
+/** A migration whose old version is to go. */
+export function withEndAsked(migration: StoredMigration): StoredMigration {
+  return { ...migration, target: { rowsPerSecond: 50_000, ...migration.target, keepOld: true, retire: 'asked' } };
+}
+
+/** A migration that somebody asks for: the same trees, in another phase. */
+export function askedFor(migration: StoredMigration, target: MigrationTarget): StoredMigration {
+  const { phase } = migration;
+  return { ...migration, target, problems: [], phase: phase === 'switched' ? 'switched' : 'building' };
+}
+
+// What an instance tells the others about itself before it is started: nobody is to retire a version that it uses.
+
+/** Says in Block 0 that this instance uses old versions, if it does: one write of it, and only while tables are migrated. */
+export async function sayOldVersions(engine: Engine, registry: Registry): Promise<void> {
+  const versionOf = (table: string): number | null => registry.shape(table)?.version ?? null;
+  const usesOld = engine.view.block0.migrations.some((migration) => isOld(migration, versionOf(migration.table)));
+  if (!usesOld || !engine.mustSayVersions(versionOf)) return;
+  await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.sayVersions(versionOf, signal));
 }

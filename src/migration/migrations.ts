@@ -11,14 +11,14 @@ import {
   SchemaNotFoundError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
+import { kinds, OptionTable } from '../base/options.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { TreeBuild } from '../merge/merger.ts';
 import { commitBlockName } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
-import type { MigrationPhase, MigrationProblem, MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
-import { describeValue } from '../base/describe-value.ts';
+import type { MigrationPhase, MigrationProblem, MigrationTarget, StoredMigration } from '../format/stored-table.ts';
+import { describeValue } from '../base/messages.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import { refuseOtherDefinition } from '../catalog/registry.ts';
 import type { Registry } from '../catalog/registry.ts';
@@ -26,12 +26,19 @@ import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { isRetiring } from '../catalog/retired-versions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
-import type { FieldChangeLog } from './field-change-log.ts';
+import type { FieldChangeLog } from './field-changes.ts';
 import type { MigrationDaemon } from './migration-daemon.ts';
-import { describeUsers, statusOf, usersOfOld } from './migration-status.ts';
+import {
+  describeUsers,
+  statusOf,
+  usersOfOld,
+  askedFor,
+  cancelled,
+  isInStep,
+  withEndAsked,
+} from './migration-status.ts';
 import type { MigrationStatus, OldVersionUser } from './migration-status.ts';
 import { versionConflict } from './row-translation.ts';
-import { askedFor, cancelled, isInStep, withEndAsked } from './version-steps.ts';
 
 /** Options of `db.setTargetSchemaVersion()`. */
 export interface SetTargetSchemaVersionOptions {

@@ -7,13 +7,11 @@ import { decodeRow } from '../format/row-decode.ts';
 import { typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { normalizeValue } from '../format/values.ts';
-import type { MigrateFunction, PlainRow } from '../schema/migrate-function.ts';
 import { readSchema } from '../schema/schema.ts';
-import type { FieldDefinition } from '../schema/schema.ts';
+import type { MigrateFunction, PlainRow, FieldDefinition } from '../schema/schema.ts';
 import { TableShape } from '../schema/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
-import { PlainRows } from './plain-rows.ts';
-import { RowNotMigrated, RowTranslation, versionConflict } from './row-translation.ts';
+import { PlainRows, RowNotMigrated, RowTranslation, versionConflict } from './row-translation.ts';
 
 function shapeOf(
   version: number,

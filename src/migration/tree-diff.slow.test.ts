@@ -16,7 +16,7 @@ import { Tree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { applyChanges } from '../tree/write.ts';
 import type { ChangeStream } from '../tree/write.ts';
-import { PlainRows } from './plain-rows.ts';
+import { PlainRows } from './row-translation.ts';
 import { diffTrees } from './tree-diff.ts';
 
 const shape = new TableShape(

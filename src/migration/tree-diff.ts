@@ -3,9 +3,9 @@
  * is proportional to the difference where one tree came from the other by changes.
  */
 import { compareBytes } from '../base/bytes.ts';
-import type { BlockRef } from '../format/child-ref.ts';
+import type { BlockRef } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
-import { sameRow } from '../format/row-equality.ts';
+import { sameRow } from '../format/row-decode.ts';
 import type { RowLayout } from '../format/row-layout.ts';
 import { loadChild } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';

@@ -1,14 +1,30 @@
 /** Folds the rows of a query into aggregates: all of them, or each group. Rows are read field by field, not decoded. */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
+import { Scratch } from '../cache/memory-budget.ts';
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
-import { Scratch } from '../cache/query-memory.ts';
-import { accumulatorOf, oneZero } from './aggregate.ts';
-import type { Accumulator, CompiledAggregate } from './aggregate.ts';
-import type { Execution, Row } from './operators/executor.ts';
-import { HitList } from './operators/row-batch.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { KeyRange } from '../tree/cursor.ts';
+import type { Tree } from '../tree/tree.ts';
+import { accumulatorOf, oneZero, writtenAggregates, compileAggregate } from './aggregate.ts';
+import type {
+  Accumulator,
+  CompiledAggregate,
+  Aggregates,
+  CheckedAggregates,
+  GroupRow,
+  WrittenAggregate,
+} from './aggregate.ts';
+import { Condition, filterOf } from './conditions/condition.ts';
 import { writeOrderComponent } from './conditions/row-order.ts';
+import type { Execution, Row } from './operators/executor.ts';
+import { openTable } from './operators/open-operator.ts';
+import { countMerged, countRange } from './operators/range-count.ts';
+import { HitList } from './operators/row-batch.ts';
+import type { TableAccess } from './planner/access-paths.ts';
+import type { WrittenQuery } from './planner/query-spec.ts';
+import type { QueryOptions } from './run-on-state.ts';
 
 /** About what a group takes beyond its key and its values, and each of its aggregates, in bytes. */
 const groupBytes = 300;
@@ -132,4 +148,197 @@ export class Fold {
     this.#groups.set(textOf(key, key.length), group);
     return group;
   }
+}
+
+// Groups of a query's rows: what `query.groupBy()` returns.
+
+/** Folds the rows of a query into aggregates. */
+export type FoldRows = (aggregates: readonly WrittenAggregate[], options: QueryOptions) => Promise<object[]>;
+
+/** Rows of a query that agree in some fields, for each combination of values that there is; null is a value here. */
+export class Groups<R extends object, G extends keyof R> {
+  readonly #fold: FoldRows;
+
+  /** @internal Use `query.groupBy()`. */
+  constructor(fold: FoldRows) {
+    this.#fold = fold;
+  }
+
+  /**
+   * Runs the query: an object for each group with the fields that it is grouped by and the aggregates, as in
+   * `aggregate({ books: 'count', cheapest: { min: 'price' } })`. They come in the order of these fields, ascending. Rejects
+   * with `MemoryBudgetError` if there are more groups than `maxMemoryBytes` has room for.
+   */
+  async aggregate<const A extends Aggregates<R> & CheckedAggregates<R, A>, T = GroupRow<R, G, A>>(
+    aggregates: A,
+    options: QueryOptions = {},
+  ): Promise<T[]> {
+    return (await this.#fold(writtenAggregates(aggregates), options)) as T[];
+  }
+}
+
+// The least and the greatest value of a field: the first in its order, for which an index or the primary key may do.
+
+/** The query for the one row that has it. */
+export function writtenExtreme(written: WrittenQuery, kind: 'min' | 'max', name: string): WrittenQuery {
+  const more: WrittenQuery['more'] = (shape) => {
+    const { field } = compileAggregate(shape, { name: kind, kind, field: name });
+    return [new Condition([name], { field: field as LayoutField, comparison: { kind: 'not null' } })];
+  };
+  const orders = [{ name, direction: kind === 'min' ? 'asc' : 'desc' } as const];
+  return { ...written, orders, fields: [name], folds: [name], limit: 1, more };
+}
+
+/** What that query finds. */
+export async function extremeOf(execution: Execution, name: string): Promise<unknown> {
+  const rows = await execution.rows();
+  return oneZero(rows[0]?.[name] ?? null);
+}
+
+/** Of so few rows it takes less to look at all of them than to plan several queries. */
+const fewRows = 1000;
+
+/** Names of the fields that conditions are on, and of those that one gives a single value. */
+interface ConditionNames {
+  readonly all: ReadonlySet<string>;
+  readonly fixed: ReadonlySet<string>;
+}
+
+/** Undefined where it is not so simple. */
+function namesIn({ wheres }: WrittenQuery): ConditionNames | undefined {
+  const all = new Set<string>();
+  const fixed = new Set<string>();
+  for (const { written } of wheres) {
+    if (written.kind !== 'condition') return undefined;
+    const { name, operator } = written.condition;
+    all.add(name);
+    if (operator === '=') fixed.add(name);
+  }
+  return { all, fixed };
+}
+
+/** Whether an index, or the table, has the rows that match in the order of a field, and no others between them. */
+function mayHaveEnds(shape: TableShape, { all, fixed }: ConditionNames, name: string): boolean {
+  const { primaryKey } = shape.schema;
+  const hasThem = (keys: readonly string[], inside?: ReadonlySet<string>): boolean => {
+    const at = keys.findIndex((key) => !fixed.has(key) || key === name);
+    if (keys[at] !== name) return false;
+    return [...all].every((other) => inside?.has(other) === true || keys.slice(0, at + 1).includes(other));
+  };
+  if (hasThem(primaryKey)) return true;
+  return shape.indexes.some(({ fields, where }) => {
+    const inside = new Set(where?.tests.map(({ field }) => field.name));
+    return hasThem([...fields.map((field) => field.name), ...primaryKey], inside);
+  });
+}
+
+/** A query for each aggregate of all rows that match; undefined where one is bound to need every row. */
+export function writtenSingly(
+  shape: TableShape,
+  written: WrittenQuery,
+  aggregates: readonly WrittenAggregate[],
+): readonly WrittenQuery[] | undefined {
+  const names = namesIn(written);
+  const queries: WrittenQuery[] = [];
+  for (const { kind, field } of aggregates) {
+    if (kind === 'count' && field === undefined) queries.push({ ...written, orders: [], counts: true });
+    else if (
+      (kind === 'min' || kind === 'max') &&
+      field !== undefined &&
+      names !== undefined &&
+      mayHaveEnds(shape, names, field)
+    )
+      queries.push(writtenExtreme(written, kind, field));
+    else return undefined;
+  }
+  return queries;
+}
+
+/** Whether a query of {@link writtenSingly} takes a few blocks: it ends with its first row, or counts without reading any. */
+export function isQuick({ state, query, plan }: Execution): boolean {
+  const { access, residual, ordered } = plan;
+  if (access.kind === 'nothing') return true;
+  if (access.kind !== 'table' && access.kind !== 'index') return false;
+  if (residual.length > 0 || state.tree.count <= fewRows) return false;
+  return query.counts === true ? state.layers.length === 0 : ordered;
+}
+
+/** What an aggregate comes to by its own query. */
+export function resultOf(execution: Execution, { kind, field }: WrittenAggregate): Promise<unknown> {
+  return kind === 'count' ? countRows(execution) : extremeOf(execution, field as string);
+}
+
+// Counting what a query would return, with as little reading as can be.
+
+/** How many rows the query gives, offset and limit applied. */
+export async function countRows(execution: Execution): Promise<number> {
+  const { offset, limit } = execution.query;
+  const total = await countMatches(execution);
+  return Math.max(0, Math.min(total - offset, limit ?? Number.POSITIVE_INFINITY));
+}
+
+/** Matching rows, at least until as many are found as are of use. */
+async function countMatches(execution: Execution): Promise<number> {
+  const { state, plan } = execution;
+  const { access, residual } = plan;
+  const exact = residual.length === 0;
+  if (exact && access.kind === 'table') {
+    return sumOf(execution, access.ranges, (range) => countMerged(state, range, () => execution.breathe()));
+  }
+  if (exact && access.kind === 'index' && state.layers.length === 0) {
+    const tree = state.treeOf(access.index) as Tree;
+    return sumOf(execution, access.ranges, (range) => countRange(tree, range));
+  }
+  if (access.kind === 'table') return countSelected(execution, access);
+  return countHits(execution);
+}
+
+/** So many ranges are counted at the same time: each may hold a block at both of its ends. */
+const rangesAtOnce = 16;
+
+/** What the ranges come to together. */
+async function sumOf(
+  execution: Execution,
+  ranges: readonly KeyRange[],
+  count: (range: KeyRange) => Promise<number>,
+): Promise<number> {
+  let total = 0;
+  for (let i = 0; i < ranges.length; i += rangesAtOnce) {
+    const counts = await Promise.all(ranges.slice(i, i + rangesAtOnce).map(count));
+    for (const one of counts) total += one;
+    await execution.breathe();
+  }
+  return total;
+}
+
+async function countSelected(execution: Execution, access: TableAccess): Promise<number> {
+  const { state, plan, work } = execution;
+  const breathe = (): void | Promise<void> => execution.breathe();
+  const stream = openTable({ state, filter: filterOf(plan.residual), work, breathe }, access);
+  const { needed } = execution;
+  let total = 0;
+  while (total < needed) {
+    let more = stream.count();
+    if (isPromise(more)) more = await more;
+    if (more === undefined) break;
+    total += more;
+    await execution.breathe();
+  }
+  return total;
+}
+
+async function countHits(execution: Execution): Promise<number> {
+  const stream = execution.open();
+  const { needed } = execution;
+  const hits = new HitList(needed);
+  let total = 0;
+  while (total < needed) {
+    let more = stream.next(hits);
+    if (isPromise(more)) more = await more;
+    total += hits.count;
+    hits.clear();
+    if (!more) break;
+    await execution.breathe();
+  }
+  return total;
 }

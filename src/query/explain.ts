@@ -1,20 +1,20 @@
 /** A plan as a plain object, for people to read: what is done, what that is likely to cost, and what it did cost. */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
+import type { Node } from '../format/node.ts';
+import { isKeyType } from '../format/types.ts';
+import type { TableShape } from '../schema/table-shape.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../view/table-state.ts';
-import { missingIndexOf } from './missing-index.ts';
+import { meteredState } from './budget.ts';
+import type { BlockMeter } from './budget.ts';
 import { namesIn } from './conditions/condition.ts';
-import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } from './planner/access-paths.ts';
-import { comparePlans } from './planner/compare-plans.ts';
-import type { Comparison } from './planner/compare-plans.ts';
-import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
 import { Execution } from './operators/executor.ts';
 import type { ExecutionOptions } from './operators/executor.ts';
-import { isWorthProbing } from './planner/planning-reads.ts';
-import { candidatesOf, planOf, planQuery } from './planner/planner.ts';
-import { RunMeter } from './run-meter.ts';
-import { skippable } from './planner/offset-counting.ts';
-import type { StepUse } from './run-meter.ts';
+import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } from './planner/access-paths.ts';
+import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
+import { comparePlans, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
+import type { Comparison } from './planner/planner.ts';
+import { skippable } from './planner/query-spec.ts';
 
 /** What a step of a query takes. Blocks of which a part is expected are told as a fraction. */
 export interface StepCost {
@@ -354,4 +354,99 @@ function isSameAccess(a: Access, b: Access): boolean {
   if (a.kind === 'index' && b.kind === 'index') return a.index.name === b.index.name;
   if (a.kind === 'intersection' && b.kind === 'intersection') return indexesOf(a).join() === indexesOf(b).join();
   return a.kind === b.kind;
+}
+
+// Counts what a run of a query takes, step by step, for `explain({ run: true })`.
+
+/** What a step took. */
+interface StepUse {
+  readonly rows: number;
+  /** Different blocks. */
+  readonly blocks: number;
+  /** Those that were read, and their size in bytes. */
+  readonly requests: number;
+  readonly bytes: number;
+}
+
+class StepMeter implements BlockMeter {
+  readonly #used = new Set<string>();
+  #requests = 0;
+  #bytes = 0;
+
+  charge(sizeBytes: number): void {
+    this.#requests++;
+    this.#bytes += sizeBytes;
+  }
+
+  use({ name }: Node): void {
+    this.#used.add(name);
+  }
+
+  useOf(rows: number): StepUse {
+    return { rows, blocks: this.#used.size, requests: this.#requests, bytes: this.#bytes };
+  }
+}
+
+class RunMeter {
+  readonly #table = new StepMeter();
+  readonly #index = new StepMeter();
+
+  metered(state: TableState): TableState {
+    return meteredState(state, (index) => (index === undefined ? this.#table : this.#index));
+  }
+
+  /** Of the table, where so many rows were looked at. */
+  table(rows: number): StepUse {
+    return this.#table.useOf(rows);
+  }
+
+  /** Of indexes, where so many entries were read. */
+  index(entries: number): StepUse {
+    return this.#index.useOf(entries);
+  }
+}
+
+// Which index a query would be faster with.
+
+/** Tables that are so small that no index is worth its upkeep, in rows that are looked at. */
+const fewRows = 1000;
+/** An index is missing where so many times more rows are looked at than are of use. */
+const waste = 10;
+
+/**
+ * The fields of an index that would spare most of what a plan looks at: those that conditions fix, then one of which they
+ * give a range or by which rows are ordered. Undefined where nothing much can be spared.
+ */
+function missingIndexOf(
+  shape: TableShape,
+  query: CompiledQuery,
+  { access, residual, ordered, order }: Plan,
+  { rows: looked, entries, matches }: Pick<CostEstimate, 'rows' | 'entries' | 'matches'>,
+): readonly string[] | undefined {
+  const rows = Math.max(looked, entries);
+  if (access.kind === 'nothing' || access.kind === 'keys' || rows < fewRows) return undefined;
+  const useful = Math.min(matches, (query.limit ?? Number.POSITIVE_INFINITY) + query.offset);
+  if (rows < waste * Math.max(1, useful)) return undefined;
+  // The table is in the order of what its keys begin with.
+  const [keyLead] = shape.keyFields;
+  const fixed: string[] = [];
+  const ranged: string[] = [];
+  for (const { on } of residual) {
+    if (on === undefined || !isKeyType(on.field.typeId) || on.field === keyLead) continue;
+    const { comparison } = on;
+    const isFixed =
+      comparison.kind === 'null' ||
+      comparison.kind === 'in' ||
+      (comparison.kind === 'value' && comparison.operator === '=');
+    if (isFixed) fixed.push(on.field.name);
+    else if (comparison.kind !== 'not null' && !(comparison.kind === 'value' && comparison.operator === '!='))
+      ranged.push(on.field.name);
+  }
+  // Where an access has the order already, an index for what is fixed should have it too.
+  const by = order.length === 1 && query.limit !== undefined && (!ordered || fixed.length > 0) ? order[0] : undefined;
+  const isOther = by !== undefined && isKeyType(by.field.typeId) && (!ordered || by.field !== keyLead);
+  const sorted = isOther ? by.field.name : undefined;
+  const last = sorted ?? ranged[0];
+  const fields = [...new Set(last === undefined ? fixed : [...fixed, last])];
+  return fields.length === 0 ? undefined : fields;
 }

@@ -1,16 +1,16 @@
 /** `db.get()`: the row with a primary key, without a promise more than is handed out where its block is in memory. */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
-import { normalizeKey } from '../schema/primary-key.ts';
+import { normalizeKey } from '../schema/table-shape.ts';
+import type { TableShape } from '../schema/table-shape.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import type { QueryHost } from '../view/query-host.ts';
-import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { Query } from './query.ts';
 import type { Row } from './operators/executor.ts';
-import { workAhead } from './speculative-run.ts';
+import { workAhead } from './run-on-state.ts';
 
 export class RowGetter {
   readonly #host: QueryHost;

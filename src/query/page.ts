@@ -1,15 +1,12 @@
 /** Pages: some rows of a query, and a bookmark that says where the next ones begin, whatever has changed by then. */
 import { isBytes, isDate } from '../base/brands.ts';
-import { checksum } from '../base/checksum.ts';
-import { ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
-import { defined } from '../base/defined.ts';
-import { InvalidQueryError } from '../base/errors.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
-import { BookmarkError } from '../base/query-errors.ts';
+import { checksum, ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
+import { defined, kinds, OptionTable } from '../base/options.ts';
+import { InvalidQueryError, BookmarkError } from '../base/errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { canonicalRows } from '../format/stored-schema.ts';
-import { describeValue } from '../base/describe-value.ts';
-import type { RegisteredFunction } from '../schema/function-call.ts';
+import { describeValue } from '../base/messages.ts';
+import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { WrittenClause } from './conditions/clause.ts';
 import type { KeyDirection } from './conditions/index-ranges.ts';

@@ -1,20 +1,27 @@
 /** One run of a query: on which states of its table, within which budget, and by which plans. */
 import { isPromise } from '../base/brands.ts';
-import { signalOptions } from '../base/option-checks.ts';
-import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
+import { ByteWriter } from '../base/bytes.ts';
+import { signalOptions } from '../base/options.ts';
+import type { LayoutField } from '../format/row-layout.ts';
+import type { KeyValue } from '../schema/table-shape.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { Overlay, QueryHost, ReadThrough, QueryRead } from '../view/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BudgetMeter } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
-import { requireField } from './conditions/condition.ts';
+import { plainValue } from './conditions/comparison.ts';
+import type { FieldValue } from './conditions/comparison.ts';
+import { requireField, filterOf } from './conditions/condition.ts';
+import type { Condition } from './conditions/condition.ts';
 import { Execution } from './operators/executor.ts';
 import type { Row } from './operators/executor.ts';
+import type { CompiledQuery, Plan } from './planner/access-paths.ts';
 import { plannedQuery } from './planner/plan-cache.ts';
 import type { PlannedQuery } from './planner/plan-cache.ts';
-import { rowByKey } from './point-query.ts';
-import { readOf } from './read-predicate.ts';
+import { areHeavy, compileWhere } from './planner/query-spec.ts';
+import type { WrittenQuery, Where } from './planner/query-spec.ts';
 import { eitherOf, orAborted, runOnState } from './run-on-state.ts';
 import type { QueryOptions, RunOptions } from './run-on-state.ts';
-import type { WrittenQuery } from './planner/query-spec.ts';
 
 /** The options of a call without any: it is known by them. */
 export const noOptions: QueryOptions = {};
@@ -137,5 +144,96 @@ export class QueryRun implements RunOptions {
     };
     const planned = plannedQuery(host, state, written, signal);
     return isPromise(planned) ? planned.then(begin) : begin(planned);
+  }
+}
+
+// The commonest query: the row with a certain primary key, and nothing else is asked for. No other way to it can be better, so
+// that it is looked up without a plan.
+
+/** Shared: a look-up that must wait copies the key. */
+const key = new ByteWriter(64);
+
+/** The row that a query asks for by nothing but its primary key; undefined for every other query. */
+function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Row[] | Promise<Row[]> | undefined {
+  const { wheres, orders, fields, limit, offset } = written;
+  const { keyField, keyFields } = state.shape;
+  if (wheres.length === 0 || wheres.length > keyFields.length || orders.length > 0 || areHeavy(wheres))
+    return undefined;
+  if (fields !== undefined || limit === 0 || offset > 0) return undefined;
+  const value =
+    keyField === undefined ? valuesOf(host, state, wheres) : keyOf(host, state, keyField, wheres[0] as Where);
+  if (value === undefined) return undefined;
+  key.length = 0;
+  state.shape.writeKey(key, value);
+  // Primary keys are held whole: that of a value which is too long for one is no row's.
+  const found = state.lookup(key.bytes, key.length);
+  return isPromise(found) ? found.then((hit) => decoded(state, hit)) : decoded(state, found);
+}
+
+/** The primary key that rows must have, if that is all that a clause says. */
+function keyOf(host: QueryHost, { shape }: TableState, keyField: LayoutField, where: Where): FieldValue | undefined {
+  const { written } = where;
+  if (written.kind !== 'condition') return undefined;
+  const { name, operator, captured } = written.condition;
+  if (operator === '=' && name === keyField.name && host.registeredFunction(name) === undefined) {
+    const value = plainValue(keyField.typeId, captured);
+    if (value !== undefined) return value;
+  }
+  const conditions = compileWhere(host, shape, where);
+  return conditions.length === 1 ? valueOf(conditions[0] as Condition, keyField) : undefined;
+}
+
+/** The value that a condition asks a field to have; undefined if it is no such condition. */
+function valueOf({ on }: Condition, field: LayoutField): FieldValue | undefined {
+  if (on?.field !== field) return undefined;
+  const { comparison } = on;
+  return comparison.kind === 'value' && comparison.operator === '=' ? comparison.value : undefined;
+}
+
+/** The same for a primary key of several fields, if all that clauses say is a value for each. */
+function valuesOf(host: QueryHost, { shape }: TableState, wheres: readonly Where[]): KeyValue | undefined {
+  const { keyFields } = shape;
+  const conditions = wheres.flatMap((where) => compileWhere(host, shape, where));
+  if (conditions.length !== keyFields.length) return undefined;
+  const values: FieldValue[] = [];
+  for (const field of keyFields) {
+    const condition = conditions.find(({ on }) => on?.field === field);
+    const value = condition && valueOf(condition, field);
+    if (value === undefined) return undefined;
+    values.push(value);
+  }
+  return values;
+}
+
+function decoded({ shape: { decoder } }: TableState, hit: RowHit | undefined): Row[] {
+  return hit === undefined ? [] : [decoder.decode(hit.source, hit.base)];
+}
+
+// What a query can have seen, for those who must know whether a change would have made a difference to it.
+
+const nothing: QueryRead = { keys: [], range: undefined, matches: undefined };
+
+function matching(conditions: readonly Condition[]): QueryRead['matches'] {
+  if (conditions.length === 0) return undefined;
+  const filter = filterOf(conditions);
+  return (source, base) => filter.matches(source, base);
+}
+
+/** Limit, offset and order are left out of account: a row that matches may move another one in or out. */
+export function readOf({ query, plan }: { readonly query: CompiledQuery; readonly plan: Plan }): QueryRead {
+  const { access, residual } = plan;
+  switch (access.kind) {
+    case 'nothing':
+      return nothing;
+    case 'keys':
+      return { keys: access.keys, range: undefined, matches: matching(residual) };
+    case 'table':
+      if (access.ranges.length > 1) return { keys: undefined, range: undefined, matches: matching(query.conditions) };
+      return { keys: undefined, range: access.ranges[0], matches: matching(residual) };
+    case 'index':
+    case 'intersection':
+    case 'union':
+      // What the index has tested, a row that is not in it yet must be tested for.
+      return { keys: undefined, range: undefined, matches: matching(query.conditions) };
   }
 }

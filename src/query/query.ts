@@ -1,7 +1,7 @@
 /** The query builder: what `db.query(table)` returns. */
 import { InvalidQueryError } from '../base/errors.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { kinds, OptionTable } from '../base/options.ts';
+import { describeValue } from '../base/messages.ts';
 import type { Overlay, QueryHost } from '../view/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';
@@ -23,13 +23,19 @@ import type {
 } from './conditions/compared-types.ts';
 import { checkFunctionOperator, requireField } from './conditions/condition.ts';
 import type { CompileOptions, WrittenCondition } from './conditions/condition.ts';
-import { countRows } from './count.ts';
+import {
+  countRows,
+  extremeOf,
+  isQuick,
+  resultOf,
+  writtenExtreme,
+  writtenSingly,
+  Fold,
+  Groups,
+} from './aggregate-rows.ts';
 import type { Execution, Row } from './operators/executor.ts';
 import { explainQuery, explainRun } from './explain.ts';
 import type { Explanation } from './explain.ts';
-import { extremeOf, isQuick, resultOf, writtenExtreme, writtenSingly } from './min-max.ts';
-import { Fold } from './aggregate-rows.ts';
-import { Groups } from './groups.ts';
 import { Bookmarks, keptPage, pageOptions, refuseLimits } from './page.ts';
 import type { Page, PageOptions } from './page.ts';
 import { effectiveOrder, keyOrderOf } from './planner/access-paths.ts';

@@ -1,12 +1,10 @@
 /** Runs work on the present state of a table, and again on a newer one if its blocks were taken away meanwhile. */
+import { anySignal, untilAborted, newAbortController } from '../base/abort.ts';
 import { isPromise } from '../base/brands.ts';
 import { AbortedError, SnapshotExpiredError } from '../base/errors.ts';
-import { anySignal } from '../base/signals.ts';
-import { untilAborted } from '../base/until-aborted.ts';
+import { BlockGone } from '../tree/block-source.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
-import { BlockGone } from '../tree/block-source.ts';
-import { workAhead } from './speculative-run.ts';
 
 /** Queries that are overtaken so often in a row give up: they take longer than blocks are kept. */
 const maxAttempts = 8;
@@ -107,4 +105,25 @@ async function runUntilKept<T>(
       throw new SnapshotExpiredError(message, { cause: error });
     }
   }
+}
+
+// Work on the state that a table most likely has, while it is found out whether it is the present one. What is read by
+// then need not be waited for afterwards.
+
+/** `ends` is aborted when nobody wants the outcome any more. */
+export type StateWork<T> = (state: TableState, ends?: AbortSignal) => T | Promise<T>;
+
+/** The outcome of work on the present state: what it came to on the early one, if that is the same. */
+export async function workAhead<T>(early: TableState, present: Promise<TableState>, work: StateWork<T>): Promise<T> {
+  const ending = newAbortController();
+  const ahead = (async () => work(early, ending.signal))();
+  // Whoever it is that wants to know is told below.
+  ahead.catch(() => undefined);
+  let state: TableState | undefined;
+  try {
+    state = await present;
+  } finally {
+    if (state !== early) ending.abort();
+  }
+  return state === early ? ahead : work(state);
 }

@@ -1,5 +1,5 @@
 /** `defineSchema()`, and what the compiler checks of the definition that it is given. */
-import type { Hint } from '../base/near-names.ts';
+import type { Hint } from '../base/options.ts';
 import type { TypeId, Types } from '../format/types.ts';
 import type {
   DocumentOf,

@@ -1,12 +1,13 @@
 /** What a definition asks of a field's values beyond their type: that there is one, and that it is one of some. */
-import { defined } from '../base/defined.ts';
+import { isBytes, isDate } from '../base/brands.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
+import { describeValue } from '../base/messages.ts';
+import { defined } from '../base/options.ts';
 import { isNull, readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import type { StoredField } from '../format/stored-schema.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeValue } from '../base/describe-value.ts';
 import { normalizeValue } from '../format/values.ts';
 
 /** Most values that a field may be one of: each is in the schema, which every commit to the table carries. */
@@ -131,4 +132,29 @@ export function firstBreach(
     if (problem !== undefined) return { field: field.name, value, problem };
   }
   return undefined;
+}
+
+// Values of fields as schemas hold them. Block 0 is JSON: what JSON cannot hold as it is travels as a text or a number, and is read back by type.
+
+/** A value of a field, but for json, as JSON. */
+export function storedConstant(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value);
+  if (isDate(value)) return value.getTime();
+  if (isBytes(value)) return Buffer.from(value).toString('base64');
+  return value;
+}
+
+/** The value that a stored one stands for. */
+export function constantValue(typeId: TypeId, constant: unknown): unknown {
+  switch (typeId) {
+    case Types.uint64:
+    case Types.int64:
+      return BigInt(constant as string | number);
+    case Types.timestamp:
+      return new Date(constant as number);
+    case Types.bytes:
+      return Buffer.from(constant as string, 'base64');
+    default:
+      return constant;
+  }
 }

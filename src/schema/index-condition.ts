@@ -1,17 +1,17 @@
 /** The condition of an index on some rows: it has entries for those that are inside, and knows nothing of the others. */
 import { isBytes, isDate } from '../base/brands.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
-import { didYouMean } from '../base/known-names.ts';
-import { compareStrings } from '../base/order.ts';
-import type { OrderedValue } from '../base/order.ts';
+import { didYouMean } from '../base/options.ts';
+import { compareStrings } from '../base/bytes.ts';
+import type { OrderedValue } from '../base/bytes.ts';
 import { isNull, readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import type { StoredConstant, StoredField, StoredIndexCondition } from '../format/stored-schema.ts';
 import { isKeyType, typeName } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { describeValue } from '../base/messages.ts';
 import { normalizeValue } from '../format/values.ts';
-import { constantValue, storedConstant } from './stored-constant.ts';
+import { constantValue, storedConstant } from './field-rules.ts';
 
 /** A value that the condition of an index may ask for. */
 type IndexedValue = string | number | bigint | boolean | Date | Uint8Array | null;

@@ -1,10 +1,9 @@
 /** Schema definitions: what users write, the row types that follow from it, and the check before it is accepted. */
-import { defined } from '../base/defined.ts';
-import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
-import { didYouMean } from '../base/known-names.ts';
-import { firstUnknown, isNotKnown } from '../base/option-checks.ts';
+import { describeValue } from '../base/messages.ts';
+import { defined, didYouMean, firstUnknown, isNotKnown } from '../base/options.ts';
+import type { BlobValue } from '../blob/blob-value.ts';
 import {
   isResultType,
   isSystemTable,
@@ -23,12 +22,20 @@ import type {
 } from '../format/stored-schema.ts';
 import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
-import { describeValue } from '../base/describe-value.ts';
 import { normalizeValue } from '../format/values.ts';
-import { readRules } from './field-rules.ts';
+import { readRules, constantValue, storedConstant } from './field-rules.ts';
 import { readConditions } from './index-condition.ts';
-import type { MigrateFunction } from './migrate-function.ts';
-import { constantValue, storedConstant } from './stored-constant.ts';
+
+// What a schema definition may carry to make rows of its version from rows of another one.
+
+/** A row as applications see it: its fields by name. */
+export type PlainRow = Record<string, unknown>;
+
+/**
+ * Makes a row of this version from one of another. It must be synchronous and pure: the same row always gives the same
+ * result. Fields that it leaves out get their constant `default`, or null; those that only the other version has are left out.
+ */
+export type MigrateFunction = (row: Record<string, unknown>, fromVersion: number) => Record<string, unknown>;
 
 /** One field of a table. */
 export interface FieldDefinition {

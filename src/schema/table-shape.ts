@@ -1,7 +1,9 @@
 /** A table version as the engine works with it: its schema with the layout, keys and indexes that follow from it. */
-import type { ByteWriter } from '../base/bytes.ts';
-import { defined } from '../base/defined.ts';
+import { encodeUtf8 } from '../base/bytes.ts';
+import type { ByteWriter, OrderedValue } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
+import { describeKey, describeValue } from '../base/messages.ts';
+import { defined } from '../base/options.ts';
 import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
@@ -12,17 +14,20 @@ import {
   writeKeyComponent,
   writeTextComponent,
   writeWholeTextComponent,
+  endOfResult,
 } from '../format/ordered-key.ts';
-import { endOfResult } from '../format/result-component.ts';
-import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
-import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { heapPlace, isNull, readField, rowDecoder } from '../format/row-decode.ts';
 import type { RowDecoder } from '../format/row-decode.ts';
+import { FieldProblem } from '../format/row-encode.ts';
+import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { canonicalRows, canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredDefault, StoredFunctionIndex, StoredIndex, StoredSchema } from '../format/stored-schema.ts';
+import type { Bound } from '../format/stored-table.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import type { OrderedValue } from '../base/order.ts';
+import { maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
+import type { Tree } from '../tree/tree.ts';
 import { rulesOf } from './field-rules.ts';
 import type { FieldRule } from './field-rules.ts';
 import { compiledCondition, isInside } from './index-condition.ts';
@@ -330,3 +335,108 @@ function writeTextField(
 
 /** Shape of the leaves of an index. */
 export const indexLeafShape: EntryShape = { kind: BlockKind.index, level: 0 };
+
+// An index that is being added to a table that has rows: it is no index of its schema yet. Every merge changes the entries of
+// rows up to `built` with their rows, whichever node does it, and the others have none (docs/protocol.md, "Added indexes").
+
+export interface AddedIndex {
+  readonly stored: StoredIndex;
+  readonly index: TableIndex;
+  /** The entries. */
+  readonly tree: Tree;
+  /** The last key whose entry was made; undefined before the first, null once all are. */
+  readonly built: Bound;
+  /** Rows whose entries were made, for people. */
+  readonly rows: number;
+  /** Generation in which it came to be. */
+  readonly birth: number;
+  /** Why it cannot be; undefined: no reason is known. */
+  readonly problem: string | undefined;
+}
+
+/** Whether it has the entries of all rows, and of nothing else. */
+export function isComplete({ built, problem }: Pick<AddedIndex, 'built' | 'problem'>): boolean {
+  return built === null && problem === undefined;
+}
+
+// Primary keys as calls give them: checked, and in the form that keys are made of.
+
+/**
+ * Checks a value as a primary key, an array of values where it is made of several fields, and returns it in the form that keys are
+ * made of. Throws {@link FieldProblem}.
+ */
+export function normalizeKey({ keyField, keyFields }: TableShape, value: unknown): KeyValue {
+  if (keyField !== undefined) {
+    const normal = normalizeKeyField(keyField, value, 'the primary key is missing, or null: every row needs one');
+    const isLong = isTextField(keyField) && (normal as string | Uint8Array).length > maxKeyBytes / 3;
+    if (isLong) checkKeyBytes(keyField.name, value, keyFields, [normal]);
+    return normal;
+  }
+  if (!Array.isArray(value) || value.length !== keyFields.length) {
+    const names = namesOf(keyFields);
+    const found = Array.isArray(value) ? `an array of ${value.length}` : describeValue(value);
+    const message = `the primary key is an array of ${keyFields.length} values, [${names}], not ${found}`;
+    throw new FieldProblem(names, value, message);
+  }
+  const normal: OrderedValue[] = [];
+  for (let i = 0; i < keyFields.length; i++) {
+    const field = keyFields[i] as LayoutField;
+    const part: unknown = value[i];
+    if (part === undefined || part === null) {
+      const missing = `it is missing, or null, and the primary key is made of ${namesOf(keyFields)}: every row needs all of them`;
+      throw new FieldProblem(field.name, part, missing);
+    }
+    normal.push(normalizeKeyField(field, part, ''));
+  }
+  if (sumOf(keyFields, normal, mostTextBytes) > maxKeyBytes) {
+    checkKeyBytes(namesOf(keyFields), value, keyFields, normal);
+  }
+  return normal;
+}
+
+function namesOf(fields: readonly LayoutField[]): string {
+  return fields.map(({ name }) => name).join(', ');
+}
+
+function normalizeKeyField({ name, typeId }: LayoutField, value: unknown, missing: string): OrderedValue {
+  if (value === undefined || value === null) throw new FieldProblem(name, value, missing);
+  try {
+    return normalizeValue(typeId, value);
+  } catch (error) {
+    if (error instanceof ValueProblem) throw new FieldProblem(name, value, error.message);
+    throw error;
+  }
+}
+
+/** Refuses a primary key whose texts and bytes are too long together. */
+function checkKeyBytes(
+  name: string,
+  value: unknown,
+  fields: readonly LayoutField[],
+  normal: readonly OrderedValue[],
+): void {
+  if (sumOf(fields, normal, mostTextBytes) <= maxKeyBytes) return;
+  const bytes = sumOf(fields, normal, (text) => encodeUtf8(text).length);
+  if (bytes <= maxKeyBytes) return;
+  const message = `${describeKey(value)} has ${bytes} bytes, and a primary key takes up to ${maxKeyBytes}`;
+  throw new FieldProblem(name, value, message);
+}
+
+/** Bytes that the texts of a key can have at most. */
+function mostTextBytes(text: string): number {
+  return text.length * 3;
+}
+
+function sumOf(
+  fields: readonly LayoutField[],
+  values: readonly OrderedValue[],
+  textBytes: (text: string) => number,
+): number {
+  let sum = 0;
+  for (let i = 0; i < fields.length; i++) {
+    const { typeId } = fields[i] as LayoutField;
+    if (typeId === Types.varchar) sum += textBytes(values[i] as string);
+    else if (typeId === Types.bytes) sum += (values[i] as Uint8Array).length;
+  }
+  return sum;
+}

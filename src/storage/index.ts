@@ -1,5 +1,5 @@
 /** What `store-db/lib/storage` exports: the contract of a driver, and the drivers that come with StoreDb. */
-export type { CacheDriver } from './contract/cache-driver.ts';
+export type { CacheDriver } from './contract/driver.ts';
 export { DiskCacheDriver, type DiskCacheDriverOptions } from './disk-cache.ts';
 export type {
   CopyResult,

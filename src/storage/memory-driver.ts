@@ -21,9 +21,8 @@ import type {
   StorageDriver,
 } from './contract/driver.ts';
 import { realEnvironment, type Environment } from '../base/env.ts';
-import { toHex } from '../base/bytes.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
-import { compareStrings } from '../base/order.ts';
+import { toHex, compareStrings } from '../base/bytes.ts';
+import { kinds, OptionTable } from '../base/options.ts';
 import { checkKey, checkList, checkNotAborted, clipRange, readBody } from './contract/requests.ts';
 
 interface StoredObject {

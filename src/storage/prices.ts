@@ -1,6 +1,6 @@
 /** What requests cost: a price table, and the bill that counts of requests make by it. */
-import { kinds, OptionTable } from '../base/option-checks.ts';
-import type { OptionKind } from '../base/option-checks.ts';
+import { kinds, OptionTable } from '../base/options.ts';
+import type { OptionKind } from '../base/options.ts';
 import type { RequestCounts } from './wrap/observed-driver.ts';
 
 /** What a store charges for requests, in dollars, or in whatever the bill is to be in. */

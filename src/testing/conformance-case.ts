@@ -1,5 +1,5 @@
 /** What the cases of the conformance suite are made of: a driver, keys of their own, and assertions of their own. */
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { encodeUtf8, toHex } from '../base/bytes.ts';
 import { StorageError } from '../base/errors.ts';

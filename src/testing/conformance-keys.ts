@@ -1,6 +1,5 @@
 /** Conformance: keys are kept exactly, and listed in the order of their UTF-8 bytes. */
-import { encodeUtf8 } from '../base/bytes.ts';
-import { compareStrings } from '../base/order.ts';
+import { encodeUtf8, compareStrings } from '../base/bytes.ts';
 import { assert, assertEqual, assertRejects, type Bench, type ConformanceCase } from './conformance-case.ts';
 
 /** Writes every name (as its own content) and checks that each is kept apart from all others. */

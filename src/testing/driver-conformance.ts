@@ -4,7 +4,7 @@
  *     for (const test of driverConformance({ create: () => new MyDriver() })) it(test.name, test.run);
  */
 import { realEnvironment, type Environment } from '../base/env.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
+import { kinds, OptionTable } from '../base/options.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { Bench, type ConformanceCase } from './conformance-case.ts';
 import { keyCases } from './conformance-keys.ts';

@@ -1,5 +1,5 @@
 /** The ways in which a request to a store can go wrong, and how one is chosen. */
-import { kinds, OptionTable } from '../base/option-checks.ts';
+import { kinds, OptionTable } from '../base/options.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /**

@@ -16,7 +16,7 @@ import { isBytes } from '../base/brands.ts';
 import { realEnvironment, sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
+import { kinds, OptionTable } from '../base/options.ts';
 import { checkNotAborted } from '../storage/contract/requests.ts';
 import type {
   DeleteResult,

@@ -1,5 +1,5 @@
 /** What `store-db/testing` exports: for people who write a storage driver, or test what they build on the database. */
-export { createDatabase } from '../api/create.ts';
+export { createDatabase } from '../api/database.ts';
 export type { Environment, Timer, TimerOptions } from '../base/env.ts';
 export { ConformanceError } from './conformance-case.ts';
 export { driverConformance, type ConformanceOptions, type ConformanceTest } from './driver-conformance.ts';

@@ -3,7 +3,7 @@
  * from them, and anybody can.
  */
 
-import type { OptionKind } from '../base/option-checks.ts';
+import type { OptionKind } from '../base/options.ts';
 
 /** Additive constant of the seeding sequence: 2^32 divided by the golden ratio, made odd. */
 const weylStep = 0x9e3779b9;

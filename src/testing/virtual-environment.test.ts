@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createDatabase } from '../api/create.ts';
+import { createDatabase } from '../api/database.ts';
 import { sleep } from '../base/env.ts';
 import { MemoryDriver } from '../storage/memory-driver.ts';
 import { Types } from '../format/types.ts';

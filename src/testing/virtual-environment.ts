@@ -11,7 +11,7 @@
  * of a virtual environment. A driver that does real I/O breaks the illusion.
  */
 import type { Environment, Timer } from '../base/env.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
+import { kinds, OptionTable } from '../base/options.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { ConnectedDriver } from './connected-driver.ts';
 import { SeededRandom, seedKind } from './seeded-random.ts';

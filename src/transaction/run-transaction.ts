@@ -1,19 +1,17 @@
 /** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
-import { defined } from '../base/defined.ts';
+import { defined, kinds, OptionTable } from '../base/options.ts';
 import { pauseMs } from '../base/backoff.ts';
 import type { Backoff } from '../base/backoff.ts';
 import { sleep } from '../base/env.ts';
 import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
-import { abortedError } from '../base/until-aborted.ts';
+import { abortedError } from '../base/abort.ts';
 import { Batch } from '../batch/batch.ts';
-import type { TransactionStats } from '../maintenance/transaction-stats.ts';
+import type { TransactionStats } from '../maintenance/stats.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { EngineHost } from '../instance/engine-host.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { describeValue } from '../base/messages.ts';
 import type { Instance } from '../instance/instance.ts';
-import { Transaction } from './transaction.ts';
-import { TransactionHost, what } from './transaction-host.ts';
+import { Transaction, TransactionHost, callName } from './transaction.ts';
 
 /** Options of `db.transaction()`. */
 export interface TransactionOptions {
@@ -52,12 +50,12 @@ export async function runTransaction<T>(
 ): Promise<T> {
   const options = transactionOptions.check('db.transaction()', given);
   if (typeof run !== 'function') {
-    throw new InvalidOptionError('run', `${what} takes a function (tx) => value, not ${describeValue(run)}.`);
+    throw new InvalidOptionError('run', `${callName} takes a function (tx) => value, not ${describeValue(run)}.`);
   }
   const { maxAttempts = defaultMaxAttempts } = options;
   const { transactions } = instance;
   try {
-    const host = instance.admit(what);
+    const host = instance.admit(callName);
     const committed = attemptUntilCommitted(host, run, { ...options, maxAttempts }, transactions);
     host.waitFor(committed);
     return await committed;
@@ -76,7 +74,7 @@ async function attemptUntilCommitted<T>(
   const { engine, environment } = instance;
   const { maxAttempts } = options;
   for (let attempt = 1; ; attempt++) {
-    instance.admit(what);
+    instance.admit(callName);
     await freshen(engine, attempt > 1 || options.fresh !== false, options.signal);
     const host = new TransactionHost(instance, attempt);
     try {
@@ -92,16 +90,16 @@ async function attemptUntilCommitted<T>(
     }
     const signal = engine.untilClosed(options.signal);
     const delayMs = pauseMs(betweenAttempts, attempt, environment.random());
-    await engine.withSignal(what, options.signal, () => sleep(environment, delayMs, signal));
+    await engine.withSignal(callName, options.signal, () => sleep(environment, delayMs, signal));
   }
 }
 
 /** What the attempt is to see: everything that was committed before it, or what is known, if that is not too old. */
 async function freshen(engine: Engine, always: boolean, signal: AbortSignal | undefined): Promise<void> {
   engine.asked();
-  if (always) await engine.withDeadline(what, signal, (deadline) => engine.refresh(deadline.signal));
-  else if (engine.isStale) await engine.withDeadline(what, signal, (deadline) => engine.freshen(deadline.signal));
-  if (signal?.aborted === true) throw abortedError(what, signal.reason);
+  if (always) await engine.withDeadline(callName, signal, (deadline) => engine.refresh(deadline.signal));
+  else if (engine.isStale) await engine.withDeadline(callName, signal, (deadline) => engine.freshen(deadline.signal));
+  if (signal?.aborted === true) throw abortedError(callName, signal.reason);
 }
 
 async function makeAttempt<T>(
@@ -115,7 +113,7 @@ async function makeAttempt<T>(
   let value: T;
   try {
     // Also what it throws at once is its failure.
-    value = await engine.withSignal(what, signal, async () => run(tx));
+    value = await engine.withSignal(callName, signal, async () => run(tx));
   } finally {
     tx.end();
   }

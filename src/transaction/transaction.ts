@@ -1,11 +1,14 @@
 /** What the function that `db.transaction()` is given works with. */
-import { BatchStateError } from '../base/errors.ts';
-import { BlobReference } from '../blob/blob-reference.ts';
-import type { BlobRecord } from '../blob/blob-tables.ts';
-import { readBlobRecord } from '../maintenance/blob-record.ts';
+import { isPromise } from '../base/brands.ts';
+import type { Environment } from '../base/env.ts';
+import { BatchStateError, ContentionError, TransactionConflictError } from '../base/errors.ts';
+import { defined } from '../base/options.ts';
+import { Pacer } from '../base/pacer.ts';
 import { tableName } from '../batch/batch.ts';
 import type {
   Batch,
+  BatchHost,
+  FlushOptions,
   ChangeOptions,
   DeletableQuery,
   Increments,
@@ -16,11 +19,288 @@ import type {
   UpdatableQuery,
   UpdateDocument,
 } from '../batch/batch.ts';
-import type { UpsertOptions } from '../batch/change-options.ts';
-import { Query } from '../query/query.ts';
+import type { UpsertOptions } from '../batch/operations.ts';
+import type { OperationSet } from '../batch/prepare.ts';
+import { BlobReference } from '../blob/blob-reference.ts';
+import type { BlobStore } from '../blob/blob-store.ts';
+import type { BlobRecord } from '../blob/blob-tables.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { CommitMember } from '../format/commit.ts';
+import type { EngineHost } from '../instance/engine-host.ts';
+import { TriggerApi } from '../instance/trigger-api.ts';
 import type { RowFor } from '../instance/trigger-api.ts';
-import { transactionEnded } from './transaction-host.ts';
-import type { TransactionHost } from './transaction-host.ts';
+import type { CommitRef } from '../log/commit-outcome.ts';
+import type { LogEvents } from '../log/log-events.ts';
+import { sizeOf } from '../log/log-follower.ts';
+import { readBlobRecord } from '../maintenance/blob-record.ts';
+import { Query } from '../query/query.ts';
+import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered-functions.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { PriceTable } from '../storage/prices.ts';
+import { BlockGone } from '../tree/block-source.ts';
+import type { QueryHost, QueryRead } from '../view/query-host.ts';
+import type { TableState } from '../view/table-state.ts';
+import { changesByTable } from '../view/view.ts';
+import type { View, LoggedCommit } from '../view/view.ts';
+import { ReadSet } from './read-set.ts';
+
+// One attempt at a transaction: the view that all of it reads, what it has read by now, and what stands in its way.
+//
+// Invariants:
+// - Everything that is read comes from one view, the one in force when the attempt began.
+// - What is read is noted before it is read; nothing is read once the commit has begun.
+// - It is committed only directly behind a state in which everything that was read is as it was read.
+
+/** Names the call in errors. */
+export const callName = 'db.transaction()';
+
+export class TransactionHost implements BatchHost, QueryHost {
+  readonly environment: Environment;
+  readonly #host: EngineHost;
+  readonly #engine: Engine;
+  readonly #attempt: number;
+  readonly #view: View;
+  readonly #watch: CommitWatch;
+  readonly #reads = new ReadSet();
+  /** Up to this slot nothing has changed what was read. */
+  #validatedTail: number;
+  #conflict: TransactionConflictError | undefined;
+  #sealed = false;
+
+  constructor(host: EngineHost, attempt: number) {
+    const { engine, environment } = host;
+    this.environment = environment;
+    this.#host = host;
+    this.#engine = engine;
+    this.#attempt = attempt;
+    this.#view = engine.view;
+    this.#watch = new CommitWatch(engine.events);
+    this.#validatedTail = this.#view.tail;
+  }
+
+  get prices(): PriceTable {
+    return this.#host.prices;
+  }
+
+  get owner(): object {
+    return this.#host.owner;
+  }
+
+  get source(): this {
+    return this;
+  }
+
+  get databaseId(): string {
+    return this.#host.databaseId;
+  }
+
+  get blobs(): BlobStore {
+    return this.#host.blobs;
+  }
+
+  /** Why the attempt must be made again: whatever came of it, it has committed nothing. */
+  get conflict(): TransactionConflictError | undefined {
+    return this.#conflict;
+  }
+
+  /** Ends the attempt: nothing can be read or written through it any more. */
+  end(): void {
+    this.#sealed = true;
+    this.#watch.stop();
+  }
+
+  admit(call: string): this {
+    this.#host.admit(call);
+    if (this.#conflict !== undefined) throw this.#conflict;
+    if (this.#sealed) throw transactionEnded();
+    return this;
+  }
+
+  /** `db.stop()` waits for the transaction as a whole. */
+  waitFor(): void {}
+
+  shapeOf(table: string): TableShape | undefined {
+    const shape = this.#host.registry.shape(table);
+    const stored = this.#view.table(table)?.shape;
+    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
+  }
+
+  registeredFunction(name: string): RegisteredFunction | undefined {
+    return this.#host.registeredFunction(name);
+  }
+
+  tableState(table: string): TableState | Promise<TableState> {
+    this.admit('A query');
+    const state = this.#host.bridge.stateOf(this.#view, table);
+    return isPromise(state) ? state.catch((error: unknown) => this.#refuse(error)) : state;
+  }
+
+  async #refuse(error: unknown): Promise<never> {
+    // That it is overtaken is told by another error.
+    if (error instanceof BlockGone) await this.viewMovedOn();
+    throw error;
+  }
+
+  /** A block of the view is gone: the attempt is lost if garbage was collected past it, and the block is if not. */
+  async viewMovedOn(): Promise<boolean> {
+    this.admit('A query');
+    await this.#engine.refresh();
+    if (!this.#isOvertaken(this.#engine.view)) return false;
+    if (!this.#sealed) this.#conflict ??= this.#conflictOver('what it reads was collected as garbage meanwhile');
+    throw this.#conflict ?? this.#conflictOver('it has ended');
+  }
+
+  #isOvertaken(view: View): boolean {
+    return view.block0.generation > this.#view.block0.generation;
+  }
+
+  keeperOf(): undefined {
+    return undefined;
+  }
+
+  queried(shape: TableShape, read: QueryRead): void {
+    this.#reads.addQuery(shape, read);
+  }
+
+  rowRead(shape: TableShape, key: Uint8Array): void {
+    this.#reads.addRow(shape, key);
+  }
+
+  writableShape(table: string): TableShape {
+    return this.#host.writableShape(table);
+  }
+
+  triggers(table: string): readonly RegisteredTrigger[] {
+    return this.#host.triggers(table);
+  }
+
+  triggerApi(batch: Batch): TriggerApi {
+    return new TriggerApi(this, (table) => this.#host.registry.requireShape(table), batch);
+  }
+
+  async commit(operations: OperationSet, options: FlushOptions, check: () => void): Promise<void> {
+    this.admit(callName);
+    this.#sealed = true;
+    const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
+    try {
+      await this.#lookAhead();
+      this.#host.admit(callName);
+      await this.#host.commit(operations, options, check, { what: callName, validate });
+    } catch (error) {
+      // Only what came of the commit counts: while it waited for others, it may have been rejected and accepted again.
+      if (error instanceof TransactionConflictError) this.#conflict = error;
+      else if (error instanceof ContentionError) this.#conflict = this.#conflictOver('others won every slot', error);
+      throw error;
+    }
+  }
+
+  resolveCommit(commit: CommitRef, options: FlushOptions): Promise<boolean> {
+    return this.#host.resolveCommit(commit, options);
+  }
+
+  /** Rejects if it is plain already that it cannot be committed, before blobs are uploaded for nothing. */
+  async #lookAhead(): Promise<void> {
+    try {
+      await this.#validate(this.#engine.view, []);
+    } catch (error) {
+      // Whether a block was collected or lost is found out when it is committed.
+      if (!(error instanceof BlockGone)) throw error;
+    }
+  }
+
+  /** Rejects if what was read is not as it was read in a view, whose last changes are those of `earlier`. */
+  async #validate(view: View, earlier: readonly CommitMember[]): Promise<void> {
+    if (this.#reads.isEmpty) return;
+    const commits = this.#watch.between(this.#validatedTail, view.tail);
+    if (commits === undefined) throw this.#conflictOver('more was committed meanwhile than could be followed');
+    const given = this.#reads.shapes.find((shape) => isGivenUp(shape, this.#view, view));
+    if (given !== undefined) throw this.#conflictOver(`version ${given.version} of table '${given.name}' was given up`);
+    const pacer = new Pacer(this.environment);
+    for (const { seq, commit } of commits) {
+      for (const member of commit.members) await this.#validateAgainst(member, view, pacer);
+      this.#validatedTail = seq;
+    }
+    // They may be others the next time.
+    for (const member of earlier) await this.#validateAgainst(member, view, pacer);
+  }
+
+  async #validateAgainst(member: CommitMember, view: View, pacer: Pacer): Promise<void> {
+    for (const [table, changes] of changesByTable(member)) {
+      if (!this.#reads.concerns(table)) continue;
+      let conflict: string | undefined;
+      try {
+        const before = await this.#host.bridge.stateOf(this.#view, table);
+        conflict = await this.#reads.conflictWith(changes, before, pacer);
+      } catch (error) {
+        if (!(error instanceof BlockGone) || !this.#isOvertaken(view)) throw error;
+        conflict = 'something, and what it read was collected as garbage meanwhile';
+      }
+      if (conflict !== undefined) throw this.#conflictOver(`others have changed ${conflict}`);
+    }
+  }
+
+  #conflictOver(reason: string, cause?: unknown): TransactionConflictError {
+    const message = `Attempt ${this.#attempt} at the transaction cannot be committed: ${reason}. It is made again.`;
+    return new TransactionConflictError(this.#attempt, message, defined({ cause }));
+  }
+}
+
+/** The migration by which a view has a next version. */
+function migrationIn(view: View, table: string): number | 'new' | undefined {
+  const nextVersion = view.nextVersion(table);
+  return nextVersion === undefined ? undefined : (nextVersion.migration?.birth ?? 'new');
+}
+
+/**
+ * Whether what a next version showed is gone: its migration was cancelled since. No commit tells that. Once the
+ * active version is another one, the old one was retired, which changes nothing that is shown.
+ */
+function isGivenUp({ name, version }: TableShape, before: View, view: View): boolean {
+  const active = before.table(name)?.shape.version;
+  if (active === undefined || active === version || view.table(name)?.shape.version !== active) return false;
+  const migration = migrationIn(before, name);
+  return migration !== undefined && migrationIn(view, name) !== migration;
+}
+
+/** A transaction was used after its function had returned, or after an attempt at it had failed. */
+function transactionEnded(): BatchStateError {
+  return new BatchStateError(
+    'The transaction has ended: whatever reads and writes through it must have been awaited before its function returns.',
+  );
+}
+
+// The commits by which the view moves on while a transaction runs. The view itself forgets a commit once it is merged;
+// whoever validates what was read must see it all the same.
+
+/**
+ * Commits of more bytes are not held on to. They are shared by all transactions that wait for them, so this is what all
+ * of them take together.
+ */
+const maxBytes = 16 * 1024 * 1024;
+
+class CommitWatch {
+  /** Ascending by slot. */
+  #commits: LoggedCommit[] = [];
+  #sizeBytes = 0;
+  /** Ends the watch. */
+  readonly stop: () => void;
+
+  constructor(events: LogEvents) {
+    this.stop = events.committed.on((news) => news.forEach((logged) => this.#note(logged)));
+  }
+
+  #note(logged: LoggedCommit): void {
+    this.#sizeBytes += sizeOf(logged.commit);
+    if (this.#sizeBytes <= maxBytes) this.#commits.push(logged);
+    else this.#commits = [];
+  }
+
+  /** The commits of the slots after `after`, up to `tail`; undefined if not all of them are known. */
+  between(after: number, tail: number): LoggedCommit[] | undefined {
+    const commits = this.#commits.filter(({ seq }) => seq > after && seq <= tail);
+    return commits.length === tail - after ? commits : undefined;
+  }
+}
 
 /**
  * A transaction, as the function that `db.transaction()` is given gets it. All that it reads is of one state of the

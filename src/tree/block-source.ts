@@ -2,22 +2,23 @@
  * Where a tree's blocks come from. `find` and `peekChild` answer from memory without a promise; `load` goes to the store, once for
  * all who ask at the same time, and reads a damaged block a second time before it gives up.
  */
-import { defined } from '../base/defined.ts';
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
-import { blockNames } from '../format/keys.ts';
-import type { TreePlace } from '../format/keys.ts';
-import type { BlockRef } from '../format/child-ref.ts';
-import type { EntryShape } from '../format/node-entries.ts';
-import type { Node } from '../format/node.ts';
+import { defined } from '../base/options.ts';
 import type { BlockCache, CacheCounters } from '../cache/block-cache.ts';
 import { openCached, slotsOf } from '../cache/cached-node.ts';
 import type { CachedNode, CacheSlot } from '../cache/cached-node.ts';
-import { unboundedMemory } from '../cache/query-memory.ts';
-import type { ReadMemory } from '../cache/query-memory.ts';
 import type { ExternalCache } from '../cache/external-cache.ts';
+import { unboundedMemory } from '../cache/memory-budget.ts';
+import type { ReadMemory } from '../cache/memory-budget.ts';
+import { BlockKind } from '../format/block.ts';
+import type { BlockRef } from '../format/block.ts';
+import { blockNames } from '../format/keys.ts';
+import type { TreePlace } from '../format/keys.ts';
+import type { EntryShape } from '../format/node-entries.ts';
+import type { Node } from '../format/node.ts';
+import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
+import type { LayoutField } from '../format/row-layout.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import { checkLeaf } from './leaf-check.ts';
-import { SingleFlight } from './single-flight.ts';
 
 /** A block that Block 0 refers to is not in the store: the view is too old, or the store lost it. */
 export class BlockGone extends CorruptionError {
@@ -229,6 +230,86 @@ class CachedSource implements BlockSource {
     if (this.#reader.cache.glance(name)?.node === node) return node;
     checkLeaf(node, this.#leaf);
     this.#reader.cache.add(node, passing);
+    return node;
+  }
+}
+
+// Whether a leaf is one of the tree in which it was found: under a right checksum, too, it may be another table's.
+
+/** So often the heap may be pointed to as a whole without being looked at: it is not much, whoever copies the rows. */
+const mostSharedBytes = 1024 * 1024;
+
+/**
+ * Whether every value has bytes of its own in the heap. If many pointed to the same bytes, the rows would take up far more
+ * than the block as soon as they are copied or made into objects.
+ */
+function hasOwnValues(node: Node, variableFields: readonly LayoutField[]): boolean {
+  const heapBytes = node.heapEnd - node.heapStart;
+  const { count, rowsView } = node;
+  if (count * variableFields.length * heapBytes <= mostSharedBytes) return true;
+  let bytes = 0;
+  for (let i = 0; i < count; i++) {
+    const base = node.rowBase(i);
+    for (let f = 0; f < variableFields.length; f++) {
+      const length = rowsView.getUint32(base + (variableFields[f] as LayoutField).offset, true) & ~nonAsciiFlag;
+      if (length > inlineBytes) bytes += length;
+    }
+  }
+  return bytes <= heapBytes;
+}
+
+/** Why the entries of a leaf cannot be read as what the tree holds; undefined if they can, and for inner nodes. */
+export function leafProblem(node: Node, leaf: EntryShape): string | undefined {
+  if (node.level > 0) return undefined;
+  const { kind, layout, schemaVersion = 0 } = leaf;
+  if (node.kind !== kind) {
+    const found = node.kind === BlockKind.table ? 'rows' : 'index entries';
+    return `The leaf holds ${found}, which is not what this tree is for`;
+  }
+  if (layout !== undefined && node.stride !== layout.stride) {
+    return `The leaf's rows are ${node.stride} bytes long, and the schema's are ${layout.stride}`;
+  }
+  if (node.schemaVersion !== schemaVersion) {
+    return `The leaf's rows are of schema version ${node.schemaVersion}, not ${schemaVersion}`;
+  }
+  return layout === undefined || hasOwnValues(node, layout.variableFields)
+    ? undefined
+    : 'The values of its rows are longer than all that it holds';
+}
+
+/** Throws `CorruptionError` for a leaf that is not of its tree. */
+export function checkLeaf(node: Node, leaf: EntryShape): void {
+  const problem = leafProblem(node, leaf);
+  if (problem !== undefined) throw new CorruptionError(node.name, problem);
+}
+
+// Blocks on their way: those who ask for one meanwhile share it.
+
+/** A block that is being read, as long as it is. */
+interface Load<N extends Node> {
+  node: Promise<N> | undefined;
+}
+
+export class SingleFlight<N extends Node> {
+  /**
+   * It is not enough to delete what has arrived. A map that makes room for more leaves its former table behind, with all
+   * that was in it then and a link to the next table. As soon as one of those tables is old, as each is that outlives a
+   * collection of the whole heap, the young ones behind it count as in use: scans would leave half of the blocks that
+   * they pass to the next such collection. So the tables hold what can be emptied.
+   */
+  readonly #loads = new Map<string, Load<N>>();
+
+  /** A block that is on its way, or else that `read` gives. */
+  share(name: string, read: () => Promise<N>): Promise<N> {
+    const known = this.#loads.get(name)?.node;
+    if (known !== undefined) return known;
+    const load: Load<N> = { node: undefined };
+    const node = read().finally(() => {
+      this.#loads.delete(name);
+      load.node = undefined;
+    });
+    load.node = node;
+    this.#loads.set(name, load);
     return node;
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { BlockKind } from '../format/block.ts';
-import type { BlockRef } from '../format/child-ref.ts';
+import type { BlockRef } from '../format/block.ts';
 import { blockName } from '../format/keys.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';

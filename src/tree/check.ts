@@ -6,9 +6,9 @@
 import { isUnreadable } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import type { BlockRef } from '../format/child-ref.ts';
+import type { BlockRef } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
-import { leafProblem } from './leaf-check.ts';
+import { leafProblem } from './block-source.ts';
 import { loadChild } from './tree.ts';
 import type { Tree } from './tree.ts';
 

@@ -11,9 +11,8 @@ import { RowLayout } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { BlockCache } from '../cache/block-cache.ts';
 import { MemoryDriver } from '../storage/memory-driver.ts';
-import { BlockReader } from './block-source.ts';
+import { BlockReader, checkLeaf } from './block-source.ts';
 import { BlockWriter, Uploads } from './block-writer.ts';
-import { checkLeaf } from './leaf-check.ts';
 
 const layout = new RowLayout([{ name: 'id', typeId: Types.uint8 }]);
 const longer = new RowLayout([{ name: 'id', typeId: Types.uint32 }]);

@@ -3,7 +3,7 @@ import { BlockKind } from '../format/block.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
-import { SingleFlight } from './single-flight.ts';
+import { SingleFlight } from './block-source.ts';
 
 function later(name: string): Promise<Node> {
   const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });

@@ -1,7 +1,7 @@
 /** Trees against a naive model: random changes in many rounds, and after each of them everything that must hold. */
 import { describe, expect, it } from 'vitest';
 import { ByteWriter, compareBytes, encodeUtf8 } from '../base/bytes.ts';
-import { defined } from '../base/defined.ts';
+import { defined } from '../base/options.ts';
 import { realEnvironment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
 import { BlockKind } from '../format/block.ts';

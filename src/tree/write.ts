@@ -3,19 +3,18 @@
  * falls into are shared with the old tree, which stays as it is.
  */
 import { compareRanges } from '../base/bytes.ts';
-import { invariant } from '../base/invariant.ts';
+import { invariant } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { BlockKind } from '../format/block.ts';
-import type { BlockRef } from '../format/child-ref.ts';
+import type { BlockRef } from '../format/block.ts';
 import type { KeyChanges, NodeEntries, EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { LevelWriter } from './level-writer.ts';
-import type { LevelContext, NodeSink, WriteCounters } from './level-writer.ts';
+import type { BlockSource } from './block-source.ts';
+import { LevelWriter } from './block-writer.ts';
+import type { LevelContext, NodeSink, WriteCounters } from './block-writer.ts';
 import { loadChild } from './tree.ts';
 import type { RowHit, Tree } from './tree.ts';
-import { WriteAhead } from './write-ahead.ts';
-import type { Upcoming } from './write-ahead.ts';
 
 /** Changes in strictly ascending key order; positioned on one of them until `done`. */
 export interface ChangeStream extends Upcoming {
@@ -310,5 +309,60 @@ class TreeWriter {
   /** Whether no level above has anything in it: then a lone node at this one is the root. */
   #nothingAbove(level: number): boolean {
     return this.#levels.slice(level + 1).every((writer) => writer.empty);
+  }
+}
+
+// Reads the nodes that changes to a tree are about to fall into, so that whoever applies them waits once for many of them: a merge
+// of few changes all over a large table would otherwise take a round trip for each.
+
+/** What is known of changes that are still to come. */
+interface Upcoming {
+  /**
+   * Whether some of them may be with keys from `from` to `to`, both included, for all that is in memory: then what they fall into
+   * is read ahead. Without it, nothing is.
+   */
+  mayChange?(from: Uint8Array, to: Uint8Array): boolean;
+}
+
+/** Nodes that are read ahead at the same time. */
+const mostAhead = 16;
+
+class WriteAhead {
+  readonly #source: BlockSource;
+  /** The node whose children were read last, and which of them is next. */
+  #node: Node | undefined;
+  #next = 0;
+  #running = 0;
+
+  constructor(source: BlockSource) {
+    this.#source = source;
+  }
+
+  /** Begins to read children of a node, from `from` on, that changes may fall into and that are not in memory. */
+  fill(node: Node, from: number, changes: Upcoming): void {
+    if (changes.mayChange === undefined) return;
+    if (this.#node !== node) this.#next = 0;
+    this.#node = node;
+    // Of the last child, it is not known here where it ends.
+    for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < mostAhead; i++) {
+      this.#next = i + 1;
+      if (!changes.mayChange(node.key(i), node.key(i + 1))) continue;
+      if (this.#source.glanceChild(node, i) === undefined && !this.#load(node, i)) return;
+    }
+  }
+
+  /** False if there is no room for it. */
+  #load(node: Node, i: number): boolean {
+    const { memory } = this.#source;
+    const { sizeBytes } = node.child(i);
+    if (!memory.beginAhead(sizeBytes)) return false;
+    this.#running++;
+    const end = (): void => {
+      this.#running--;
+      memory.endAhead(sizeBytes);
+    };
+    // Whoever comes to the node is told what is wrong.
+    void loadChild(this.#source, node, i).then(end, end);
+    return true;
   }
 }

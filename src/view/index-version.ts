@@ -3,9 +3,9 @@
  * the table, the base. Whoever merges without that version leaves an index version as it is; that its base is not the table's
  * present tree any more shows that it is out of date (docs/protocol.md, "Indexes on functions").
  */
-import type { Bound } from '../format/stored-bound.ts';
+import type { Bound } from '../format/stored-table.ts';
 import type { Tree } from '../tree/tree.ts';
-import type { RegisteredFunction } from '../schema/function-call.ts';
+import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
 
 export interface IndexVersion {

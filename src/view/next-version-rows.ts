@@ -10,9 +10,8 @@
  */
 import { NodeEntries } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
-import { RowArena } from '../format/row-arena.ts';
-import { sameField } from '../format/row-equality.ts';
-import { appendNullRow, copyField, copyRow } from '../format/row-encode.ts';
+import { RowArena, appendNullRow, copyField, copyRow } from '../format/row-encode.ts';
+import { sameField } from '../format/row-decode.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { RowLayout } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
@@ -21,10 +20,9 @@ import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { isDeleted } from './merged-cursor.ts';
-import type { MemberChange } from './member-changes.ts';
+import type { MemberChange, NextVersion, View } from './view.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { TableState } from './table-state.ts';
-import type { NextVersion, View } from './view.ts';
 
 /** Opens a change as a layer over a state. */
 type OpenLayer = (change: TableChange, shape: TableShape) => Tree;

@@ -2,7 +2,7 @@
 import type { Environment } from '../base/env.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { KeyRange } from '../tree/cursor.ts';
-import type { RegisteredFunction } from '../schema/function-call.ts';
+import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from './table-state.ts';
 import type { PriceTable } from '../storage/prices.ts';

@@ -2,36 +2,34 @@
  * A view: one Block 0 and the confirmed commits after its `appliedSeq`, taken together. A query holds one view from
  * start to end and sees nothing else. Views are immutable; reading on gives a new one.
  */
-import { CorruptionError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
-import { blockName, commitName, stagedName } from '../format/keys.ts';
-import type { TreePlace } from '../format/keys.ts';
+import { CorruptionError, invariant } from '../base/errors.ts';
+import type { BlockCache } from '../cache/block-cache.ts';
+import { CachedNode, openCached } from '../cache/cached-node.ts';
 import type { Block0 } from '../format/block0.ts';
-import type { StoredTableVersion } from '../format/stored-table.ts';
-import type { StoredRoot } from '../format/stored-root.ts';
 import { follows } from '../format/commit.ts';
 import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
+import { blockName, commitName, stagedName } from '../format/keys.ts';
+import type { TreePlace } from '../format/keys.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import { CachedNode, openCached } from '../cache/cached-node.ts';
 import type { Node } from '../format/node.ts';
-import { decodeBound } from '../format/stored-bound.ts';
-import type { StoredAddedIndex } from '../format/stored-added-index.ts';
-import type { StoredIndexVersion } from '../format/stored-index-version.ts';
-import type { StoredMigration } from '../format/stored-migration.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
-import type { BlockCache } from '../cache/block-cache.ts';
-import type { BlockReader } from '../tree/block-source.ts';
-import { checkLeaf } from '../tree/leaf-check.ts';
-import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
-import type { AddedIndex } from '../schema/added-index.ts';
-import type { IndexVersion } from './index-version.ts';
-import { changesByTable } from './member-changes.ts';
-import type { MemberChange, VersionedChanges } from './member-changes.ts';
-import { mostLayers } from './layer-compaction.ts';
-import { versionsOf } from '../schema/stored-versions.ts';
+import { decodeBound } from '../format/stored-table.ts';
+import type {
+  StoredTableVersion,
+  StoredRoot,
+  StoredAddedIndex,
+  StoredIndexVersion,
+  StoredMigration,
+  StoredTable,
+} from '../format/stored-table.ts';
 import { indexLeafShape, shapeOf, tableIndex } from '../schema/table-shape.ts';
-import type { TableShape } from '../schema/table-shape.ts';
+import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
+import { checkLeaf } from '../tree/block-source.ts';
+import type { BlockReader } from '../tree/block-source.ts';
+import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
+import type { IndexVersion } from './index-version.ts';
+import { mostLayers } from './layers.ts';
 import { TableState } from './table-state.ts';
 
 /** A confirmed commit and its slot. */
@@ -489,4 +487,78 @@ export class View {
     for (const logged of this.pending) if (logged.seq === view.tail + 1) view = view.withCommit(logged);
     return view;
   }
+}
+
+// Which of a table's stored versions is active. Decided here and nowhere else.
+
+export interface StoredVersions {
+  /** Holds all rows, and says which there are. */
+  readonly active: StoredTableVersion;
+  /** Comes up beside it; undefined where no migration of the table is under way, as is `migration`. */
+  readonly nextVersion: StoredTableVersion | undefined;
+  readonly migration: StoredMigration | undefined;
+}
+
+/** While a migration of the table is under way, the version that it comes from is active, until that is retired. */
+function versionsOf(block0: Block0, { name, versions }: StoredTable): StoredVersions {
+  const migration = block0.migrations.find(({ table }) => table === name);
+  const ofVersion = (version: number): StoredTableVersion | undefined => {
+    return versions.find(({ schema }) => schema.version === version);
+  };
+  const active = migration === undefined ? versions[0] : ofVersion(migration.from);
+  invariant(active !== undefined, `Table ${name} is stored in no version that could be active`);
+  return { active, nextVersion: migration && ofVersion(migration.to), migration };
+}
+
+// What a flush changed in a table: rows of the active version and, where another version wrote them, the same
+// rows of that one beside them (shadow rows).
+
+export interface MemberChange {
+  /** In the active version. */
+  readonly active: TableChange;
+  /** The same rows in the version that they were written in, if that is a newer one. */
+  readonly shadow: TableChange | undefined;
+}
+
+/** The changes of one flush in one table: mostly one, two where they are in two versions. */
+export class VersionedChanges {
+  readonly first: TableChange;
+  readonly #changes: TableChange[];
+
+  constructor(first: TableChange) {
+    this.first = first;
+    this.#changes = [first];
+  }
+
+  add(change: TableChange): void {
+    this.#changes.push(change);
+  }
+
+  /** Undefined if none is of the version. */
+  of(version: number): TableChange | undefined {
+    return this.#changes.find(({ schema }) => schema.version === version);
+  }
+
+  /**
+   * As they are where a version is active; undefined: the table is new, and the version of its first change is active. Of those
+   * written before an older version was retired, only the active version's own counts. Where it has none, the first is returned: a
+   * state that it does not fit refuses it.
+   */
+  ofVersion(activeVersion: number | undefined): MemberChange {
+    const changes = this.#changes;
+    const active = (activeVersion === undefined ? undefined : this.of(activeVersion)) ?? this.first;
+    return { active, shadow: changes.find(({ schema }) => schema.version > active.schema.version) };
+  }
+}
+
+/** A flush's changes by table. */
+export function changesByTable({ changes }: CommitMember): Map<string, VersionedChanges> {
+  const byTable = new Map<string, VersionedChanges>();
+  for (const change of changes) {
+    const { name } = change.schema;
+    const known = byTable.get(name);
+    if (known === undefined) byTable.set(name, new VersionedChanges(change));
+    else known.add(change);
+  }
+  return byTable;
 }

@@ -1,15 +1,24 @@
 import { realEnvironment } from '../../base/env.ts';
-import { inspect } from '../../maintenance/backup/backup-keys.ts';
+import { defined } from '../../base/options.ts';
+import { inspect, rewriteBackupsAt } from '../../maintenance/backup/backup-keys.ts';
 import { backupsAt } from '../../maintenance/backup/backup.ts';
-import { command } from '../database/command.ts';
+import { checkPrune } from '../../maintenance/backup/copy-options.ts';
+import { prune as pruneBackups } from '../../maintenance/backup/prune.ts';
+import type { PruneReport } from '../../maintenance/backup/prune.ts';
+import { restoreFrom } from '../../maintenance/backup/restore.ts';
+import type { CopyProgress } from '../../maintenance/backup/state-copy.ts';
+import { command, databasePositional, confirmed, yesOption } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
-import { ExitCode } from '../terminal/exit-code.ts';
-import { formatCount, formatTime, plural } from '../terminal/figures.ts';
-import { newPlaceOf } from '../database/open-database.ts';
+import { newPlaceOf, describePlace, targetOf } from '../database/open-database.ts';
 import type { Place } from '../database/open-database.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { formatCount, formatTime, plural, formatBytes } from '../terminal/figures.ts';
+import { Progress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { printTable } from '../terminal/text-table.ts';
+import { checkCompressionGiven, dryRunOption, printRewrite } from './maintenance.ts';
 
-export const backupsPositional = {
+const backupsPositional = {
   backups: { type: 'string', demandOption: true, describe: 'URL of the backups, as `backup` was given it' },
 } as const;
 
@@ -68,6 +77,241 @@ export const backups: Command = command({
       return ExitCode.done;
     } finally {
       await place.driver.close?.();
+    }
+  },
+});
+
+/** `backup`: copies a database to a place for backups. */
+export const backup: Command = command({
+  name: 'backup',
+  summary: 'Copy the present state to a place for backups: what is not there yet',
+  positionals: {
+    ...databasePositional,
+    to: {
+      type: 'string',
+      demandOption: true,
+      describe: 'URL of the backups: file:./backups#shop or s3://bucket/backups/shop',
+    },
+  },
+  options: {},
+  examples: [
+    [
+      'backup s3://bucket/shop file:./backups#shop',
+      'every night, for instance: each is a full one, and copies what is new',
+    ],
+  ],
+  run: async (session, { database, to }) => {
+    const { terminal, signal } = session;
+    const target = newPlaceOf(to);
+    try {
+      await using opened = await session.open(database, 'writer');
+      using progress = new Progress(terminal, { what: 'backing up', total: 0 });
+      const report = await opened.db.backup(targetOf(target, opened.place), {
+        signal,
+        onProgress: ({ done, total }) => progress.set(done, total),
+      });
+      progress[Symbol.dispose]();
+      if (terminal.json) terminal.printJson(report);
+      else {
+        const { id, objects, copiedObjects, copiedBytes } = report;
+        const how = copiedBytes === 0 && copiedObjects > 0 ? 'by the store itself' : formatBytes(copiedBytes);
+        const copied = `${plural(copiedObjects, 'object')} of ${objects} copied, ${how}`;
+        terminal.print(`Backup ${id} is in ${describePlace(target)}: ${copied}.`);
+        if (report.hasOutdated) {
+          terminal.tell(
+            'Older backups there need another key, or are not encrypted: `store-db backups --keys` shows them, and ' +
+              '`store-db rewrite-backups` encrypts them with the current key.',
+          );
+        }
+      }
+      return ExitCode.done;
+    } finally {
+      await target.driver.close?.();
+    }
+  },
+});
+
+/** `restore`: makes a database of a backup. */
+export const restore: Command = command({
+  name: 'restore',
+  summary: 'Make a database of a backup, with a new id, where nothing is',
+  positionals: {
+    ...backupsPositional,
+    to: { type: 'string', demandOption: true, describe: 'URL of the new database' },
+  },
+  options: { backup: { type: 'string', describe: 'Id of the backup; default: the newest' } },
+  run: async ({ terminal, signal, storage }, args) => {
+    const from = newPlaceOf(args.backups);
+    const to = newPlaceOf(args.to);
+    try {
+      using progress = new Progress(terminal, { what: 'restoring', total: 0 });
+      const options = {
+        ...storage,
+        from,
+        to: targetOf(to, from),
+        signal,
+        onProgress: ({ done, total }: CopyProgress) => progress.set(done, total),
+        ...defined({ backup: args.backup }),
+      };
+      const report = await restoreFrom(realEnvironment, options);
+      progress[Symbol.dispose]();
+      if (terminal.json) terminal.printJson(report);
+      else
+        terminal.print(
+          `The database is in ${describePlace(to)}, with id ${report.databaseId}: ${plural(report.objects, 'object')}.`,
+        );
+      return ExitCode.done;
+    } finally {
+      await from.driver.close?.();
+      await to.driver.close?.();
+    }
+  },
+});
+
+/** `clone`: a copy that lives by itself. */
+export const clone: Command = command({
+  name: 'clone',
+  summary: 'Make a database of its own out of the present state, where nothing is',
+  positionals: {
+    ...databasePositional,
+    to: {
+      type: 'string',
+      demandOption: true,
+      describe: 'URL of the new database; in the same bucket, the store copies by itself',
+    },
+  },
+  options: {},
+  run: async (session, { database, to }) => {
+    const { terminal, signal } = session;
+    const target = newPlaceOf(to);
+    await using opened = await session.open(database, 'writer');
+    try {
+      using progress = new Progress(terminal, { what: 'cloning', total: 0 });
+      const report = await opened.db.clone(targetOf(target, opened.place), {
+        signal,
+        onProgress: ({ done, total }) => progress.set(done, total),
+      });
+      progress[Symbol.dispose]();
+      if (terminal.json) terminal.printJson(report);
+      else
+        terminal.print(
+          `The clone is in ${describePlace(target)}, with id ${report.databaseId}: ${plural(report.objects, 'object')}.`,
+        );
+      return ExitCode.done;
+    } finally {
+      await target.driver.close?.();
+    }
+  },
+});
+
+const dayMs = 86_400_000;
+const unitsMs: Readonly<Record<string, number>> = { h: dayMs / 24, d: dayMs, w: 7 * dayMs };
+
+/** A time such as `36h`, `30d` or `8w`. Throws `UsageError`. */
+function span(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const match = /^(\d{1,6})([hdw])$/.exec(text);
+  if (match !== null) return Number(match[1]) * (unitsMs[match[2] as string] as number);
+  throw new UsageError(`--${option} is ${text}; it must be hours, days or weeks, such as 36h, 30d or 8w.`);
+}
+
+function print(terminal: Terminal, report: PruneReport, dryRun: boolean): void {
+  const { kept, removed, deletedObjects, freedBytes, isPostponed } = report;
+  const listed = [...kept.map((each) => ['kept', each] as const), ...removed.map((each) => ['removed', each] as const)];
+  printTable(
+    terminal,
+    [{ name: 'backup' }, { name: 'made' }, { name: '' }],
+    listed
+      .toSorted(([, a], [, b]) => a.createdAt.getTime() - b.createdAt.getTime())
+      .map(([what, { id, createdAt }]) => [id, formatTime(createdAt.getTime()), what]),
+  );
+  const [were, deleted] = dryRun ? ['would be removed', 'would be deleted'] : ['removed', 'deleted'];
+  const objects = `${plural(deletedObjects, 'object')} ${deleted}, ${formatBytes(freedBytes)}`;
+  terminal.print(`${plural(removed.length, 'backup')} ${were}, ${plural(kept.length, 'backup')} kept; ${objects}.`);
+  if (isPostponed) {
+    terminal.tell(
+      'A backup is under way, or was killed less than a day ago: objects were left alone. Prune again later.',
+    );
+  }
+}
+
+/** `prune`: removes old backups. */
+export const prune: Command = command({
+  name: 'prune',
+  summary: 'Remove the backups that no --keep option keeps, and what only they consist of',
+  positionals: backupsPositional,
+  options: {
+    'keep-last': { type: 'number', describe: 'Keep the newest so many' },
+    'keep-within': { type: 'string', describe: 'Keep those at most so much older than the newest: 36h, 30d, 8w' },
+    'keep-daily': { type: 'number', describe: 'Keep the last of each of so many days, in UTC' },
+    'keep-weekly': { type: 'number', describe: 'Keep the last of each of so many weeks' },
+    'keep-monthly': { type: 'number', describe: 'Keep the last of each of so many months' },
+    'dry-run': { type: 'boolean', default: false, describe: 'Remove nothing, and tell what would be removed' },
+    ...yesOption,
+  },
+  examples: [
+    ['prune file:./backups#shop --keep-daily 7 --keep-weekly 5 --keep-monthly 12 --yes', 'after every backup'],
+  ],
+  run: async ({ terminal, signal, storage }, args) => {
+    const { yes, 'dry-run': dryRun, 'keep-last': keepLast, 'keep-daily': keepDaily } = args;
+    const { 'keep-weekly': keepWeekly, 'keep-monthly': keepMonthly } = args;
+    const keepWithinMs = span('keep-within', args['keep-within']);
+    const rules = {
+      ...defined({ keepLast, keepWithinMs, keepDaily, keepWeekly, keepMonthly }),
+    };
+    if (Object.keys(rules).length === 0) {
+      throw new UsageError('Say which backups are to be kept: --keep-last 10, --keep-daily 7 or --keep-within 30d.');
+    }
+    const from = newPlaceOf(args.backups);
+    try {
+      const question = `Remove backups of ${describePlace(from)}?`;
+      if (!dryRun && !(await confirmed({ terminal, signal }, question, yes))) return ExitCode.interrupted;
+      using progress = new Progress(terminal, { what: 'pruning', total: 0 });
+      const onProgress = ({ done, total }: { done: number; total: number }): void => progress.set(done, total);
+      const options = checkPrune({
+        ...storage,
+        from: { driver: from.driver, prefix: from.prefix },
+        ...rules,
+        dryRun,
+        signal,
+        onProgress,
+      });
+      const report = await pruneBackups(realEnvironment, options);
+      progress[Symbol.dispose]();
+      if (terminal.json) terminal.printJson(report);
+      else if (report.kept.length === 0) terminal.tell('There are no backups.');
+      else print(terminal, report, dryRun);
+      return ExitCode.done;
+    } finally {
+      await from.driver.close?.();
+    }
+  },
+});
+
+/** `rewrite-backups`: encrypts and compresses backups as the options say. */
+export const rewriteBackups: Command = command({
+  name: 'rewrite-backups',
+  summary: 'Store backups anew that are not encrypted with the current key, or not compressed as asked',
+  positionals: backupsPositional,
+  options: dryRunOption,
+  examples: [
+    [
+      'rewrite-backups --keys keys.json --compression none file:./backups#shop',
+      'after the database was rewritten, so that backups do not need the old key either',
+    ],
+  ],
+  run: async (session, { backups: url, 'dry-run': dryRun }) => {
+    const { terminal, signal, storage } = session;
+    checkCompressionGiven(session);
+    const from = newPlaceOf(url);
+    try {
+      using progress = new Progress(terminal, { what: dryRun ? 'looking' : 'rewriting', total: 0 });
+      const onProgress = ({ done, total }: { done: number; total: number }): void => progress.set(done, total);
+      const report = await rewriteBackupsAt(realEnvironment, { ...storage, from, dryRun, signal, onProgress });
+      progress[Symbol.dispose]();
+      return printRewrite(terminal, report, dryRun);
+    } finally {
+      await from.driver.close?.();
     }
   },
 });

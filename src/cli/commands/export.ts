@@ -7,17 +7,14 @@ import { keyNamesOf } from '../../schema/schema.ts';
 import { command, databasePositional, tablePositional } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
-import { exportOutput } from '../output/export-output.ts';
+import { exportOutput, openTarget, ParquetOutput } from '../output/export-output.ts';
 import type { ExportOutput } from '../output/export-output.ts';
-import { openTarget } from '../output/export-target.ts';
 import { plural } from '../terminal/figures.ts';
-import type { AskedQuery } from '../language/asked-query.ts';
+import { queryFrom, queryOptions } from '../language/asked-query.ts';
+import type { AskedQuery, QueryArguments } from '../language/asked-query.ts';
 import { Progress } from '../terminal/progress.ts';
-import { ParquetOutput } from '../output/parquet-output.ts';
 import { formulaStarts, kindOf, namedFile, outputFormats, TextOutput } from '../output/records.ts';
 import type { RowOutput } from '../output/records.ts';
-import { queryFrom, queryOptions } from '../language/written-query.ts';
-import type { QueryArguments } from '../language/written-query.ts';
 
 /** After so many rows the progress is shown. */
 const rowsPerStep = 1000;

@@ -1,25 +1,26 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { defined } from '../../base/defined.ts';
+import { messageOf } from '../../base/brands.ts';
+import { messageLines } from '../../base/messages.ts';
+import { defined } from '../../base/options.ts';
+import { comingDefinition } from '../../catalog/registry.ts';
+import type { Block0 } from '../../format/block0.ts';
 import { fieldChanges } from '../../migration/field-changes.ts';
 import { describeUsers } from '../../migration/migration-status.ts';
 import type { MigrationStatus } from '../../migration/migration-status.ts';
 import { readSchema } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
-import { comingDefinition } from '../../catalog/stored-definition.ts';
-import { command, databasePositional, tablePositional } from '../database/command.ts';
+import { command, databasePositional, tablePositional, confirmed, yesOption } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
-import { confirmed, yesOption } from '../database/confirmation.ts';
 import { doToEvery, everyOptions } from '../database/every-database.ts';
 import type { Each } from '../database/every-database.ts';
-import { ExitCode, UsageError } from '../terminal/exit-code.ts';
-import { formatCount } from '../terminal/figures.ts';
-import { readBlock0 } from '../database/open-database.ts';
+import { readBlock0, describePlace } from '../database/open-database.ts';
 import type { OpenDatabase, Place } from '../database/open-database.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { formatCount, plural } from '../terminal/figures.ts';
 import { Progress } from '../terminal/progress.ts';
-import { readSchemaFile } from '../values/schema-text.ts';
-import { printFacts } from '../terminal/text-table.ts';
-import { tellChanges } from '../database/told-changes.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import { printFacts } from '../terminal/text-table.ts';
+import { readSchemaFile } from '../values/schema-text.ts';
 
 const [firstPollMs, lastPollMs] = [20, 250];
 /** Where others do the work, and none of them is seen to do it for so long, nobody does. */
@@ -280,3 +281,47 @@ export const migrate: Command = command({
     return migrated.exitCode;
   },
 });
+
+// Tells what a new version of a table does to its fields in many databases, before anybody is asked.
+
+/** Lines on one database, as its Block 0 has the table. Rejects where the signal is aborted. */
+async function changesIn(place: Place, schema: SchemaDefinition, signal: AbortSignal): Promise<string> {
+  let block0: Block0;
+  try {
+    block0 = await readBlock0(place, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    return messageOf(error);
+  }
+  const versions = block0.tables.find(({ name }) => name === schema.name)?.versions ?? [];
+  const migration = block0.migrations.find(({ table }) => table === schema.name);
+  const stored = versions.find((version) => migration === undefined || version.schema.version === migration.from);
+  if (stored === undefined) return `there is no table ${schema.name}, or its first rows wait in the log.`;
+  const { version } = stored.schema;
+  if (version === schema.version) return `version ${version} is there already.`;
+  const { lines } = fieldChanges(stored.schema, readSchema(schema));
+  return [`version ${version} goes to version ${schema.version}.`, ...lines].join('\n  ');
+}
+
+async function changesByText(
+  { terminal, signal }: Session,
+  places: readonly Place[],
+  schema: SchemaDefinition,
+): Promise<Map<string, Place[]>> {
+  using progress = new Progress(terminal, { what: 'looking at databases', total: places.length });
+  const found = new Map<string, Place[]>();
+  for (const [i, place] of places.entries()) {
+    const changes = await changesIn(place, schema, signal);
+    found.set(changes, [...(found.get(changes) ?? []), place]);
+    progress.set(i + 1);
+  }
+  return found;
+}
+
+/** Reads every Block 0, and tells each thing once, with how many databases it is told of. */
+async function tellChanges(session: Session, places: readonly Place[], schema: SchemaDefinition): Promise<void> {
+  for (const [changes, [first, ...others]] of await changesByText(session, places, schema)) {
+    const more = others.length === 0 ? '' : ` and ${plural(others.length, 'other')}`;
+    session.terminal.tellLines(messageLines(`In ${describePlace(first as Place)}${more}: ${changes}`));
+  }
+}

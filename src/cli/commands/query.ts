@@ -1,8 +1,10 @@
-import { printAnswers } from '../output/answers.ts';
 import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
+import { queryFrom, queryOptions, queryPositional } from '../language/asked-query.ts';
+import { printAnswers, printExplanation } from '../output/reports.ts';
+import { historyFile, ShellHistory } from '../shell/history.ts';
+import { Shell } from '../shell/shell.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
-import { queryFrom, queryOptions, queryPositional } from '../language/written-query.ts';
 
 /** `query`: rows of a table, or groups of them. */
 export const query: Command = command({
@@ -46,3 +48,41 @@ export const query: Command = command({
     return ExitCode.done;
   },
 });
+
+/** `explain`: how a query would be run, and what that takes. */
+export const explain: Command = command({
+  name: 'explain',
+  summary: 'Tell how a query would be run, and what it would take',
+  positionals: { ...databasePositional, ...queryPositional },
+  options: {
+    ...queryOptions,
+    run: { type: 'boolean', default: false, describe: 'Run it, and tell what it did take as well' },
+  },
+  examples: [[`explain file:./data cities --where "country = 'FR'" --run`, 'estimates and what was measured']],
+  run: async (session, { database, query: text, run, ...written }) => {
+    await using opened = await session.open(database, 'replica');
+    await printExplanation(session, queryFrom(opened, text, written), run);
+    return ExitCode.done;
+  },
+});
+
+/** `shell`: queries and commands on one database. `others`: the commands that it can run. */
+export function shellOf(others: readonly Command[]): Command {
+  return command({
+    name: 'shell',
+    summary: 'Ask for rows, and run commands, on one database: one line after the other',
+    positionals: databasePositional,
+    options: {},
+    examples: [
+      ['shell file:./data', 'at a prompt'],
+      ['shell s3://bucket/shop < report.txt', 'what a file holds, up to the first statement that fails'],
+    ],
+    run: async (session, { database }) => {
+      const { terminal } = session;
+      const isTyped = terminal.isInteractive && terminal.output.isTTY === true && !terminal.json;
+      const history = await ShellHistory.read(isTyped ? historyFile() : undefined);
+      await using shell = new Shell({ session, database, commands: others, history });
+      return isTyped ? await shell.runPrompt() : await shell.runInput();
+    },
+  });
+}

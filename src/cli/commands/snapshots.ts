@@ -1,6 +1,5 @@
-import { command, databasePositional } from '../database/command.ts';
+import { command, databasePositional, confirmed, yesOption } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
-import { confirmed, yesOption } from '../database/confirmation.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { formatTime } from '../terminal/figures.ts';
 import { describePlace } from '../database/open-database.ts';

@@ -1,11 +1,11 @@
 /** What a command is: its name, its options, and what it does. */
 import type { InferredOptionTypes, Options } from 'yargs';
+import { withoutControls } from '../../base/messages.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 import type { ExitCode } from '../terminal/exit-code.ts';
-import { isKeyText, readKeys } from './key-file.ts';
-import type { StorageOptions } from './key-file.ts';
-import { openDatabase, placeOf } from './open-database.ts';
-import type { OpenDatabase, OpenOptions, Place } from './open-database.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import { isKeyText, readKeys, openDatabase, placeOf } from './open-database.ts';
+import type { StorageOptions, OpenDatabase, OpenOptions, Place } from './open-database.ts';
 
 /** What every command may be told. */
 export const commonOptions = {
@@ -156,3 +156,30 @@ export const databasePositional = {
 export const tablePositional = {
   table: { type: 'string', demandOption: true, describe: 'Name of the table' },
 } as const;
+
+// Asks before what cannot be taken back.
+
+export const yesOption = {
+  yes: { type: 'boolean', alias: 'y', default: false, describe: 'Do not ask' },
+} as const;
+
+/** Whether to go on. Where nobody can be asked, `--yes` must have said so: throws `UsageError`. */
+export async function confirmed(
+  { terminal, signal }: Pick<Session, 'terminal' | 'signal'>,
+  question: string,
+  yes: boolean,
+): Promise<boolean> {
+  if (yes) return true;
+  if (!terminal.isInteractive) throw new UsageError(`${question} Nobody is there to be asked: say --yes.`);
+  const { default: confirm } = await import('@inquirer/confirm');
+  try {
+    return await confirm(
+      { message: withoutControls(question), default: false },
+      { input: terminal.input as NodeJS.ReadableStream, output: terminal.messages as NodeJS.WritableStream, signal },
+    );
+  } catch (error) {
+    // Ctrl-C at the question.
+    if ((error as Error).name === 'ExitPromptError') return false;
+    throw error;
+  }
+}

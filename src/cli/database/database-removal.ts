@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Block0 } from '../../format/block0.ts';
 import { block0Name, folders, probePrefix } from '../../format/keys.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
+import { listAll } from '../../storage/contract/driver.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { describePlace } from './open-database.ts';
 import type { Place } from './open-database.ts';
@@ -105,4 +105,36 @@ export async function removeDatabase(
 /** Whether there is something of a database under the prefix. */
 export function ownObjects(counts: readonly { readonly kind: string; readonly objects: number }[]): number {
   return counts.reduce((sum, { kind, objects }) => (kind === 'other' ? sum : sum + objects), 0);
+}
+
+// How many objects a database consists of, and their size, by what they are.
+
+export interface ObjectCount {
+  readonly kind: string;
+  readonly objects: number;
+  readonly bytes: number;
+}
+
+const kinds = Object.entries(folders);
+
+/** Lists everything under the prefix: a request for every 1,000 objects. */
+export async function countObjects({ driver, prefix }: Place, signal: AbortSignal): Promise<ObjectCount[]> {
+  const counts = new Map<string, { objects: number; bytes: number }>();
+  for await (const { key, sizeBytes } of listAll(driver, `${prefix}/`, { signal })) {
+    const name = key.slice(prefix.length + 1);
+    const kind =
+      name === block0Name ? block0Name : (kinds.find(([, folder]) => name.startsWith(folder))?.[0] ?? 'other');
+    const count = counts.get(kind) ?? { objects: 0, bytes: 0 };
+    count.objects++;
+    count.bytes += sizeBytes;
+    counts.set(kind, count);
+  }
+  return [...counts].map(([kind, count]) => ({ kind, objects: count.objects, bytes: count.bytes }));
+}
+
+export function totalOf(counts: readonly ObjectCount[]): { readonly objects: number; readonly bytes: number } {
+  return {
+    objects: counts.reduce((sum, { objects }) => sum + objects, 0),
+    bytes: counts.reduce((sum, { bytes }) => sum + bytes, 0),
+  };
 }

@@ -1,16 +1,14 @@
 /** Does the same with every database of a store, or of a folder in it: `tend --all`, `migrate --all`. */
 import { messageOf } from '../../base/brands.ts';
-import { messageText } from '../../base/message-text.ts';
+import { messageText } from '../../base/messages.ts';
 import { MemoryBudget } from '../../cache/memory-budget.ts';
 import { ObservedDriver } from '../../storage/wrap/observed-driver.ts';
+import { confirmed } from './command.ts';
 import type { Session } from './command.ts';
-import { confirmed } from './confirmation.ts';
-import { locate } from './database-url.ts';
+import { locate, findDatabases, describePlace } from './open-database.ts';
+import type { Place } from './open-database.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { plural } from '../terminal/figures.ts';
-import { findDatabases } from './find-databases.ts';
-import { describePlace } from './open-database.ts';
-import type { Place } from './open-database.ts';
 import { Progress } from '../terminal/progress.ts';
 
 const mebibyte = 1024 * 1024;

@@ -1,23 +1,26 @@
 /** Opens the database that a URL names, for one command. */
-import { defined } from '../../base/defined.ts';
-import { CorruptionError } from '../../base/errors.ts';
-import { didYouMean } from '../../base/known-names.ts';
-import { createDatabase } from '../../api/create.ts';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createDatabase } from '../../api/database.ts';
 import type { Database } from '../../api/database.ts';
 import { realEnvironment } from '../../base/env.ts';
+import { CorruptionError } from '../../base/errors.ts';
 import type { Logger, LogLevel } from '../../base/logger.ts';
-import type { Block0 } from '../../format/block0.ts';
-import type { StorePlace } from '../../maintenance/backup/state-copy.ts';
-import type { MemoryBudget } from '../../cache/memory-budget.ts';
+import { defined, didYouMean } from '../../base/options.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
-import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
-import type { GetResult, StorageDriver } from '../../storage/contract/driver.ts';
-import { checkProtection } from '../../storage/wrap/encryption-options.ts';
+import type { MemoryBudget } from '../../cache/memory-budget.ts';
+import type { Block0 } from '../../format/block0.ts';
+import { block0Name } from '../../format/keys.ts';
+import type { StorePlace } from '../../maintenance/backup/state-copy.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
-import { locate } from './database-url.ts';
+import type { GetResult, StorageDriver } from '../../storage/contract/driver.ts';
+import { FileDriver } from '../../storage/file/file-driver.ts';
+import { bucketDriver } from '../../storage/s3/driver-from-env.ts';
+import { checkProtection } from '../../storage/wrap/encryption-options.ts';
+import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
+import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
 import { UsageError } from '../terminal/exit-code.ts';
-import { findDatabases } from './find-databases.ts';
-import type { StorageOptions } from './key-file.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 /** A store and the prefix of a database in it, which need not exist. */
@@ -177,4 +180,195 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
     await driver.close?.();
     throw error;
   }
+}
+
+// Where a database is, as one URL: `file:./data`, `s3://bucket/prefix`.
+
+/** A store, and the prefix in it, where the URL names one. */
+export interface Location {
+  /** The URL without the prefix, to be shown. */
+  readonly store: string;
+  /** Tells stores apart: also two buckets of one name at different endpoints. */
+  readonly storeId: string;
+  readonly driver: StorageDriver;
+  readonly prefix: string | undefined;
+}
+
+const forms = 'file:./data, file:/var/lib/data#prefix or s3://bucket/prefix';
+
+function decoded(text: string): string | undefined {
+  try {
+    const prefix = decodeURIComponent(text);
+    return prefix === '' ? undefined : prefix;
+  } catch {
+    throw new UsageError(`The prefix ${text} has a % that is not followed by two digits: a % itself is written %25.`);
+  }
+}
+
+function withoutPrefix(url: string): { readonly store: string; readonly prefix: string | undefined } {
+  const at = url.indexOf('#');
+  if (at === -1) return { store: url, prefix: undefined };
+  return { store: url.slice(0, at), prefix: decoded(url.slice(at + 1)) };
+}
+
+function folderOf(store: string): string {
+  if (store.startsWith('file://')) {
+    try {
+      return fileURLToPath(store);
+    } catch {
+      throw new UsageError(`${store} is no path: write file:./folder, or file:///folder with three slashes.`);
+    }
+  }
+  const folder = store.slice('file:'.length);
+  if (folder === '') throw new UsageError('file: names no folder: write file:./data, for instance.');
+  return path.resolve(folder);
+}
+
+function inFolder(url: string): Location {
+  const { store, prefix } = withoutPrefix(url);
+  const folder = folderOf(store);
+  const shown = `file:${folder}`;
+  return { store: shown, storeId: shown, driver: new FileDriver(folder), prefix };
+}
+
+const parameters = ['endpoint', 'region', 'forcePathStyle'];
+
+function inBucket(url: string): Location {
+  if (!URL.canParse(url)) throw new UsageError(`${url} is no URL: write s3://bucket/prefix.`);
+  const { hostname, pathname, searchParams, hash, username, password } = new URL(url);
+  if (hostname === '') throw new UsageError(`${url} names no bucket: write s3://bucket/prefix.`);
+  if (username !== '' || password !== '') {
+    throw new UsageError(
+      'Credentials do not belong into a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead.',
+    );
+  }
+  const unknown = [...searchParams.keys()].find((name) => !parameters.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`The URL has a parameter ${unknown}. Those that there are: ${parameters.join(', ')}.`);
+  }
+  const prefix = decoded(pathname.replace(/^\//, '').replace(/\/$/, '') || hash.slice(1));
+  const endpoint = searchParams.get('endpoint') ?? undefined;
+  const region = searchParams.get('region') ?? undefined;
+  const style = searchParams.get('forcePathStyle') ?? undefined;
+  const driver = bucketDriver(hostname, {
+    ...defined({ endpoint, region }),
+    ...(style !== undefined && { forcePathStyle: style === '1' || style === 'true' }),
+  });
+  const store = `s3://${hostname}`;
+  searchParams.sort();
+  return { store, storeId: `${store}?${searchParams.toString()}`, driver, prefix };
+}
+
+/** Throws `UsageError`; nothing is read or connected to. */
+export function locate(url: string): Location {
+  if (url.startsWith('file:')) return inFolder(url);
+  if (url.startsWith('s3:')) return inBucket(url);
+  const hint = /^[./~]/.test(url) || !url.includes(':') ? ` For a folder write file:${url}.` : '';
+  throw new UsageError(`'${url}' is no URL of a database. Those look like ${forms}.${hint}`);
+}
+
+// Looks for databases in a store whose prefix was not said.
+
+/** Steps after which the search ends: a store may hold any number of other objects. */
+const maxSteps = 200;
+
+export interface FoundDatabases {
+  readonly prefixes: readonly string[];
+  /** Whether everything was looked at. */
+  readonly complete: boolean;
+}
+
+/** Every folder of a key, the outermost first: `a`, `a/b` of `a/b/c`. */
+function foldersOf(key: string): string[] {
+  const parts = key.split('/');
+  return parts.slice(0, -1).map((_, i) => parts.slice(0, i + 1).join('/'));
+}
+
+async function isDatabase(driver: StorageDriver, prefix: string, signal: AbortSignal): Promise<boolean> {
+  const key = `${prefix}/${block0Name}`;
+  const { entries } = await driver.list(key, { limit: 1, signal });
+  return entries[0]?.key === key;
+}
+
+/** Where to look. */
+export interface SearchOptions {
+  /** Only what is in this folder. Default: all of the store. */
+  readonly under?: string | undefined;
+  /** However long it takes. Default: it ends after 200 steps. */
+  readonly patient?: boolean;
+}
+
+/** The prefixes under which there is a Block 0. One step is a listing of one key, and one of each folder that is new. */
+export async function findDatabases(
+  driver: StorageDriver,
+  signal: AbortSignal,
+  { under, patient = false }: SearchOptions = {},
+): Promise<FoundDatabases> {
+  const prefixes: string[] = [];
+  // Folders around the one that is looked through are of no interest.
+  const looked = new Set<string>(under === undefined ? [] : foldersOf(under));
+  let after: string | undefined;
+  const mostSteps = patient ? Number.POSITIVE_INFINITY : maxSteps;
+  for (let step = 0; step < mostSteps; step++) {
+    const { entries } = await driver.list(under === undefined ? '' : `${under}/`, {
+      limit: 1,
+      signal,
+      ...defined({ after }),
+    });
+    const key = entries[0]?.key;
+    if (key === undefined) return { prefixes, complete: true };
+    const fresh = foldersOf(key).filter((folder) => !looked.has(folder));
+    let found: string | undefined;
+    for (const folder of fresh) {
+      looked.add(folder);
+      if (!(await isDatabase(driver, folder, signal))) continue;
+      found = folder;
+      break;
+    }
+    if (found !== undefined) prefixes.push(found);
+    // Behind everything in the folder: no key has a part of a code point, and this is the last of them.
+    const folder = found ?? foldersOf(key).at(-1);
+    after = folder === undefined ? key : `${folder}/\u{10ffff}`;
+  }
+  return { prefixes, complete: false };
+}
+
+// The keys that a command is given: in a file, in a variable, or on the command line, where other processes can read them.
+
+/** The options of `StoreDb()` that say how objects are stored. */
+export interface StorageOptions {
+  readonly encryption?: EncryptionOptions;
+  readonly compression: Compression;
+}
+
+function parsed(text: string, what: string): EncryptionOptions {
+  try {
+    return JSON.parse(text) as EncryptionOptions;
+  } catch {
+    // What the parser says would quote the keys.
+    throw new UsageError(`${what} is not JSON. It holds, for instance, {"keys":{"2026":"(base64)"},"current":"2026"}.`);
+  }
+}
+
+/** Without the quotes that some shells leave around a word. */
+function unquoted(given: string): string {
+  return /^\s*'(.*)'\s*$/s.exec(given)?.[1] ?? given;
+}
+
+/** Whether what was given are the keys themselves, and not the name of a file. */
+export function isKeyText(given: string): boolean {
+  return unquoted(given).trimStart().startsWith('{');
+}
+
+/** The option `encryption`: JSON, or a file with it. Throws `UsageError`, which holds nothing of the keys. */
+export function readKeys(given: string): EncryptionOptions {
+  if (isKeyText(given)) return parsed(unquoted(given), 'What was given as the keys');
+  let text: string;
+  try {
+    text = readFileSync(given, 'utf8');
+  } catch (error) {
+    // Somebody may have given a key, and not the name of a file.
+    throw new UsageError(`The file with the keys cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+  }
+  return parsed(text, 'The file with the keys');
 }

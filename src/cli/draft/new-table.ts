@@ -1,18 +1,16 @@
 /** Where a drafted table goes: into a database that there is, or into one that is made for it. */
 import { stat } from 'node:fs/promises';
 import { realEnvironment } from '../../base/env.ts';
-import { createDatabase } from '../../api/create.ts';
+import { createDatabase } from '../../api/database.ts';
 import type { Database } from '../../api/database.ts';
 import { MemoryDriver } from '../../storage/memory-driver.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { Session } from '../database/command.ts';
-import { locate } from '../database/database-url.ts';
+import { locate, findDatabases, describePlace, placeOf, readBlock0 } from '../database/open-database.ts';
+import type { OpenDatabase, Place } from '../database/open-database.ts';
 import { UsageError } from '../terminal/exit-code.ts';
-import { findDatabases } from '../database/find-databases.ts';
 import { inputFiles } from '../input/input-files.ts';
 import type { InputFile } from '../input/input-files.ts';
-import { describePlace, placeOf, readBlock0 } from '../database/open-database.ts';
-import type { OpenDatabase, Place } from '../database/open-database.ts';
 import { tableNameOf } from './draft-files.ts';
 
 /** The database, where none is named. */

@@ -1,5 +1,5 @@
 /** Which field each column of a file, or each name in its objects, goes to. */
-import { withoutControls } from '../../base/message-text.ts';
+import { withoutControls } from '../../base/messages.ts';
 import { Types } from '../../format/types.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { UsageError } from '../terminal/exit-code.ts';

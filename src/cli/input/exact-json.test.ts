@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isTooDeep, LargeInteger, parseExactly, settleLargeIntegers } from './exact-json.ts';
+import { isTooDeep, LargeInteger, parseExactly, settleLargeIntegers } from './json-parser.ts';
 
 it('keeps the digits of integers that numbers do not hold, and nothing else', () => {
   const text =

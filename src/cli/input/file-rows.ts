@@ -1,7 +1,7 @@
 /** The rows of a file in whatever format it is. */
 import type { Readable } from 'node:stream';
 import type { SchemaDefinition } from '../../schema/schema.ts';
-import { parquetRows, pathOf } from './parquet-rows.ts';
+import { parquetRows, pathOf } from './parquet-file.ts';
 import { bytesOf } from './input-files.ts';
 import type { InputFile } from './input-files.ts';
 import { readRows } from './row-reader.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { linesOf, objectsOf } from './json-text-parts.ts';
-import type { JsonPart } from './json-text-parts.ts';
+import { linesOf, objectsOf } from './json-parser.ts';
+import type { JsonPart } from './json-parser.ts';
 
 type Splitter = typeof linesOf;
 

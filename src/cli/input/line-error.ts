@@ -1,6 +1,12 @@
 /** What is wrong with a file that is read, and where. */
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import type { WriteStream } from 'node:fs';
 import { StoreDbError } from '../../base/errors.ts';
-import { messageText } from '../../base/message-text.ts';
+import { messageText } from '../../base/messages.ts';
+import { defined } from '../../base/options.ts';
+import { OutputError } from '../terminal/exit-code.ts';
+import { jsonText } from '../terminal/figures.ts';
 
 /** A row may be as large, and no more. */
 export const maxLineBytes: number = 256 * 1024 * 1024;
@@ -29,4 +35,44 @@ export function describePosition(file: string, { line, column }: Pick<LineError,
 /** That a value does not fit its field is the problem of its line. */
 export function asLineError(error: unknown, line: number): unknown {
   return error instanceof StoreDbError && error.code === 'ENCODE' ? new LineError(line, error.message) : error;
+}
+
+// Where rows go that an import leaves out since they are bad.
+
+export class Rejects implements AsyncDisposable {
+  readonly #file: string | undefined;
+  #stream: WriteStream | undefined;
+  #count = 0;
+
+  /** Undefined: they are counted only. */
+  constructor(file: string | undefined) {
+    this.#file = file;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Writes a line for a bad row. `row`: as the file has it. Throws `OutputError`. */
+  async add(file: string, { line, column, message }: LineError, row: string): Promise<void> {
+    this.#count++;
+    if (this.#file === undefined) return;
+    try {
+      if (this.#stream === undefined) {
+        this.#stream = createWriteStream(this.#file);
+        await once(this.#stream, 'open');
+      }
+      const text = jsonText({ file, line, ...defined({ column }), message, row });
+      if (!this.#stream.write(`${text}\n`)) await once(this.#stream, 'drain');
+    } catch (error) {
+      throw new OutputError(this.#file, error as Error);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const stream = this.#stream;
+    if (stream === undefined || stream.errored !== null) return;
+    stream.end();
+    await once(stream, 'close');
+  }
 }

@@ -1,12 +1,12 @@
 /** What the columns of a Parquet file hold, by the types that the file has for them. */
 import type { SchemaElement, SchemaTree } from 'hyparquet';
 import { isBytes, isDate } from '../../base/brands.ts';
-import { defined } from '../../base/defined.ts';
+import { defined } from '../../base/options.ts';
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { jsonReader } from './field-values.ts';
 import type { ValueOptions, ValueReader } from './field-values.ts';
-import { LargeInteger, parseExactly } from './exact-json.ts';
+import { LargeInteger, parseExactly } from './json-parser.ts';
 import { ValueError } from '../values/row-values.ts';
 
 /** A value that the file has, and that is none: it is the problem of its row alone. */

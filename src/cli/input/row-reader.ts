@@ -5,17 +5,14 @@ import { AnyColumns, columnNames, Columns, hasPlainNames, readValue } from './co
 import type { Column, ColumnFinder, ColumnOptions } from './columns.ts';
 import { CsvParser } from './csv-parser.ts';
 import type { CsvRecord, QuoteRule } from './csv-parser.ts';
+import { BadLines, textPieces } from './encodings.ts';
 import type { EncodingName } from './encodings.ts';
-import { isTooDeep, parseExactly } from './exact-json.ts';
-import { dateFormatOf, noDateFormats } from './date-format.ts';
-import type { DateFormats } from './date-format.ts';
-import { jsonReader, textReader } from './field-values.ts';
-import type { ValueOptions, ValueReader } from './field-values.ts';
-import { linesOf, objectsOf } from './json-text-parts.ts';
-import type { JsonPart } from './json-text-parts.ts';
+import { isTooDeep, parseExactly, linesOf, objectsOf } from './json-parser.ts';
+import type { JsonPart } from './json-parser.ts';
+import { dateFormatOf, noDateFormats, jsonReader, textReader } from './field-values.ts';
+import type { DateFormats, ValueOptions, ValueReader } from './field-values.ts';
 import { LineError, maxLineBytes } from './line-error.ts';
 import { parquetReader, plainOf } from './parquet-values.ts';
-import { BadLines, textPieces } from './text-pieces.ts';
 
 export const inputFormats = ['ndjson', 'json', 'csv', 'tsv', 'parquet'] as const;
 export type InputFormat = (typeof inputFormats)[number];

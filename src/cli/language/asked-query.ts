@@ -1,17 +1,19 @@
 /** Queries of the command line as they are run: rows of a table, or groups of them. */
-import { compareValues } from '../../base/order.ts';
-import type { OrderedValue } from '../../base/order.ts';
+import { compareValues } from '../../base/bytes.ts';
+import type { OrderedValue } from '../../base/bytes.ts';
 import { bigintBounds, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import type { Aggregates } from '../../query/aggregate.ts';
 import type { Query } from '../../query/query.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
-import { fieldOf, withCondition } from './conditions.ts';
+import type { OpenDatabase } from '../database/open-database.ts';
+import { UsageError } from '../terminal/exit-code.ts';
+import { fieldOf, withCondition, isNumber } from './conditions.ts';
 import type { Row } from './conditions.ts';
-import { LanguageError } from './language-error.ts';
+import { parseCondition, parseNames, parseOrders, parseQuery } from './query-syntax.ts';
 import type { WrittenColumn, WrittenQueryText, WrittenOrderTerm, WrittenTerm } from './query-syntax.ts';
+import { LanguageError } from './tokens.ts';
 import type { Token } from './tokens.ts';
-import { isNumber } from './values.ts';
 
 /** A column of what comes out. */
 export interface AnswerColumn {
@@ -208,7 +210,7 @@ function namedFields(
 }
 
 /** A query that was written, on what `all` reads. Throws `LanguageError`. */
-export function askedQuery(all: Query<Row>, schema: SchemaDefinition, written: WrittenQueryText): AskedQuery {
+function askedQuery(all: Query<Row>, schema: SchemaDefinition, written: WrittenQueryText): AskedQuery {
   const { source, columns: asked, where, groupBy, orderBy, limit, offset } = written;
   const query = where === undefined ? all : withCondition(all, schema, where, source);
   const isGrouped = groupBy.length > 0 || (asked?.some(({ aggregate }) => aggregate !== undefined) ?? false);
@@ -223,4 +225,82 @@ export function askedQuery(all: Query<Row>, schema: SchemaDefinition, written: W
     return wanted.select(...columns.map(({ from }) => from));
   };
   return { schema, columns, query: rows, isGrouped: false, isLimited: limit !== undefined, answers };
+}
+
+// The options by which commands are given a query, or what is left of one.
+
+export const queryOptions = {
+  where: {
+    type: 'string',
+    array: true,
+    requiresArg: true,
+    nargs: 1,
+    describe: "A condition: \"country = 'FR' and (people > 1000000 or name like 'Paris%')\"; several must all hold",
+  },
+  order: { type: 'string', array: true, nargs: 1, describe: 'Order by fields: name, or "population desc, name"' },
+  limit: { type: 'number', describe: 'Most rows' },
+  offset: { type: 'number', describe: 'Rows to skip' },
+} as const;
+
+export const queryPositional = {
+  query: {
+    type: 'string',
+    demandOption: true,
+    describe: 'A table, or a query: "cities where people > 1000000 order by name"',
+  },
+} as const;
+
+export interface QueryArguments {
+  readonly where?: readonly string[] | undefined;
+  readonly order?: readonly string[] | undefined;
+  readonly limit?: number | undefined;
+  readonly offset?: number | undefined;
+  readonly fields?: string | undefined;
+}
+
+function once<T>(option: string, given: T | undefined, written: T | undefined): T | undefined {
+  if (given === undefined) return written;
+  if (written === undefined) return given;
+  throw new UsageError(`The query says ${option} itself: leave out --${option}.`);
+}
+
+function checkedCount(option: string, count: number | undefined): number | undefined {
+  if (count === undefined || (Number.isSafeInteger(count) && count >= 0)) return count;
+  throw new UsageError(`--${option} is ${count}; it must be a whole number of at least 0.`);
+}
+
+/** A query with what options say of it. */
+function withOptions(written: WrittenQueryText, options: QueryArguments): WrittenQueryText {
+  const { order = [], fields } = options;
+  const { limit, offset } = written;
+  let query: WrittenQueryText = {
+    ...written,
+    limit: once('limit', checkedCount('limit', options.limit), limit),
+    offset: once('offset', checkedCount('offset', options.offset), offset),
+  };
+  if (order.length > 0) {
+    const orderSource = order.join(', ');
+    const orderBy = once('order', parseOrders(orderSource), query.orderBy.length > 0 ? query.orderBy : undefined) ?? [];
+    query = { ...query, orderBy, orderSource };
+  }
+  if (fields !== undefined) {
+    const columns = parseNames(fields).map((field) => ({ at: field.at, aggregate: undefined, field, as: undefined }));
+    query = { ...query, columns: once('fields', columns, query.columns), columnSource: fields };
+  }
+  return query;
+}
+
+/** What commands are asked for. `reads`: where tables are read from. Throws `UsageError`. */
+export function queryFrom(
+  opened: OpenDatabase,
+  text: string,
+  options: QueryArguments,
+  reads: (table: string) => Query<Row> = (table) => opened.db.query(table),
+): AskedQuery {
+  const tables = opened.tables.map(({ name }) => name);
+  const written = withOptions(parseQuery(text, tables), options);
+  const schema = opened.table(written.table.value);
+  let query = reads(schema.name);
+  for (const where of options.where ?? []) query = withCondition(query, schema, parseCondition(where), where);
+  return askedQuery(query, schema, written);
 }

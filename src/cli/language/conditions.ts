@@ -1,13 +1,16 @@
 /** Conditions as they were written, as clauses of the query builder. */
 import { StoreDbError } from '../../base/errors.ts';
-import { didYouMean } from '../../base/known-names.ts';
-import type { Query } from '../../query/query.ts';
+import { didYouMean } from '../../base/options.ts';
+import { bigintBounds, integerBounds, typeName, Types } from '../../format/types.ts';
+import type { TypeId } from '../../format/types.ts';
+import { isUuid } from '../../format/values.ts';
 import type { Clause, Clauses } from '../../query/conditions/clause.ts';
+import type { Query } from '../../query/query.ts';
 import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
-import type { WrittenConditionNode } from './condition-syntax.ts';
-import { LanguageError } from './language-error.ts';
+import { fromText, ValueError } from '../values/row-values.ts';
+import type { WrittenConditionNode } from './query-syntax.ts';
+import { LanguageError } from './tokens.ts';
 import type { Token } from './tokens.ts';
-import { likePattern, valueOf } from './values.ts';
 
 export type Row = Record<string, unknown>;
 
@@ -83,4 +86,88 @@ export function withCondition(
   source: string,
 ): Query<Row> {
   return query.where((clauses) => new ClauseMaker(query, schema, source, clauses).clause(condition));
+}
+
+// Values of conditions, by the types of the fields that they are compared with.
+
+/** Of milliseconds since 1970. Fewer are a year, a day such as 20240131, or seconds. */
+const leastDigitsOfTime = 12;
+
+function bytesOf(digits: string): Buffer {
+  if (/^([0-9a-f]{2})*$/i.test(digits)) return Buffer.from(digits, 'hex');
+  throw new ValueError(`"${digits}" is no bytes: hexadecimal digits come in pairs, as in x'00ff'`);
+}
+
+/** Whether values of a type take part in arithmetic, and stand at the right of their columns. */
+export function isNumber(typeId: TypeId): boolean {
+  return isInteger(typeId) || typeId === Types.float32 || typeId === Types.float64;
+}
+
+function isInteger(typeId: TypeId): boolean {
+  return integerBounds(typeId) !== undefined || bigintBounds(typeId) !== undefined;
+}
+
+function typedValue(typeId: TypeId, { kind, value }: Token): unknown {
+  if (kind === 'hex') {
+    if (typeId === Types.bytes) return bytesOf(value);
+    throw new ValueError(`x'${value}' is bytes, and no ${typeName(typeId)}`);
+  }
+  if (typeId === Types.bytes && kind === 'word' && /^0x/i.test(value)) return bytesOf(value.slice(2));
+  if (typeId === Types.uuid && !isUuid(value)) {
+    throw new ValueError(
+      `"${value}" is no uuid: it takes 32 hexadecimal digits, as 0198c2a4-0000-7000-8000-000000000000`,
+    );
+  }
+  if (typeId === Types.timestamp && /^-?\d+$/.test(value) && value.replace('-', '').length < leastDigitsOfTime) {
+    throw new ValueError(
+      `"${value}" is no timestamp: milliseconds since 1970 have at least ${leastDigitsOfTime} digits, and a day is written 2024-01-31`,
+    );
+  }
+  // What an integer is compared with need not be one.
+  if (isInteger(typeId) && /^-?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(value) && !/^-?\d+$/.test(value)) return Number(value);
+  return fromText(typeId, value);
+}
+
+/** Where a value stands: what it is compared with, and in which text. */
+export interface ValuePlace {
+  readonly source: string;
+  readonly schema: SchemaDefinition;
+  readonly field: string;
+  readonly typeId: TypeId;
+}
+
+/** `null` without quotes is null. Throws `LanguageError`, which names the field and its type. */
+function valueOf({ source, schema, field, typeId }: ValuePlace, token: Token): unknown {
+  const { kind, value, at } = token;
+  if (kind === 'word' && value.toLowerCase() === 'null') return null;
+  if (kind === 'word' && typeId === Types.varchar && Object.hasOwn(schema.fields, value)) {
+    const message = `${value} is a field, and fields are compared with values: as a text it is '${value}'`;
+    throw new LanguageError(message, source, at);
+  }
+  try {
+    return typedValue(typeId, token);
+  } catch (error) {
+    if (error instanceof ValueError) throw new LanguageError(`Field ${field}: ${error.message}`, source, at);
+    throw error;
+  }
+}
+
+/** What `like` stands for: the beginning of a text, or all of it. Throws `LanguageError`. */
+function likePattern(
+  { source, field, typeId }: ValuePlace,
+  { kind, value, at }: Token,
+): {
+  readonly operator: '=' | 'PREFIX';
+  readonly value: string;
+} {
+  if (typeId !== Types.varchar || kind === 'hex') {
+    throw new LanguageError(`Field ${field} is ${typeName(typeId)}, and like is for varchar`, source, at);
+  }
+  const begin = value.endsWith('%') ? value.slice(0, -1) : value;
+  if (/[%_]/.test(begin)) {
+    const message =
+      "like finds how a text begins, as in 'Paris%', and has no other % and no _; where those are meant as they are, prefix finds them";
+    throw new LanguageError(message, source, at);
+  }
+  return { operator: begin === value ? '=' : 'PREFIX', value: begin };
 }

@@ -1,5 +1,7 @@
 /** The words that a condition or a query is made of. */
-import { LanguageError } from './language-error.ts';
+import { withoutControls } from '../../base/messages.ts';
+import { UsageError } from '../terminal/exit-code.ts';
+import { displayWidth } from '../terminal/terminal.ts';
 
 export interface Token {
   /**
@@ -159,5 +161,36 @@ export class TokenReader {
 
   fail(message: string, { at }: Pick<Token, 'at'>): never {
     throw new LanguageError(message, this.source, at);
+  }
+}
+
+// What is wrong with a condition or a query that somebody wrote, and where.
+
+/** Characters of a long text that are shown before and behind the place. */
+const shownBefore = 50;
+const shownBehind = 25;
+
+/** The line of the text that is meant, and one below it with a caret at the place. */
+function pointedAt(source: string, at: number): [string, string] {
+  const begin = source.lastIndexOf('\n', at - 1) + 1;
+  const end = source.indexOf('\n', at);
+  const line = source.slice(begin, end === -1 ? undefined : end);
+  const column = at - begin;
+  const from = Math.max(0, column - shownBefore);
+  const to = Math.min(line.length, column + shownBehind);
+  const [left, right] = [from > 0 ? '\u2026' : '', to < line.length ? '\u2026' : ''];
+  const before = left + withoutControls(line.slice(from, column));
+  const shown = before + withoutControls(line.slice(column, to)) + right;
+  return [`  ${shown}`, `  ${' '.repeat(displayWidth(before))}^`];
+}
+
+/** Its message ends with the text and a caret below the place. */
+export class LanguageError extends UsageError {
+  /** Of the character in the text, counted from 1. */
+  readonly position: number;
+
+  constructor(message: string, source: string, at: number) {
+    super(`${message} (at character ${at + 1})`, pointedAt(source, at));
+    this.position = at + 1;
   }
 }

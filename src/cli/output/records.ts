@@ -1,10 +1,10 @@
 /** Rows as lines of text, as exports write them. */
-import { defined } from '../../base/defined.ts';
+import { defined } from '../../base/options.ts';
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { headName } from '../input/columns.ts';
-import { jsonText } from '../terminal/json-text.ts';
+import { jsonText } from '../terminal/figures.ts';
 import type { AnswerColumn } from '../language/asked-query.ts';
 import { toJson, toText } from '../values/row-values.ts';
 

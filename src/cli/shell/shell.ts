@@ -1,19 +1,17 @@
 /** The shell: a database that stays open, and statements on it, typed by somebody or read from a file. */
 import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
-import { printAnswers } from '../output/answers.ts';
-import { printExplanation } from '../output/explanation.ts';
+import { didYouMean } from '../../base/options.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { Command, Session } from '../database/command.ts';
-import { isAbort, reportError } from '../terminal/error-report.ts';
-import { ExitCode, UsageError } from '../terminal/exit-code.ts';
-import { LanguageError } from '../language/language-error.ts';
 import type { OpenDatabase } from '../database/open-database.ts';
+import { queryFrom } from '../language/asked-query.ts';
+import { LanguageError } from '../language/tokens.ts';
+import { printAnswers, printExplanation } from '../output/reports.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { isAbort, reportError } from '../terminal/terminal.ts';
 import { printFacts } from '../terminal/text-table.ts';
-import { queryFrom } from '../language/written-query.ts';
-import { didYouMean } from '../../base/known-names.ts';
-import { completions } from './completion.ts';
 import type { ShellHistory } from './history.ts';
-import { splitStatements, splitWords } from './statements.ts';
 
 /** Commands of the shell's own, and what they do. */
 const ownCommands = [
@@ -315,4 +313,91 @@ class TypedLines {
       if (this.#begun !== '') lines.write(this.#begun);
     });
   }
+}
+
+// What Tab completes in the shell: commands, tables, fields of the tables that are named, and words of the query language.
+
+const keywords = [
+  'select',
+  'from',
+  'where',
+  'group by',
+  'order by',
+  'limit',
+  'offset',
+  'and',
+  'or',
+  'not',
+  'in',
+  'between',
+  'like',
+  'is null',
+  'is not null',
+  'asc',
+  'desc',
+  'as',
+  'count()',
+  'sum(',
+  'avg(',
+  'min(',
+  'max(',
+];
+
+/** What may come instead of the last word of a line, and that word. */
+export function completions(
+  line: string,
+  tables: readonly SchemaDefinition[],
+  commands: readonly string[],
+): [found: string[], last: string] {
+  const last = line.split(/[\s,()=<>!]/).at(-1) ?? '';
+  const before = line.slice(0, line.length - last.length);
+  const names = tables.map(({ name }) => name);
+  const starting = (words: readonly string[]): [string[], string] => {
+    const wanted = last.toLowerCase();
+    return [[...new Set(words)].filter((word) => word.toLowerCase().startsWith(wanted)).toSorted(), last];
+  };
+  if (before.trim() === '') return starting(last.startsWith('.') ? commands : [...names, 'select']);
+  if (line.trimStart().startsWith('.') && !/^\s*\.explain\s+\S+\s/.test(before)) return starting(names);
+  if (/\bfrom\s+$/i.test(before)) return starting(names);
+  const named = tables.filter(({ name }) => new RegExp(`(^|[^\\w])${escaped(name)}([^\\w]|$)`, 'i').test(before));
+  // After select, the table is named only later.
+  const fields = (named.length > 0 ? named : tables).flatMap(({ fields: all }) => Object.keys(all));
+  return starting([...fields, ...keywords]);
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&');
+}
+
+// What is written to the shell, taken apart: statements, and the words of commands.
+
+const piece = /'(?:[^']|'')*'|"(?:[^"]|"")*"|;|[^'";]+|['"]/g;
+
+/** The statements of a text, at the `;` between them; those in quotes are part of the text. `isEnded`: whether the last one has its `;`. */
+export function splitStatements(text: string): { readonly statements: readonly string[]; readonly isEnded: boolean } {
+  const statements = [''];
+  for (const [part] of text.matchAll(piece)) {
+    if (part === ';') statements.push('');
+    else statements[statements.length - 1] += part;
+  }
+  const last = statements.at(-1) ?? '';
+  const isEnded = statements.length > 1 && last.trim() === '';
+  return {
+    statements: statements.map((statement) => statement.trim()).filter((statement) => statement !== ''),
+    isEnded,
+  };
+}
+
+const word = /(?:[^\s'"]|'[^']*'|"[^"]*")+|['"]/g;
+const quoted = /'([^']*)'|"([^"]*)"/g;
+
+/** The words of a line as a Unix shell has them: quotes of either kind keep spaces. Throws `UsageError` for a quote that is not closed. */
+export function splitWords(line: string): string[] {
+  return [...line.matchAll(word)].map(([text]) => {
+    if (text === "'" || text === '"') throw new UsageError(`The quote ${text} is opened here and not closed: ${line}`);
+    return text.replaceAll(
+      quoted,
+      (_, single: string | undefined, double: string | undefined) => single ?? double ?? '',
+    );
+  });
 }

@@ -1,4 +1,4 @@
-import { messageText } from '../../base/message-text.ts';
+import { messageText } from '../../base/messages.ts';
 
 /** What the exit status of the command line says. docs/cli.md lists them. */
 export const ExitCode = {

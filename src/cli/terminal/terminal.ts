@@ -2,15 +2,66 @@
  * Where the command line writes: results to the output, everything else beside it, so that pipes get results alone. All text
  * passes here, and none of it does anything to a terminal: names and values come from whoever wrote the database.
  */
-import { styleText } from 'node:util';
-import type { ReadStream, WriteStream } from 'node:tty';
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
+import type { ReadStream, WriteStream } from 'node:tty';
+import { styleText } from 'node:util';
 import { realEnvironment } from '../../base/env.ts';
-import { withoutControls } from '../../base/message-text.ts';
-import { UsageError } from './exit-code.ts';
-import { jsonText } from './json-text.ts';
-import { startPager } from './pager.ts';
-import type { Pager } from './pager.ts';
+import { AbortedError, StoreDbError } from '../../base/errors.ts';
+import { withoutControls, messageLines, messageText } from '../../base/messages.ts';
+import { UsageError, ExitCode, OutputError } from './exit-code.ts';
+import { jsonText } from './figures.ts';
+
+// How many columns of a terminal text takes: letters of East Asian scripts and emoji take two, marks none.
+
+const ascii = /^[\u0020-\u007e]*$/;
+const wide =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]|\ufe0f/u;
+const nothing = /^[\p{Mark}\p{Format}]*$/u;
+const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+
+function widthOf(grapheme: string): number {
+  if (nothing.test(grapheme)) return 0;
+  return wide.test(grapheme) ? 2 : 1;
+}
+
+/** No column is so wide, and it takes long to find out. */
+const longest = 1000;
+
+export function displayWidth(text: string): number {
+  if (text.length > longest || ascii.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of segmenter.segment(text)) width += widthOf(segment);
+  return width;
+}
+
+/** As much of a text as fits into so many columns, with an ellipsis where something is left out. */
+export function cutToWidth(text: string, width: number): string {
+  if (ascii.test(text)) return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}\u2026`;
+  let taken = '';
+  let used = 0;
+  for (const { segment } of segmenter.segment(text)) {
+    const next = used + widthOf(segment);
+    if (next > width) return `${withoutLast(taken, width - 1)}\u2026`;
+    taken += segment;
+    used = next;
+  }
+  return text;
+}
+
+/** Without the graphemes at the end that reach beyond so many columns. */
+function withoutLast(text: string, width: number): string {
+  let taken = '';
+  let used = 0;
+  for (const { segment } of segmenter.segment(text)) {
+    used += widthOf(segment);
+    if (used > width) break;
+    taken += segment;
+  }
+  return taken;
+}
 
 type Output = Writable & Partial<Pick<WriteStream, 'isTTY' | 'hasColors' | 'columns'>>;
 
@@ -190,4 +241,75 @@ export class Terminal {
       this.closed.addEventListener('abort', done);
     });
   }
+}
+
+// Shows what is longer than a screen as the user likes to read: in `less`, or the program that a variable names.
+
+interface Pager {
+  readonly input: Writable;
+  /** Resolves to the exit status once the reader has left it. */
+  readonly left: Promise<number>;
+}
+
+/** Ends by itself where all fits on the screen, shows colours, and leaves the text where it was. */
+const environment = { LESS: 'FRX', LV: '-c', ...process.env };
+
+/** The words that start the pager; undefined where none is wanted. A variable holds a command for the shell, as with git. */
+function pagerWords(): readonly string[] | undefined {
+  const named = process.env['STOREDB_PAGER'] ?? process.env['PAGER'];
+  if (named === undefined) return ['less'];
+  const command = named.trim();
+  return command === '' || command === 'cat' ? undefined : ['sh', '-c', command];
+}
+
+/** Starts a pager on this process's terminal; undefined where there is none. */
+async function startPager(): Promise<Pager | undefined> {
+  const [command, ...words] = pagerWords() ?? [];
+  if (command === undefined) return undefined;
+  let child: ChildProcess;
+  try {
+    child = spawn(command, words, { stdio: ['pipe', 'inherit', 'inherit'], env: environment });
+    await once(child, 'spawn');
+  } catch {
+    return undefined;
+  }
+  // Who has seen enough leaves it, and the rest is written to nobody.
+  child.stdin?.on('error', () => undefined);
+  const left = once(child, 'close').then(([status]) => (typeof status === 'number' ? status : 1));
+  return { input: child.stdin as Writable, left };
+}
+
+// How the command line tells what went wrong: in words, or as JSON, and by its exit status.
+
+const usageCodes: ReadonlySet<string> = new Set([
+  'INVALID_OPTION',
+  'INVALID_QUERY',
+  'INVALID_OPERATOR',
+  'INVALID_SCHEMA',
+  'SCHEMA_NOT_FOUND',
+]);
+
+/** Whether an error says that something was given up. */
+export function isAbort(error: unknown): boolean {
+  return error instanceof AbortedError || (error as Error).name === 'AbortError';
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof StoreDbError) return error.code;
+  if (error instanceof UsageError) return 'USAGE';
+  return error instanceof OutputError ? 'OUTPUT' : 'UNEXPECTED';
+}
+
+/** Tells an error, in words or for machines, and returns the exit status that goes with it. */
+export function reportError(terminal: Terminal, error: unknown): ExitCode {
+  const code = codeOf(error);
+  const message = (code === 'USAGE' ? messageLines : messageText)((error as Error).message);
+  if (terminal.json) {
+    const { position } = error as { readonly position?: unknown };
+    terminal.tell(jsonText({ error: { code, message, ...(typeof position === 'number' && { position }) } }));
+  } else
+    terminal.tellLines(`${terminal.styleMessage('red', 'error')}: ${message}${code === 'USAGE' ? '' : ` [${code}]`}`);
+  // An error that nobody foresaw is a fault of ours: where it came from helps to find it.
+  if (code === 'UNEXPECTED') terminal.tellLines(messageLines((error as Error).stack ?? message));
+  return code === 'USAGE' || usageCodes.has(code) ? ExitCode.usage : ExitCode.failed;
 }

@@ -1,6 +1,6 @@
 /** Tables that line up, for people; where the output is no terminal they have no lines around them. */
-import { withoutControls } from '../../base/message-text.ts';
-import { cutToWidth, displayWidth } from './display-width.ts';
+import { withoutControls } from '../../base/messages.ts';
+import { cutToWidth, displayWidth } from './terminal.ts';
 import type { Style, Terminal } from './terminal.ts';
 
 export interface Column {

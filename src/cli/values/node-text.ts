@@ -1,7 +1,7 @@
 /** Nodes of trees and commits as plain values, for people to read. */
 import type { StoredSchema } from '../../format/stored-schema.ts';
 import { isError } from '../../base/brands.ts';
-import { defined } from '../../base/defined.ts';
+import { defined } from '../../base/options.ts';
 import { BlockKind } from '../../format/block.ts';
 import type { Commit } from '../../format/commit.ts';
 import type { Node } from '../../format/node.ts';

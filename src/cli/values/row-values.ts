@@ -3,7 +3,7 @@
  * and what conditions on the command line are.
  */
 import { isBytes, isDate } from '../../base/brands.ts';
-import { isBase64 } from '../../format/stored-root.ts';
+import { isBase64 } from '../../format/stored-table.ts';
 import { bigintBounds, isTypeId, typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 

@@ -2,10 +2,9 @@
  * The keys of backups: which ones each of them needs, and storing anew what is not encrypted with the current one. A backup
  * shares objects with others, so one that was made before a key was replaced may need both.
  */
-import { defined } from '../../base/defined.ts';
-import { EncryptionKeyError } from '../../base/encryption-errors.ts';
+import { defined } from '../../base/options.ts';
+import { EncryptionKeyError, InvalidOptionError, isUnreadable } from '../../base/errors.ts';
 import type { Environment } from '../../base/env.ts';
-import { InvalidOptionError, isUnreadable } from '../../base/errors.ts';
 import { Pacer } from '../../base/pacer.ts';
 import type { Block0 } from '../../format/block0.ts';
 import {
@@ -19,7 +18,7 @@ import {
 } from '../../format/keys.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
 import { EnvelopeDriver } from '../../storage/wrap/envelope-driver.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
+import { listAll } from '../../storage/contract/driver.ts';
 import type { ObjectForm } from '../../storage/object-form.ts';
 import { protectionOf } from '../../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
@@ -27,17 +26,14 @@ import { putRepeatedly } from '../../storage/contract/put-repeatedly.ts';
 import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
 import { ViewContext } from '../../view/view.ts';
 import { BlockReader } from '../../tree/block-source.ts';
-import { BackupClaim } from './backup-claim.ts';
-import { vouch } from './backup-voucher.ts';
+import { BackupClaim, vouch } from './backup-claim.ts';
 import { holdsDatabase, backupsAt, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
-import { formsOf, KeyCounts } from './object-forms.ts';
-import { ReachableBlocks } from '../gc/reachable-blocks.ts';
+import { formsOf, KeyCounts, blobsOf, patiently, protectedPlace } from './state-copy.ts';
+import type { ProtectedPlace, StorePlace } from './state-copy.ts';
+import { ReachableBlocks } from '../gc/gc-store.ts';
 import { rewriteObjects } from '../rewrite/rewrite.ts';
 import type { RewriteOptions, RewriteReport } from '../rewrite/rewrite.ts';
-import { blobsOf } from './state-blobs.ts';
-import { patiently, protectedPlace } from './state-copy.ts';
-import type { ProtectedPlace, StorePlace } from './state-copy.ts';
 
 /** Options of `inspectBackups()`. */
 export interface InspectBackupsOptions {

@@ -4,27 +4,24 @@
  *
  * Invariant: a manifest is written when all that it refers to is there. So whatever is listed can be restored.
  */
-import { defined } from '../../base/defined.ts';
+import { defined, signalOptions } from '../../base/options.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, CorruptionError, InvalidOptionError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
-import { signalOptions } from '../../base/option-checks.ts';
-import { namingAborts, untilAborted } from '../../base/until-aborted.ts';
+import { namingAborts, untilAborted } from '../../base/abort.ts';
 import { encodeBlock0 } from '../../format/block0.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { backupFolder, backupName, block0Name, parseBackupName, parseMadeName, rootId } from '../../format/keys.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
+import { listAll } from '../../storage/contract/driver.ts';
 import type { RequestOptions, StorageDriver } from '../../storage/contract/driver.ts';
 import { isSameStore } from '../../storage/wrap/envelope-driver.ts';
 import { isStoredAs } from '../../storage/object-form.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
 import { putRepeatedly } from '../../storage/contract/put-repeatedly.ts';
 import type { ViewContext } from '../../view/view.ts';
-import { BackupClaim } from './backup-claim.ts';
-import { vouch, vouchedUntil } from './backup-voucher.ts';
-import { formsOf } from './object-forms.ts';
-import { copyState, patiently } from './state-copy.ts';
+import { BackupClaim, vouch, vouchedUntil } from './backup-claim.ts';
+import { formsOf, copyState, patiently } from './state-copy.ts';
 import type { CopyCounts, CopyProgress, ProtectedPlace, StorePlace } from './state-copy.ts';
 
 /** Options of calls that copy a database. */

@@ -1,14 +1,22 @@
 /** The options of calls that copy a database, and of those that work on backups, checked. */
-import { kinds, OptionTable } from '../../base/option-checks.ts';
-import type { OptionKind } from '../../base/option-checks.ts';
+import { kinds, OptionTable } from '../../base/options.ts';
+import type { OptionKind } from '../../base/options.ts';
+import { driverKind, placePrefixKind } from '../../storage/contract/requests.ts';
 import { compressionKind, encryptionKind } from '../../storage/wrap/encryption-options.ts';
 import { rewriteKinds } from '../rewrite/rewrite-options.ts';
-import type { CopyOptions } from './backup.ts';
 import type { InspectBackupsOptions, RewriteBackupsOptions } from './backup-keys.ts';
-import { checkAnyRule, retentionKinds } from './backup-retention.ts';
+import type { CopyOptions } from './backup.ts';
+import { checkAnyRule, retentionKinds } from './prune.ts';
 import type { PruneOptions } from './prune.ts';
 import type { RestoreOptions } from './restore.ts';
-import { placeOptions } from './place-options.ts';
+import type { StorePlace } from './state-copy.ts';
+
+// What a place may be to which databases are copied.
+
+export const placeOptions: OptionTable<StorePlace> = new OptionTable({
+  driver: kinds.required(driverKind),
+  prefix: kinds.required(placePrefixKind),
+});
 
 const place = kinds.required(kinds.options(placeOptions));
 const protection: { readonly encryption: OptionKind; readonly compression: OptionKind } = {

@@ -4,27 +4,24 @@
  * Invariant: an object is deleted only after all manifests that refer to it are gone, and while no backup is under way that
  * may count on it. So whatever is listed can be restored, whenever this ends; what it leaves behind, the next run finds.
  */
-import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
+import { EncryptionKeyError, InvalidOptionError, StorageError, isUnreadable } from '../../base/errors.ts';
+import { defined, kinds } from '../../base/options.ts';
+import type { KindsOf } from '../../base/options.ts';
 import { Pacer } from '../../base/pacer.ts';
-import { EncryptionKeyError } from '../../base/encryption-errors.ts';
-import { InvalidOptionError, StorageError, isUnreadable } from '../../base/errors.ts';
-import { backupFolder, backupName, blobName, folders, parseMadeName } from '../../format/keys.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
+import { backupFolder, backupName, blobName, folders, parseMadeName } from '../../format/keys.ts';
+import { listAll } from '../../storage/contract/driver.ts';
 import type { ListEntry } from '../../storage/contract/driver.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
 import { protectionOf } from '../../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
-import { ViewContext } from '../../view/view.ts';
 import { BlockReader } from '../../tree/block-source.ts';
+import { ViewContext } from '../../view/view.ts';
+import { ReachableBlocks } from '../gc/gc-store.ts';
+import { BackupClaim } from './backup-claim.ts';
 import { holdsDatabase, backupsAt, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
-import { BackupClaim } from './backup-claim.ts';
-import { keptBackups } from './backup-retention.ts';
-import type { BackupRetention } from './backup-retention.ts';
-import { ReachableBlocks } from '../gc/reachable-blocks.ts';
-import { blobsOf } from './state-blobs.ts';
-import { patiently, protectedPlace } from './state-copy.ts';
+import { blobsOf, patiently, protectedPlace } from './state-copy.ts';
 import type { StorePlace } from './state-copy.ts';
 
 /** Options of `pruneBackups()`. */
@@ -208,4 +205,65 @@ class Pruning {
 /** Prunes the backups of a place. */
 export function prune(environment: Environment, options: PruneOptions): Promise<PruneReport> {
   return new Pruning(environment, { ...options, graceMs: options.graceMs ?? dayMs }).run();
+}
+
+// Which backups are kept and which are not.
+
+/** Rules for what is kept: a backup that any of them keeps. The newest is always kept. */
+export interface BackupRetention {
+  /** The newest so many. */
+  readonly keepLast?: number;
+  /** Those that are at most so many milliseconds older than the newest. */
+  readonly keepWithinMs?: number;
+  /** The last one of each of the newest so many days, in UTC, that have backups. */
+  readonly keepDaily?: number;
+  /** The same for weeks, which begin with Monday. */
+  readonly keepWeekly?: number;
+  /** The same for months. */
+  readonly keepMonthly?: number;
+}
+
+/** What every rule may be. */
+export const retentionKinds: KindsOf<BackupRetention> = {
+  keepLast: kinds.whole(0),
+  keepWithinMs: kinds.milliseconds(0),
+  keepDaily: kinds.whole(0),
+  keepWeekly: kinds.whole(0),
+  keepMonthly: kinds.whole(0),
+};
+
+/** Throws `InvalidOptionError` where there is no rule: nobody wants to delete all backups without saying so. */
+export function checkAnyRule(given: BackupRetention): void {
+  const rules = Object.keys(retentionKinds);
+  if (rules.some((rule) => given[rule as keyof BackupRetention] !== undefined)) return;
+  throw new InvalidOptionError('keepLast', `Say which backups are to be kept, by any of ${rules.join(', ')}.`);
+}
+
+/** Days since 1970, in which weeks begin with the fourth day: that was a Monday. */
+const periods: Readonly<Record<'keepDaily' | 'keepWeekly' | 'keepMonthly', (time: Date) => number>> = {
+  keepDaily: (time) => Math.floor(time.getTime() / dayMs),
+  keepWeekly: (time) => Math.floor((time.getTime() / dayMs - 4) / 7),
+  keepMonthly: (time) => time.getUTCFullYear() * 12 + time.getUTCMonth(),
+};
+
+/** The ids of those that are kept. `backups` are in the order of their age, the oldest first. */
+export function keptBackups(backups: readonly BackupInfo[], retention: BackupRetention): ReadonlySet<string> {
+  const newestFirst = backups.toReversed();
+  const { keepLast = 0, keepWithinMs } = retention;
+  const [newest] = newestFirst;
+  if (newest === undefined) return new Set();
+  const kept = new Set(newestFirst.slice(0, Math.max(1, keepLast)).map(({ id }) => id));
+  for (const { id, createdAt } of newestFirst) {
+    if (keepWithinMs !== undefined && newest.createdAt.getTime() - createdAt.getTime() <= keepWithinMs) kept.add(id);
+  }
+  for (const [rule, periodOf] of Object.entries(periods)) {
+    const seen = new Set<number>();
+    for (const { id, createdAt } of newestFirst) {
+      const period = periodOf(createdAt);
+      if (seen.has(period) || seen.size >= (retention[rule as keyof typeof periods] ?? 0)) continue;
+      seen.add(period);
+      kept.add(id);
+    }
+  }
+  return kept;
 }

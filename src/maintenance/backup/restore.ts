@@ -5,7 +5,7 @@
  * Invariant: Block 0 is written last, and only where none is. Until then there is no database, and what was copied is not
  * copied again by the next attempt.
  */
-import { defined } from '../../base/defined.ts';
+import { defined } from '../../base/options.ts';
 import type { Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { newId, randomUuid } from '../../base/ids.ts';
@@ -13,9 +13,9 @@ import { encodeBlock0 } from '../../format/block0.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { block0Name, folders, probePrefix } from '../../format/keys.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
+import { listAll } from '../../storage/contract/driver.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 import { isSameStore } from '../../storage/wrap/envelope-driver.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
 import { ViewContext } from '../../view/view.ts';
 import { BlockReader } from '../../tree/block-source.ts';
 import { protectionOf } from '../../storage/wrap/encryption-options.ts';

@@ -4,26 +4,28 @@
  *
  * Invariant: what is copied through here was checked on the way, against the checksums that it has: damage is not spread.
  */
-import { allEnded } from '../../base/all-ended.ts';
-import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, CorruptionError, StorageError } from '../../base/errors.ts';
-import { Pacer } from '../../base/pacer.ts';
+import { defined } from '../../base/options.ts';
+import { allEnded, Pacer } from '../../base/pacer.ts';
 import { BlobStore } from '../../blob/blob-store.ts';
+import { blobsSchema, checkBlobRecord } from '../../blob/blob-tables.ts';
+import type { BlobRecord } from '../../blob/blob-tables.ts';
 import { openBlock } from '../../format/block.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { blobName, folders } from '../../format/keys.ts';
-import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
+import { decodeRow } from '../../format/row-decode.ts';
+import { listAll } from '../../storage/contract/driver.ts';
 import type { PutBody, StorageDriver } from '../../storage/contract/driver.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
 import { formOf, isStoredAs, isSurelyPlain } from '../../storage/object-form.ts';
 import type { ObjectForm } from '../../storage/object-form.ts';
 import type { Protection } from '../../storage/wrap/encryption-options.ts';
+import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
 import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
+import { TreeCursor } from '../../tree/cursor.ts';
+import { View } from '../../view/view.ts';
 import type { ViewContext } from '../../view/view.ts';
-import { ReachableBlocks } from '../gc/reachable-blocks.ts';
-import { blobsOf } from './state-blobs.ts';
-import type { StateBlob } from './state-blobs.ts';
+import { ReachableBlocks } from '../gc/gc-store.ts';
 
 /** Where a database or its backups are. */
 export interface StorePlace {
@@ -310,4 +312,71 @@ class StateCopy {
 /** Copies what is not there yet. When it has resolved, all that the state consists of is at the other place. */
 export function copyState(block0: Block0, options: StateCopyOptions): Promise<CopiedState> {
   return new StateCopy(options).run(block0);
+}
+
+// The blobs of a state of a database: those that its rows refer to.
+
+interface StateBlob {
+  readonly reference: string;
+  readonly record: BlobRecord;
+}
+
+/** Rejects if any of the records cannot be read. */
+export async function blobsOf(
+  context: ViewContext,
+  block0: Block0,
+  pacer: Pacer,
+  signal: AbortSignal | undefined,
+): Promise<StateBlob[]> {
+  const blobs: StateBlob[] = [];
+  const table = View.ofBlock0(context, block0).table(blobsSchema.name);
+  if (table === undefined) return blobs;
+  const cursor = new TreeCursor(table.tree);
+  cursor.expect(Number.POSITIVE_INFINITY);
+  while (await cursor.next()) {
+    signal?.throwIfAborted();
+    if (pacer.due()) await pacer.pause();
+    for (let i = cursor.from; i < cursor.to; i++) {
+      const row = decodeRow(table.shape.layout, cursor.node, cursor.node.rowBase(i));
+      const reference = row['id'] as string;
+      blobs.push({ reference, record: checkBlobRecord(reference, row) });
+    }
+  }
+  return blobs;
+}
+
+// How many objects are stored: with which keys, or none. Their heads are read, many at a time.
+
+const looksAtOnce = 16;
+
+/** How each object of a place is stored. Those that are not there are left out. */
+export async function* formsOf(
+  { bare, prefix }: Pick<ProtectedPlace, 'bare' | 'prefix'>,
+  names: readonly string[],
+  signal: AbortSignal | undefined,
+): AsyncGenerator<{ readonly name: string; readonly form: ObjectForm }, void, undefined> {
+  for (let at = 0; at < names.length; at += looksAtOnce) {
+    signal?.throwIfAborted();
+    const looks = names.slice(at, at + looksAtOnce).map(async (name) => {
+      return { name, form: await formOf(bare, `${prefix}/${name}`, name, defined({ signal })) };
+    });
+    for (const { name, form } of await Promise.all(looks)) if (form !== undefined) yield { name, form };
+  }
+}
+
+/** Counts objects by how they are stored. */
+export class KeyCounts {
+  readonly #keys = new Map<string, number>();
+  unencrypted = 0;
+  damaged = 0;
+
+  add({ kind, keyId }: Pick<ObjectForm, 'kind' | 'keyId'>): void {
+    if (keyId !== undefined) this.#keys.set(keyId, (this.#keys.get(keyId) ?? 0) + 1);
+    else if (kind === 'damaged') this.damaged++;
+    else this.unencrypted++;
+  }
+
+  get keys(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#keys);
+  }
 }

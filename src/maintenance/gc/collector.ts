@@ -14,19 +14,22 @@
  * - A kept state that cannot be read because it is kept no longer, since a snapshot has ended or another run has collected
  *   past it, is no damage: the run begins anew, from a later Block 0.
  */
-import { defined } from '../../base/defined.ts';
+import { newAbortController } from '../../base/abort.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { CorruptionError, StorageError } from '../../base/errors.ts';
-import type { Logger } from '../../base/logger.ts';
-import { Pacer } from '../../base/pacer.ts';
 import { newId } from '../../base/ids.ts';
-import { newAbortController } from '../../base/signals.ts';
-import { deletedBlobsSchema } from '../../blob/blob-tables.ts';
+import type { Logger } from '../../base/logger.ts';
+import { defined } from '../../base/options.ts';
+import { Pacer } from '../../base/pacer.ts';
 import { prepareMember } from '../../batch/prepare.ts';
 import type { PrepareOptions } from '../../batch/prepare.ts';
-import type { FlushRequest } from '../../log/log-writer.ts';
+import { deletedBlobsSchema } from '../../blob/blob-tables.ts';
+import { Block0Reader } from '../../block0/block0-reader.ts';
+import { changeableOf } from '../../block0/block0-register.ts';
+import type { Block0Change, Block0Register } from '../../block0/block0-register.ts';
 import type { NodeId } from '../../block0/node-identity.ts';
+import { isListed } from '../../catalog/blob-lists.ts';
 import type { Block0 } from '../../format/block0.ts';
 import {
   block0Name,
@@ -38,22 +41,18 @@ import {
   parseStagedName,
   probePrefix,
   rootName,
+  parseCommitName,
 } from '../../format/keys.ts';
-import { Block0Reader } from '../../block0/block0-reader.ts';
-import { changeableOf } from '../../block0/block0-register.ts';
-import type { Block0Change, Block0Register } from '../../block0/block0-register.ts';
-import type { StorageDriver } from '../../storage/contract/driver.ts';
+import type { FlushRequest } from '../../log/log-writer.ts';
+import type { StorageDriver, ListEntry } from '../../storage/contract/driver.ts';
 import { leadText } from '../../storage/contract/store-clock.ts';
 import type { StoreClock } from '../../storage/contract/store-clock.ts';
 import { View } from '../../view/view.ts';
 import type { ViewContext } from '../../view/view.ts';
-import { isListed } from '../../catalog/blob-lists.ts';
-import type { CheckedGcOptions } from './gc-options.ts';
 import { blobOperations, collectBlobs } from './gc-blobs.ts';
-import { trimLog } from './gc-log.ts';
-import { GarbageStore } from './gc-store.ts';
+import type { CheckedGcOptions } from './gc-options.ts';
+import { GarbageStore, ReachableBlocks } from './gc-store.ts';
 import type { Garbage, GarbageKind } from './gc-store.ts';
-import { ReachableBlocks } from './reachable-blocks.ts';
 
 /** What `db.gc()` did, or would do. */
 export interface GcReport {
@@ -495,4 +494,62 @@ function withDoubt(change: Block0Change | undefined, doubt: number | undefined):
   if (change === undefined) return undefined;
   const { doubtedMs: _, ...rest } = change;
   return doubt === undefined ? rest : { ...rest, doubtedMs: doubt };
+}
+
+// Trims the log: raises its floor over slots that are applied and have been there for a while, and deletes what lies at
+// or under the floor. The retention serves slow readers, not safety, and goes by the store's own clock. What a pin reads stays.
+
+export interface LogTrimOptions {
+  readonly store: GarbageStore;
+  readonly register: Block0Register;
+  readonly dryRun: boolean;
+  /** Whether a commit that was written then has been there for long enough. */
+  readonly isOld: (writtenMs: number) => Promise<boolean>;
+  readonly signal: AbortSignal | undefined;
+}
+
+type Slot = ListEntry & { readonly name: string; readonly slot: number };
+
+/** Returns the floor. */
+async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number> {
+  const { store, register, isOld, dryRun, signal } = options;
+  const slots: Slot[] = [];
+  for await (const entry of store.list(folders.commits)) {
+    const slot = parseCommitName(entry.name);
+    // What is applied later is for a later run.
+    if (slot !== undefined && slot <= block0.appliedSeq) slots.push({ ...entry, slot });
+  }
+  if (slots.length === 0) return block0.logFloor;
+  // Slots are trimmed in order: the first that is too young keeps all after it.
+  let wanted = block0.appliedSeq;
+  for (const { slot, lastModifiedMs } of slots) {
+    if (slot <= block0.logFloor || (await isOld(lastModifiedMs))) continue;
+    wanted = slot - 1;
+    break;
+  }
+  let floor = floorBelowPins(wanted, block0);
+  if (!dryRun) {
+    await register.update((present) => {
+      const logFloor = floorBelowPins(wanted, present);
+      return present.logFloor >= logFloor ? undefined : { ...changeableOf(present), logFloor };
+    }, signal);
+    // Read back: what is deleted next rests on a floor that is stored for certain.
+    floor = (await register.refresh(signal)).block0.logFloor;
+  }
+  for (const { name, slot, sizeBytes } of slots) {
+    if (slot > floor) continue;
+    await store.delete({
+      kind: 'commit',
+      name,
+      sizeBytes,
+      reason: `applied, and at or under the log's floor ${floor}`,
+    });
+  }
+  await store.finish();
+  return floor;
+}
+
+/** The highest floor, up to one that is wanted, under which nothing lies that a pin reads. */
+function floorBelowPins(wanted: number, { snapshots }: Block0): number {
+  return Math.min(wanted, ...snapshots.flatMap(({ readsLog, appliedSeq }) => (readsLog ? [appliedSeq] : [])));
 }

@@ -7,7 +7,7 @@
  * there, and is not listed, is not about to be deleted.
  */
 import type { Environment } from '../../base/env.ts';
-import { compareStrings } from '../../base/order.ts';
+import { compareStrings } from '../../base/bytes.ts';
 import { Operation, TableOperations } from '../../batch/operations.ts';
 import { deletedBlobsSchema } from '../../blob/blob-tables.ts';
 import { blobName, folders, parseBlobName } from '../../format/keys.ts';

@@ -1,6 +1,6 @@
 /** What the options of `db.rewrite()` may be. */
-import { kinds, OptionTable } from '../../base/option-checks.ts';
-import type { KindsOf } from '../../base/option-checks.ts';
+import { kinds, OptionTable } from '../../base/options.ts';
+import type { KindsOf } from '../../base/options.ts';
 import type { RewriteOptions } from './rewrite.ts';
 
 export const rewriteKinds: KindsOf<RewriteOptions> = {

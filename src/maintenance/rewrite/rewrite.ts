@@ -3,21 +3,18 @@
  * is turned on or off. Every one is replaced where it is, on condition that it is still what was read. So its name and what is
  * in it stay the same at every moment, and nobody who reads, writes, merges or collects garbage meanwhile can tell.
  */
-import { allEnded } from '../../base/all-ended.ts';
-import { compareBytes } from '../../base/bytes.ts';
-import { checksum } from '../../base/checksum.ts';
-import { defined } from '../../base/defined.ts';
+import { allEnded, Pacer } from '../../base/pacer.ts';
+import { compareBytes, checksum } from '../../base/bytes.ts';
+import { defined } from '../../base/options.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
-import { EncryptionKeyError } from '../../base/encryption-errors.ts';
-import { StorageError, isUnreadable } from '../../base/errors.ts';
-import { Pacer } from '../../base/pacer.ts';
+import { EncryptionKeyError, StorageError, isUnreadable } from '../../base/errors.ts';
 import { Codec } from '../../format/envelope.ts';
 import { backupFolder, block0Name, folders, parseBlobName, parseMadeName } from '../../format/keys.ts';
 import { mayCompress } from '../../storage/wrap/envelope-driver.ts';
 import type { EnvelopeDriver, StoredForm } from '../../storage/wrap/envelope-driver.ts';
+import { listAll } from '../../storage/contract/driver.ts';
 import type { PutBody, PutOptions } from '../../storage/contract/driver.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
 
 /** How far `db.rewrite()` has come. */
 export interface RewriteProgress {

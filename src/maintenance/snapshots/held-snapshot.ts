@@ -1,9 +1,10 @@
 /** A snapshot as its holder has it: renews its pin while it is held, and finds out when it was lost. */
-import { Deadline } from '../../base/deadline.ts';
+import { Deadline } from '../../base/abort.ts';
 import type { Environment, Timer } from '../../base/env.ts';
 import { SnapshotExpiredError } from '../../base/errors.ts';
-import { FailureLog } from '../../base/failure-log.ts';
+import { FailureLog } from '../../base/logger.ts';
 import type { Logger } from '../../base/logger.ts';
+import type { PinnedView } from '../../engine/engine.ts';
 import type { Pins } from '../../engine/snapshot-pins.ts';
 import type { StoredSnapshot } from '../../format/block0.ts';
 import type { View } from '../../view/view.ts';
@@ -93,4 +94,65 @@ export class HeldSnapshot {
     await this.#renewing;
     await this.#options.pins.release(this.pin.id, signal);
   }
+}
+
+// The snapshots that an instance holds: they end with it.
+
+export class HeldSnapshots {
+  readonly #environment: Environment;
+  readonly #logger: Logger;
+  readonly #held = new Set<HeldSnapshot>();
+
+  constructor(environment: Environment, logger: Logger) {
+    this.#environment = environment;
+    this.#logger = logger;
+  }
+
+  /** Renews a pin until the snapshot is released. */
+  hold(pins: Pins, { pin, view }: PinnedView, timeToLiveMs: number): HeldSnapshot {
+    const held = new HeldSnapshot({
+      environment: this.#environment,
+      logger: this.#logger,
+      pins,
+      pin,
+      view,
+      timeToLiveMs,
+      onEnd: () => this.#held.delete(held),
+    });
+    this.#held.add(held);
+    return held;
+  }
+
+  /** Releases all. One that cannot be released now expires by itself. */
+  async release(): Promise<void> {
+    const releases = Array.from(this.#held, async (held) => {
+      try {
+        await held.release();
+      } catch (error) {
+        const { message } = error as Error;
+        this.#logger.warn(`A snapshot could not be released and will expire: ${message}`, { error });
+      }
+    });
+    await Promise.all(releases);
+  }
+}
+
+// Snapshots as they are listed for people.
+
+/** A snapshot as `db.snapshots()` lists it. */
+export interface SnapshotInfo {
+  /** Its id. */
+  readonly id: string;
+  /** The generation of the database that it shows. */
+  readonly generation: number;
+  /** Id of the node that took it. */
+  readonly nodeId: number;
+  /** When it was taken, by that node's clock. */
+  readonly createdAt: Date;
+  /** When it may be taken for abandoned unless it is renewed before. */
+  readonly expiresAt: Date;
+}
+
+export function snapshotInfo({ id, generation, nodeId, createdMs, expiresMs }: StoredSnapshot): SnapshotInfo {
+  return { id, generation, nodeId, createdAt: new Date(createdMs), expiresAt: new Date(expiresMs) };
 }

@@ -16,9 +16,8 @@ import { isListed, lookupBlob } from '../../catalog/blob-lists.ts';
 import { TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { View } from '../../view/view.ts';
-import type { CheckRun } from './check-run.ts';
-import { rowText } from './findings.ts';
-import type { Subject } from './findings.ts';
+import { rowText } from './check-run.ts';
+import type { CheckRun, Subject } from './check-run.ts';
 
 /** Blobs that are read at the same time, and the bytes of them that are in memory together. */
 const maxReads = 16;

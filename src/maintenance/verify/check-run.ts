@@ -2,25 +2,28 @@
  * One check of what is stored, whatever of it is looked at: reads past the cache that queries use, notes what it finds,
  * lets others run, and knows which blocks it has seen.
  */
-import { defined } from '../../base/defined.ts';
+import { toHex } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
+import { isUnreadable } from '../../base/errors.ts';
+import { describeValue } from '../../base/messages.ts';
+import { defined } from '../../base/options.ts';
 import { Pacer } from '../../base/pacer.ts';
+import { BlockCache } from '../../cache/block-cache.ts';
+import type { BlockRef } from '../../format/block.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { catalogueName } from '../../format/catalogue.ts';
 import { blockName } from '../../format/keys.ts';
 import type { TreePlace } from '../../format/keys.ts';
-import type { BlockRef } from '../../format/child-ref.ts';
 import type { EntryShape } from '../../format/node-entries.ts';
 import type { Node } from '../../format/node.ts';
-import { BlockCache } from '../../cache/block-cache.ts';
+import { MalformedKey } from '../../format/ordered-key.ts';
+import type { TableShape } from '../../schema/table-shape.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
-import { ViewContext } from '../../view/view.ts';
 import { BlockReader } from '../../tree/block-source.ts';
 import { checkTree, defaultMaxFindings } from '../../tree/check.ts';
-import type { KnownNode, UnreadableNode } from '../../tree/check.ts';
+import type { KnownNode, UnreadableNode, Finding } from '../../tree/check.ts';
 import type { Tree } from '../../tree/tree.ts';
-import { Findings } from './findings.ts';
-import type { Subject } from './findings.ts';
+import { ViewContext } from '../../view/view.ts';
 import type { VerifyProgress } from './verify-options.ts';
 
 export interface CheckRunOptions {
@@ -155,4 +158,56 @@ export class CheckRun {
       return this.reached.get(name);
     };
   }
+}
+
+// What a check has found, each thing once, and not so much of one kind that nobody can read it.
+
+/** What a finding is about, apart from the object. */
+export type Subject = Omit<Finding, 'name' | 'message'>;
+
+class Findings {
+  readonly list: Finding[] = [];
+  readonly #said = new Set<string>();
+  readonly #counts = new Map<string, number>();
+
+  /** Takes note, unless the same was said before, or enough was about this subject. */
+  add(subject: Subject, name: string, message: string): void {
+    const { table, index, generation, snapshot } = subject;
+    const about = [table, index, generation, snapshot].join('\0');
+    const count = this.#counts.get(about) ?? 0;
+    // What is damaged is met from several sides: from an index and its table, from states that share a block.
+    const text = `${name}\0${message}`;
+    if (count >= defaultMaxFindings || this.#said.has(text)) return;
+    this.#said.add(text);
+    this.#counts.set(about, count + 1);
+    this.list.push({ name, message, ...subject });
+  }
+
+  /** Takes note of what damage was met with; anything else is thrown again. `name`: where the error does not tell. */
+  addError(subject: Subject, error: unknown, name: string): void {
+    if (isUnreadable(error)) {
+      this.add(subject, error.key === '' ? name : error.key, error.message);
+    } else if (error instanceof MalformedKey) this.add(subject, name, error.message);
+    else throw error;
+  }
+}
+
+/** A row in words, by the bytes of its key. */
+export function rowText(shape: TableShape, key: Uint8Array): string {
+  return `row ${keyText(shape, key)} of table '${shape.name}'`;
+}
+
+/** What a key that was cut short may lack: the rest of a number, or the end of a text. */
+const keyEndings: readonly (readonly number[])[] = [[], Array.from({ length: 18 }, () => 0), [0, 1]];
+
+/** The primary key in words. Of a separator, which is as short as it can be, the first one that is not below it. */
+export function keyText(shape: TableShape, key: Uint8Array): string {
+  for (const ending of keyEndings) {
+    try {
+      return describeValue(shape.keyValue(Uint8Array.from([...key, ...ending])));
+    } catch (error) {
+      if (!(error instanceof MalformedKey)) throw error;
+    }
+  }
+  return `with the bytes ${toHex(key)}`;
 }

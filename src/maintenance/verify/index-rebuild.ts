@@ -3,8 +3,7 @@
  * how they are damaged; but every row must be there, or the new index would hide that some are lost.
  */
 import { ByteWriter, compareBytes } from '../../base/bytes.ts';
-import { CorruptionError, isUnreadable } from '../../base/errors.ts';
-import { invariant } from '../../base/invariant.ts';
+import { CorruptionError, isUnreadable, invariant } from '../../base/errors.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import { IndexChanges } from '../../merge/index-changes.ts';
 import {
@@ -21,10 +20,9 @@ import type { Node } from '../../format/node.ts';
 import type { StoredIndex } from '../../format/stored-schema.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
-import type { AddedIndex } from '../../schema/added-index.ts';
+import type { AddedIndex, TableIndex } from '../../schema/table-shape.ts';
 import { indexedFunctions } from '../../view/index-version.ts';
 import type { IndexedFunction } from '../../view/index-version.ts';
-import type { TableIndex } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { View, ViewContext } from '../../view/view.ts';
 import { BlockReader } from '../../tree/block-source.ts';

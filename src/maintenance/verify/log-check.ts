@@ -2,13 +2,13 @@
  * The log as it lies in the store: what Block 0 has not applied, read from slot to slot, and a listing that shows what lies
  * behind its end. A hole is damage: a commit is put into a slot only when the one before it is there.
  */
-import { defined } from '../../base/defined.ts';
+import { defined } from '../../base/options.ts';
 import type { Environment } from '../../base/env.ts';
 import { CorruptionError, isUnreadable } from '../../base/errors.ts';
 import type { Commit } from '../../format/commit.ts';
 import { folders, parseCommitName } from '../../format/keys.ts';
 import { CommitLog } from '../../log/commit-log.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
+import { listAll } from '../../storage/contract/driver.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 import type { View } from '../../view/view.ts';
 

@@ -3,8 +3,10 @@
  * would remove it, or it is nothing of the database's at all. Shares no code with what collects garbage, so that each
  * checks the other.
  */
-import { defined } from '../../base/defined.ts';
-import { isUnreadable } from '../../base/errors.ts';
+import { isUnreadable, CorruptionError } from '../../base/errors.ts';
+import { defined } from '../../base/options.ts';
+import type { Block0Reader } from '../../block0/block0-reader.ts';
+import { isListed } from '../../catalog/blob-lists.ts';
 import type { Block0 } from '../../format/block0.ts';
 import {
   block0Name,
@@ -16,9 +18,10 @@ import {
   parseStagedName,
   probePrefix,
   rootName,
+  historyName,
 } from '../../format/keys.ts';
-import { listAll } from '../../storage/contract/list-all.ts';
-import { isListed } from '../../catalog/blob-lists.ts';
+import { listAll } from '../../storage/contract/driver.ts';
+import type { RequestOptions } from '../../storage/contract/driver.ts';
 import type { View } from '../../view/view.ts';
 import type { CheckRun } from './check-run.ts';
 
@@ -125,4 +128,46 @@ export class ObjectCensus {
     if (generation === undefined) return 'unknown';
     return generation >= (history?.floor ?? collected) ? 'kept' : 'garbage';
   }
+}
+
+// The earlier states that a database keeps: those of its snapshots, and of its history.
+
+/** A state that is kept, and the object that holds its Block 0. */
+export interface RetainedState {
+  readonly name: string;
+  readonly generation: number;
+  /** Id of the snapshot that it belongs to; undefined for history. */
+  readonly snapshot?: string;
+}
+
+/** The states of the snapshots that a Block 0 names. */
+export function pinnedStates({ snapshots }: Block0): RetainedState[] {
+  return snapshots.map(({ id, generation }) => ({ name: rootName(id), generation, snapshot: id }));
+}
+
+/** The states of the history that a Block 0 keeps, ascending: one for every generation. */
+export function historyStates({ history, generation: present }: Block0): RetainedState[] {
+  const states: RetainedState[] = [];
+  if (history === null) return states;
+  for (let generation = history.floor; generation < present; generation++) {
+    states.push({ name: historyName(generation), generation });
+  }
+  return states;
+}
+
+/** Reads a kept state. Throws `CorruptionError` if it is missing or damaged. */
+export async function readRetainedState(
+  reader: Block0Reader,
+  { name }: RetainedState,
+  options: RequestOptions,
+): Promise<Block0> {
+  let kept: Block0 | undefined;
+  try {
+    kept = await reader.readKept(name, options);
+  } catch (cause) {
+    if (!(cause instanceof CorruptionError)) throw cause;
+    throw new CorruptionError(name, 'The root of a state that is kept is damaged', { cause });
+  }
+  if (kept === undefined) throw new CorruptionError(name, 'The root of a state that is kept is missing');
+  return kept;
 }

@@ -6,30 +6,44 @@
  * - An index is replaced only by one that holds an entry for every row. If any row cannot be read, it stays as it is.
  * - Rows, blobs and what states refer to are never changed. Blocks of the old index stay until garbage is collected.
  */
-import { defined } from '../../base/defined.ts';
 import { backOff } from '../../base/backoff.ts';
 import type { Backoff } from '../../base/backoff.ts';
+import type { Environment } from '../../base/env.ts';
+import { ContentionError, InvalidOptionError, isUnreadable } from '../../base/errors.ts';
 import { randomUuid } from '../../base/ids.ts';
-import { ContentionError, InvalidOptionError } from '../../base/errors.ts';
+import { defined } from '../../base/options.ts';
 import { Pacer } from '../../base/pacer.ts';
-import type { TreeBuild } from '../../merge/merger.ts';
+import { Block0Reader } from '../../block0/block0-reader.ts';
+import { changeableOf } from '../../block0/block0-register.ts';
+import { BlockCache } from '../../cache/block-cache.ts';
+import type { Engine, PinnedView } from '../../engine/engine.ts';
 import { isRetained } from '../../engine/snapshot-pins.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { catalogueName } from '../../format/catalogue.ts';
 import type { CatalogueRef } from '../../format/catalogue.ts';
 import { emptyCommit } from '../../format/commit.ts';
+import { blockName } from '../../format/keys.ts';
 import { CommitLog } from '../../log/commit-log.ts';
-import { changeableOf } from '../../block0/block0-register.ts';
+import type { TreeBuild } from '../../merge/merger.ts';
+import type { TableShape } from '../../schema/table-shape.ts';
+import type { StorageDriver } from '../../storage/contract/driver.ts';
+import { BlockReader } from '../../tree/block-source.ts';
+import type { Finding, UnreadableNode } from '../../tree/check.ts';
+import { TreeCursor } from '../../tree/cursor.ts';
+import type { QueryHost } from '../../view/query-host.ts';
+import { View, ViewContext } from '../../view/view.ts';
 import type { LoggedCommit } from '../../view/view.ts';
-import type { Finding } from '../../tree/check.ts';
+import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
+import { keyText } from './check-run.ts';
 import { IndexRebuild, RowsUnreadable } from './index-rebuild.ts';
 import type { RebuildOptions, RepairedIndex } from './index-rebuild.ts';
 import { readSlot } from './log-check.ts';
 import type { LogDamage } from './log-check.ts';
-import { lostRowsFinding } from './lost-rows.ts';
+import { historyStates, pinnedStates, readRetainedState } from './object-census.ts';
+import type { RetainedState } from './object-census.ts';
+import type { RepairOptions, VerifyOptions } from './verify-options.ts';
 import { verifyDatabase } from './verify.ts';
-import type { Verified, VerifyContext } from './verify.ts';
-import type { RepairOptions } from './verify-options.ts';
+import type { Verified, VerifyContext, LostRows, VerifyReport } from './verify.ts';
 
 /** What `db.repair()` did, or would do. */
 export interface RepairReport {
@@ -65,7 +79,7 @@ export interface RepairContext extends VerifyContext {
 const maxLost = 20;
 const afterLoss: Backoff = { firstMs: 10, longestMs: 1000, jitter: 'full' };
 
-export async function repairDatabase(context: RepairContext, options: RepairOptions): Promise<RepairReport> {
+async function repairDatabase(context: RepairContext, options: RepairOptions): Promise<RepairReport> {
   const { table, index, signal, dryRun = false, log: way } = options;
   const only = table === undefined ? undefined : { table, index };
   const settings = { deep: true, signal, ...defined({ only }) };
@@ -223,4 +237,126 @@ class Repair {
     if (done) this.repaired = rebuild?.repaired ?? [];
     return done;
   }
+}
+
+// What can be said of rows whose block is damaged or missing: which they are, and which earlier state still has them.
+
+export interface LostRowsOptions {
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly cacheBytes: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Earlier states that are looked at. */
+const maxStates = 3;
+
+/** The finding that tells what was lost with a node, and where it may be had from. */
+async function lostRowsFinding(options: LostRowsOptions, block0: Block0, { shape, node }: LostRows): Promise<Finding> {
+  const { ref, lower, upper } = node;
+  const table = shape.name;
+  const name = blockName({ table }, ref);
+  const from = lower === undefined ? 'from the first' : `from primary key ${keyText(shape, lower)}`;
+  const to = upper === undefined ? 'to the last' : `to before ${keyText(shape, upper)}`;
+  const lost = `${ref.count} rows of table '${table}' cannot be read, ${from} ${to}. Restore the object from a copy`;
+  const message = `${lost}; ${await whereElse(options, block0, shape, node)}`;
+  return { name, message, table };
+}
+
+/** The newest earlier state that can still show rows of the range: the last before the block was written, most of all. */
+async function whereElse(
+  options: LostRowsOptions,
+  block0: Block0,
+  shape: TableShape,
+  node: UnreadableNode,
+): Promise<string> {
+  // Every state from the block's birth on shows this very block.
+  const states = [...pinnedStates(block0), ...historyStates(block0)]
+    .filter(({ generation }) => generation < node.ref.birth)
+    .toSorted((a, b) => b.generation - a.generation);
+  for (const state of states.slice(0, maxStates)) {
+    const rows = await countRows(options, state, shape, node);
+    if (rows === undefined || rows === 0) continue;
+    const how = state.snapshot === undefined ? `db.at(${state.generation})` : `snapshot ${state.snapshot}`;
+    return `${rows} rows of that range can be read as they were in generation ${state.generation}, with ${how}`;
+  }
+  return 'no earlier state that is kept shows them';
+}
+
+/** Rows of the range that a state shows; undefined if they cannot be read there either. */
+async function countRows(
+  { driver, prefix, cacheBytes, signal }: LostRowsOptions,
+  state: RetainedState,
+  shape: TableShape,
+  { lower: from, upper: to }: UnreadableNode,
+): Promise<number | undefined> {
+  try {
+    const block0 = await readRetainedState(new Block0Reader(driver, prefix), state, defined({ signal }));
+    const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
+    const table = View.ofBlock0(context, block0).table(shape.name);
+    if (table === undefined) return 0;
+    const cursor = new TreeCursor(table.tree, { from, to });
+    let rows = 0;
+    while (await cursor.next()) {
+      signal?.throwIfAborted();
+      rows += cursor.to - cursor.from;
+    }
+    return rows;
+  } catch (error) {
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  }
+}
+
+// Checks and repairs on a running engine: they end with it, and it waits for them.
+
+export interface UpkeepOptions {
+  readonly engine: Engine;
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  /** The functions that are registered here. */
+  readonly functions: QueryHost['registeredFunction'];
+  /** Holds what is being pinned, as long as it says. */
+  readonly hold: (pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
+}
+
+/** After how long a state that is being checked counts as abandoned unless it is renewed, in milliseconds. */
+const pinMs = 600_000;
+
+function contextOf({ engine, hold, ...parts }: UpkeepOptions): VerifyContext {
+  const { register, pins, context } = engine;
+  return {
+    ...parts,
+    register,
+    cacheBytes: Math.floor(engine.pool.workBytes / 4),
+    hold: (block0) => {
+      const pinning = pins.pin({ block0 }, pinMs).then((pin) => ({ pin, view: View.ofBlock0(context, block0) }));
+      return hold(pinning, pinMs);
+    },
+  };
+}
+
+/** What `db.verify()` does. */
+export async function runVerify(upkeep: UpkeepOptions, options: VerifyOptions): Promise<VerifyReport> {
+  const { engine } = upkeep;
+  const { deep = false, signal, onProgress } = options;
+  const verified = await engine.withSignal('db.verify()', signal, () =>
+    engine.whileRunning(verifyDatabase(contextOf(upkeep), { deep, onProgress, signal: engine.untilClosed(signal) })),
+  );
+  return verified.report;
+}
+
+/** What `db.repair()` does. */
+export function runRepair(upkeep: UpkeepOptions, options: RepairOptions): Promise<RepairReport> {
+  const { engine } = upkeep;
+  const { signal } = options;
+  const context = {
+    ...contextOf(upkeep),
+    rebuild: engine.merger.rebuild.bind(engine.merger),
+    applyLog: engine.applyLog.bind(engine),
+  };
+  return engine.withSignal('db.repair()', signal, () =>
+    engine.whileRunning(repairDatabase(context, { ...options, signal: engine.untilClosed(signal) })),
+  );
 }

@@ -4,28 +4,29 @@
  */
 import { isPromise } from '../../base/brands.ts';
 import { ByteWriter, compareBytes } from '../../base/bytes.ts';
-import { isBehind } from '../../format/stored-bound.ts';
-import type { Bound } from '../../format/stored-bound.ts';
-import { MalformedKey } from '../../format/ordered-key.ts';
+import { isUnreadable } from '../../base/errors.ts';
+import { describeKey } from '../../base/messages.ts';
+import { findDuplicates } from '../../catalog/checked-indexes.ts';
+import { FunctionEntries } from '../../catalog/function-entries.ts';
 import type { Node } from '../../format/node.ts';
+import { MalformedKey, isFailedEntry } from '../../format/ordered-key.ts';
 import { decodeRow } from '../../format/row-decode.ts';
 import { rowMarks } from '../../format/row-layout.ts';
-import { describeKey } from '../../base/describe-value.ts';
-import { isUnreadable } from '../../base/errors.ts';
-import { findDuplicates } from '../../catalog/duplicate-values.ts';
-import type { QueryHost } from '../../view/query-host.ts';
+import { isBehind } from '../../format/stored-table.ts';
+import type { Bound } from '../../format/stored-table.ts';
 import { endOfValues, indexLeafShape } from '../../schema/table-shape.ts';
-import type { TableIndex } from '../../schema/table-shape.ts';
-import { isDeleted } from '../../view/merged-cursor.ts';
-import type { TableState } from '../../view/table-state.ts';
-import type { View } from '../../view/view.ts';
+import type { TableIndex, FunctionResult } from '../../schema/table-shape.ts';
 import { defaultMaxFindings } from '../../tree/check.ts';
 import type { UnreadableNode } from '../../tree/check.ts';
 import type { Tree } from '../../tree/tree.ts';
+import { indexedFunctions, isSameIndex } from '../../view/index-version.ts';
+import type { IndexVersion } from '../../view/index-version.ts';
+import { isDeleted } from '../../view/merged-cursor.ts';
+import type { QueryHost } from '../../view/query-host.ts';
+import type { TableState } from '../../view/table-state.ts';
+import type { View } from '../../view/view.ts';
 import type { BlobCheck } from './blob-check.ts';
 import type { CheckRun, TreeResult } from './check-run.ts';
-import { EntryDigest } from './entry-digest.ts';
-import { checkIndexVersion } from './function-index-check.ts';
 
 /** A table as `db.verify()` found it. */
 export interface VerifiedTable {
@@ -296,6 +297,147 @@ export class TableCheck {
         // It is the table that is damaged.
         else findings.addError({ table: shape.name }, error, leaf.name);
       }
+    }
+  }
+}
+
+// What the entries of an index come to, in whatever order they are met: so two lots are compared without keeping either.
+
+const seeds = [0x811c9dc5, 0x2545f491, 0x6a09e667] as const;
+const multipliers = [0x01000193, 0x9e3779b1, 0x85ebca77] as const;
+
+function stirred(hash: number): number {
+  let stirring = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  stirring = Math.imul(stirring ^ (stirring >>> 13), 0xc2b2ae35);
+  return (stirring ^ (stirring >>> 16)) | 0;
+}
+
+/** Lots that differ by accident have the same digest once in 2^96. It is no defence against those who look for such lots. */
+export class EntryDigest {
+  count = 0;
+  /** Sums of three hashes of each entry. */
+  #a = 0;
+  #b = 0;
+  #c = 0;
+
+  add(entry: Uint8Array, length: number = entry.length): void {
+    let a: number = seeds[0];
+    let b: number = seeds[1];
+    let c: number = seeds[2];
+    for (let i = 0; i < length; i++) {
+      const byte = entry[i] as number;
+      a = Math.imul(a ^ byte, multipliers[0]);
+      b = Math.imul((b ^ byte) + (b >>> 15), multipliers[1]);
+      c = Math.imul((c ^ byte) + (c >>> 13), multipliers[2]);
+    }
+    this.count++;
+    this.#a = (this.#a + stirred(a)) | 0;
+    this.#b = (this.#b + stirred(b)) | 0;
+    this.#c = (this.#c + stirred(c)) | 0;
+  }
+
+  isSame(other: EntryDigest): boolean {
+    return this.count === other.count && this.#a === other.#a && this.#b === other.#b && this.#c === other.#c;
+  }
+}
+
+// The check of an index version of an index on a function: every entry is of a row of its base and, where the function is
+// registered here in that version, the one that the function makes; where all are made, there are as many as rows.
+
+/** Checks an index version, its base included. */
+async function checkIndexVersion(
+  run: CheckRun,
+  table: TableState,
+  indexVersion: IndexVersion,
+  functions: QueryHost['registeredFunction'],
+): Promise<{ readonly blocks: number; readonly isWrong: boolean }> {
+  const { name, leafShape } = table.shape;
+  const { index, tree, base, built, failed, isCurrent } = indexVersion;
+  const place = { table: name, index: index.name };
+  const before = run.findings.list.length;
+  if (!isCurrent) {
+    // Most of its blocks are the table's, and were checked there.
+    await run.tree(place, { place: { table: name }, leaf: leafShape, tree: base }, true);
+  }
+  const check = new IndexVersionCheck(run, table, indexVersion, functions);
+  const result = await run.tree(place, {
+    place,
+    leaf: indexLeafShape,
+    tree,
+    onRun: (leaf, from, to) => check.checkEntries(leaf, from, to),
+  });
+  const add = (message: string): void => run.findings.add(place, `indexes/${name}/${index.name}`, message);
+  if (result.isWhole && built === null && result.entries !== base.count) {
+    add(`The index has ${result.entries} entries, and its table ${base.count} rows`);
+  }
+  if (result.isWhole && check.failed !== failed) {
+    add(`The index has ${check.failed} entries of rows on which its function failed, and is said to have ${failed}`);
+  }
+  const isWrong = run.findings.list.slice(before).some((finding) => finding.index !== undefined);
+  return { blocks: result.blocks, isWrong };
+}
+
+class IndexVersionCheck {
+  readonly #run: CheckRun;
+  readonly #table: TableState;
+  readonly #indexVersion: IndexVersion;
+  /** Undefined where the function is not registered here in this version. */
+  readonly #entries: FunctionEntries | undefined;
+  readonly #implied = new ByteWriter();
+  /** Entries of rows on which the function failed. */
+  failed = 0;
+
+  constructor(
+    run: CheckRun,
+    table: TableState,
+    indexVersion: IndexVersion,
+    functions: QueryHost['registeredFunction'],
+  ) {
+    this.#run = run;
+    this.#table = table;
+    this.#indexVersion = indexVersion;
+    const { shape } = table;
+    const known = indexedFunctions(shape, functions).find(({ index }) => isSameIndex(index, indexVersion.index));
+    const { typeId } = indexVersion.index.result as FunctionResult;
+    this.#entries = known && new FunctionEntries(shape, typeId, known.registered);
+  }
+
+  async checkEntries(leaf: Node, from: number, to: number): Promise<void> {
+    for (let i = from; i < to; i++) {
+      if ((i & 0xff) === 0) await this.#run.pause();
+      await this.#checkEntry(leaf, i);
+    }
+  }
+
+  async #checkEntry(leaf: Node, i: number): Promise<void> {
+    const { findings } = this.#run;
+    const { index, base, built } = this.#indexVersion;
+    const { name } = this.#table.shape;
+    const entry = leaf.key(i);
+    const add = (message: string): void => {
+      findings.add({ table: name, index: index.name }, leaf.name, `Index entry ${i} ${message}`);
+    };
+    try {
+      const primaryKey = entry.subarray(endOfValues(entry, index));
+      if (isFailedEntry(entry)) this.failed++;
+      if (built !== null && (built === undefined || compareBytes(primaryKey, built) > 0)) {
+        add('is of a row whose turn has not come');
+      }
+      const found = base.lookup(primaryKey);
+      const row = isPromise(found) ? await found : found;
+      if (row === undefined) {
+        add('names a row that does not exist');
+        return;
+      }
+      const implied = this.#implied;
+      implied.length = 0;
+      if (this.#entries === undefined) return;
+      this.#entries.write(implied, row.source, row.base, primaryKey, false);
+      if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its function makes of the row');
+    } catch (error) {
+      if (error instanceof MalformedKey) add(`cannot be read: ${error.message}`);
+      else if (isUnreadable(error)) findings.addError({ table: name }, error, leaf.name);
+      else throw error;
     }
   }
 }

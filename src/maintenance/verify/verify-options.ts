@@ -1,6 +1,6 @@
 /** The options of `db.verify()` and `db.repair()`, checked. */
 import { InvalidOptionError } from '../../base/errors.ts';
-import { kinds, OptionTable } from '../../base/option-checks.ts';
+import { kinds, OptionTable } from '../../base/options.ts';
 
 /** How far `db.verify()` has come. */
 export interface VerifyProgress {

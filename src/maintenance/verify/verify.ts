@@ -7,35 +7,37 @@
  * Invariant: what is reported is wrong in a state that is kept. A finding that others may have caused, by collecting
  * garbage past what was being checked, is checked again, the second time on a state that is held on to.
  */
-import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
-import { ContentionError, ReadOnlyError, SnapshotExpiredError, StorageError } from '../../base/errors.ts';
+import { ContentionError, ReadOnlyError, SnapshotExpiredError, StorageError, isUnreadable } from '../../base/errors.ts';
+import { defined } from '../../base/options.ts';
 import { BlobStore } from '../../blob/blob-store.ts';
 import { blobsSchema } from '../../blob/blob-tables.ts';
+import { readCatalogue, Block0Reader } from '../../block0/block0-reader.ts';
+import type { Block0Register } from '../../block0/block0-register.ts';
 import { isRetained } from '../../engine/snapshot-pins.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { catalogueName } from '../../format/catalogue.ts';
 import type { CatalogueRef } from '../../format/catalogue.ts';
 import { commitName, parseCommitName, parseStagedName } from '../../format/keys.ts';
-import { readCatalogue } from '../../block0/block0-reader.ts';
-import type { Block0Register } from '../../block0/block0-register.ts';
-import type { StorageDriver } from '../../storage/contract/driver.ts';
-import type { QueryHost } from '../../view/query-host.ts';
+import type { Node } from '../../format/node.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
-import { View } from '../../view/view.ts';
+import type { StorageDriver } from '../../storage/contract/driver.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
-import { checkNextVersion } from './migration-check.ts';
+import type { Tree } from '../../tree/tree.ts';
+import { NextVersionRows } from '../../view/next-version-rows.ts';
+import type { QueryHost } from '../../view/query-host.ts';
+import { View } from '../../view/view.ts';
+import type { PlacedTree, NextVersion } from '../../view/view.ts';
+import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
 import { BlobCheck } from './blob-check.ts';
 import { CheckRun } from './check-run.ts';
-import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
+import type { Subject } from './check-run.ts';
 import { checkLog } from './log-check.ts';
 import type { LogDamage } from './log-check.ts';
-import { historyStates, pinnedStates } from './retained-states.ts';
-import { ObjectCensus } from './object-census.ts';
-import type { GarbageCount } from './object-census.ts';
-import { StateCheck } from './state-check.ts';
+import { historyStates, pinnedStates, ObjectCensus, readRetainedState } from './object-census.ts';
+import type { GarbageCount, RetainedState } from './object-census.ts';
 import { TableCheck } from './table-check.ts';
-import type { VerifiedTable } from './table-check.ts';
+import type { VerifiedTable, TableCheckOptions } from './table-check.ts';
 import type { VerifyProgress } from './verify-options.ts';
 
 /** What `db.verify()` found. */
@@ -296,5 +298,128 @@ class Verification {
       garbage: census.garbage,
       unknownObjects: census.unknownObjects,
     };
+  }
+}
+
+// The check of earlier states that are kept: all that they refer to is there, and their trees are as trees should be.
+
+/** Roots of states that are read at the same time. */
+const readsAtOnce = 16;
+
+class StateCheck {
+  readonly #run: CheckRun;
+  readonly #blobs: BlobCheck;
+  readonly #present: View;
+
+  /** `present`: what is in the blocks of the state that was checked before, and shares most of them. */
+  constructor(run: CheckRun, blobs: BlobCheck, present: View) {
+    this.#run = run;
+    this.#blobs = blobs;
+    this.#present = present;
+  }
+
+  /** Checks states; `onView` is called for each that could be opened. */
+  async check(states: readonly RetainedState[], onView: (state: RetainedState, block0: Block0) => void): Promise<void> {
+    const { signal, options } = this.#run;
+    const reader = new Block0Reader(options.driver, options.prefix);
+    // Most of them name the same catalogue.
+    reader.note(this.#present.block0);
+    for (let from = 0; from < states.length; from += readsAtOnce) {
+      const some = states.slice(from, from + readsAtOnce);
+      const reads = await Promise.allSettled(
+        some.map((state) => readRetainedState(reader, state, defined({ signal }))),
+      );
+      for (const [i, read] of reads.entries()) {
+        const state = some[i] as RetainedState;
+        try {
+          if (read.status === 'rejected') throw read.reason;
+          await this.checkTrees(subjectOf(state), read.value);
+          onView(state, read.value);
+        } catch (error) {
+          this.#run.reachedAll = false;
+          this.#run.findings.addError(subjectOf(state), error, state.name);
+        }
+      }
+    }
+  }
+
+  /** Checks the trees of all versions of all tables, apart from what was checked before. */
+  async checkTrees(subject: Subject, block0: Block0): Promise<void> {
+    const { findings, context } = this.#run;
+    this.#run.reachCatalogue(block0);
+    let rows = 0;
+    for (const placed of context.trees(block0)) {
+      const { table, index } = placed.place;
+      const about = { ...subject, table, ...defined({ index }) };
+      if (index === undefined) rows = placed.tree.count;
+      else if (isMiscounted(placed, rows) && subject.generation !== undefined) {
+        const message = `The index has ${placed.tree.count} entries, and the table ${rows} rows`;
+        findings.add(about, `indexes/${table}/${index}`, message);
+      }
+      const isBlobs = table === blobsSchema.name && index === undefined;
+      const onRun = async (leaf: Node, from: number, to: number): Promise<void> => {
+        for (let i = from; i < to; i++) await this.#blobs.checkEarlier(about, this.#present, leaf, i);
+      };
+      await this.#run.tree(about, { ...placed, ...(isBlobs && { onRun }) }, true);
+    }
+  }
+}
+
+function isMiscounted({ tree, isPartial }: PlacedTree, rows: number): boolean {
+  return isPartial === true ? tree.count > rows : tree.count !== rows;
+}
+
+function subjectOf({ generation, snapshot }: RetainedState): Subject {
+  return { generation, ...defined({ snapshot }) };
+}
+
+// The check of a version of a table that comes up beside the active version: its rows and indexes are whole, every row has the row
+// of the active version that it goes with in the base and, where all of them are made and in line, there are as many as in the active version.
+
+/** Checks what `base` has in blocks of the next version, and `tail` in pending commits. */
+async function checkNextVersion(options: TableCheckOptions, table: string): Promise<void> {
+  const check = new TableCheck(options);
+  const { run, base, tail } = options;
+  const nextVersion = base.nextVersion(table);
+  if (nextVersion !== undefined) {
+    await check.check(nextVersion.rows);
+    await checkBase(run, nextVersion, base.table(table)?.tree);
+  }
+  const rows = await NextVersionRows.in(tail, table);
+  if (rows !== undefined) await check.checkLayers(rows.rows);
+}
+
+async function checkBase(
+  run: CheckRun,
+  { migration, rows, base }: NextVersion,
+  active: Tree | undefined,
+): Promise<void> {
+  const { shape } = base;
+  const subject = { table: shape.name };
+  const keepsKeys = shape.hasKeysOf(rows.shape);
+  // Most of its blocks are the active version's, and were checked there.
+  await run.tree(subject, { place: subject, leaf: shape.leafShape, tree: base.tree }, true);
+  if (keepsKeys) {
+    const onRun = async (leaf: Node, from: number, to: number): Promise<void> => {
+      for (let i = from; i < to; i++) {
+        if (await isIn(base.tree, leaf.key(i))) continue;
+        const message = `Row ${i} of version ${rows.shape.version} goes with no row of the base`;
+        run.findings.add(subject, leaf.name, message);
+      }
+    };
+    await run.tree(subject, { leaf: rows.shape.leafShape, tree: rows.tree, onRun });
+  }
+  if (migration?.built !== null || active?.ref?.id !== base.tree.ref?.id || active?.count === rows.tree.count) return;
+  const message = `Version ${rows.shape.version} has ${rows.tree.count} rows, and version ${shape.version} ${active?.count}`;
+  run.findings.add(subject, `data/${shape.name}`, message);
+}
+
+/** Damage is found where the tree itself is checked. */
+async function isIn(tree: Tree, key: Uint8Array): Promise<boolean> {
+  try {
+    return (await tree.lookup(key)) !== undefined;
+  } catch (error) {
+    if (isUnreadable(error)) return true;
+    throw error;
   }
 }

@@ -1,13 +1,13 @@
 /** A condition that holds where all of one of its branches do, and its opposite. */
-import { atOnce, itemsInStep, mapped, sorted } from '../../base/steps.ts';
-import type { Steps } from '../../base/steps.ts';
+import { atOnce, itemsInStep, mapped, sorted } from '../../base/pacer.ts';
+import type { Steps } from '../../base/pacer.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { Condition, filterOf, namesIn } from './condition.ts';
 import type { PreparedFields } from './condition.ts';
-import { AnySelector, ComplementSelector } from './boolean-selectors.ts';
+import { AnySelector, ComplementSelector } from './selector.ts';
+import type { Selector } from './selector.ts';
 import { intersecting, uniting } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
-import type { Selector } from './selector.ts';
 
 /** Conditions that must all hold. */
 export type Branch = readonly Condition[];

@@ -1,5 +1,5 @@
 /** The types of what a query is made of, as they follow from the type of its table's rows. */
-import type { Hint, Near } from '../../base/near-names.ts';
+import type { Hint, Near } from '../../base/options.ts';
 import type { Operator } from './comparison.ts';
 
 /** The name of a field, with the known ones suggested. Any other name is that of a registered function. */

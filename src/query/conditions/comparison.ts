@@ -4,14 +4,14 @@
  * integer becomes `> 1`, and `< 300` on a uint8 becomes "not null".
  */
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
-import { compareValues } from '../../base/order.ts';
-import type { OrderedValue } from '../../base/order.ts';
-import { atOnce, itemsInStep, sorted } from '../../base/steps.ts';
-import type { Steps } from '../../base/steps.ts';
+import { compareValues } from '../../base/bytes.ts';
+import type { OrderedValue } from '../../base/bytes.ts';
+import { atOnce, itemsInStep, sorted } from '../../base/pacer.ts';
+import type { Steps } from '../../base/pacer.ts';
 import type { FieldShape } from '../../format/row-layout.ts';
 import { bigintBounds, integerBounds, isIntegerOf, typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
-import { describeValue } from '../../base/describe-value.ts';
+import { describeValue } from '../../base/messages.ts';
 import { isUuid, normalizeValue, ValueProblem } from '../../format/values.ts';
 
 /** The operators that `where` takes. */

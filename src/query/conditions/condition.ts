@@ -1,27 +1,35 @@
 /** Conditions of a query, as they are written and as they are compiled for a version of a table. */
-import { nearestName } from '../../base/known-names.ts';
 import { isBytes, isDate } from '../../base/brands.ts';
+import { ByteWriter } from '../../base/bytes.ts';
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
-import { atOnce, itemsInStep, mapped } from '../../base/steps.ts';
-import type { Steps } from '../../base/steps.ts';
-import type { LayoutField } from '../../format/row-layout.ts';
+import { describeValue } from '../../base/messages.ts';
+import { nearestName } from '../../base/options.ts';
+import { atOnce, itemsInStep, mapped } from '../../base/pacer.ts';
+import type { Steps } from '../../base/pacer.ts';
+import { isTruncatedComponent, isOfResultType, writeResult } from '../../format/ordered-key.ts';
+import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
-import { describeValue } from '../../base/describe-value.ts';
-import type { RegisteredFunction } from '../../schema/function-call.ts';
+import { callFunction } from '../../schema/registered-functions.ts';
+import type { RegisteredFunction } from '../../schema/registered-functions.ts';
 import type { FunctionResult, TableShape } from '../../schema/table-shape.ts';
 import { compareField, comparingWithList, oppositeOf } from './comparison.ts';
 import type { Comparison, Operator } from './comparison.ts';
-import { FunctionSelector } from './function-selector.ts';
-import { ComplementSelector } from './boolean-selectors.ts';
 import { accessingList, keyAccess, rangingOver } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
-import { asNumber, IntervalSelector, NumberListSelector } from './number-selector.ts';
-import { PrefixSelector } from './prefix-selector.ts';
-import { Filter, NullSelector, selectAll, selectNothing } from './selector.ts';
+import {
+  asNumber,
+  IntervalSelector,
+  NumberListSelector,
+  signEqual,
+  signsOf,
+  BigintSelector,
+  UuidSelector,
+  uuidWords,
+  wordsOf,
+} from './number-selectors.ts';
+import { ComplementSelector, Filter, NullSelector, selectAll, selectNothing, slowCost } from './selector.ts';
 import type { Selector } from './selector.ts';
-import { signEqual, signsOf } from './sign-selector.ts';
-import { headOf, textBytes, TextSelector } from './text-selector.ts';
-import { BigintSelector, UuidSelector, uuidWords, wordsOf } from './integer-selector.ts';
+import { PrefixSelector, headOf, textBytes, TextSelector } from './text-selectors.ts';
 
 /** A condition as `where` was given it. */
 export interface WrittenCondition {
@@ -275,4 +283,42 @@ export function compileCondition(
     if (opposite !== undefined) return new Condition([name], { field, comparison: opposite });
     return new Condition([name], undefined, new ComplementSelector(compileSelector(field, comparison)), [field]);
   });
+}
+
+// Conditions that a registered function decides: it is given the whole row, and its result must equal a value.
+
+class FunctionSelector implements Selector {
+  readonly cost: number = slowCost;
+  readonly #shape: TableShape;
+  readonly #registered: RegisteredFunction;
+  readonly #value: unknown;
+
+  constructor(shape: TableShape, registered: RegisteredFunction, value: unknown) {
+    this.#shape = shape;
+    this.#registered = registered;
+    this.#value = value;
+  }
+
+  /** What rows that match have in the entries of an index on the function; undefined if that cannot be told. */
+  keysBy({ name, typeId, version }: FunctionResult): KeyAccess | undefined {
+    const { name: called, version: calledVersion } = this.#registered;
+    const value = this.#value;
+    if (called !== name || calledVersion !== version || Number.isNaN(value)) return undefined;
+    const writer = new ByteWriter(64);
+    writeResult(writer, typeId, value);
+    const component = writer.finish();
+    // Of results that are not of the type it is known no more than that.
+    const exact = isOfResultType(typeId, value) && !isTruncatedComponent(component, component.length, typeId);
+    return { kind: 'values', components: [component], exact };
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      if (callFunction(this.#shape, this.#registered, source, first + pick * stride) === this.#value) kept++;
+    }
+    return kept;
+  }
 }

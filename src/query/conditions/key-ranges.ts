@@ -5,8 +5,8 @@
  */
 import { ByteWriter, compareBytes, prefixEnd } from '../../base/bytes.ts';
 import { isTruncatedComponent, writeKeyComponent } from '../../format/ordered-key.ts';
-import { atOnce, itemsInStep, mapped, sorted } from '../../base/steps.ts';
-import type { Steps } from '../../base/steps.ts';
+import { atOnce, itemsInStep, mapped, sorted } from '../../base/pacer.ts';
+import type { Steps } from '../../base/pacer.ts';
 import type { TypeId } from '../../format/types.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import type { Comparison, FieldValue } from './comparison.ts';

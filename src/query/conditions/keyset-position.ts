@@ -1,6 +1,6 @@
 /** Rows behind a certain place in an order: what a page that follows another one is made of. */
 import { ByteWriter, compareRanges, concatBytes, prefixEnd } from '../../base/bytes.ts';
-import type { OrderedValue } from '../../base/order.ts';
+import type { OrderedValue } from '../../base/bytes.ts';
 import {
   MalformedKey,
   isTruncatedComponent,

@@ -3,7 +3,7 @@
  * the keys of indexes they hold every value whole; a descending field has its bytes inverted.
  */
 import { ByteWriter, prefixEnd } from '../../base/bytes.ts';
-import type { OrderedValue } from '../../base/order.ts';
+import type { OrderedValue } from '../../base/bytes.ts';
 import {
   readCutText,
   readKeyComponent,

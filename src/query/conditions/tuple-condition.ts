@@ -1,17 +1,21 @@
 /** Rows whose values in several fields are together in a list: `['tenant', 'slug'] IN [[1, 'a'], [2, 'b']]`. */
-import { ByteWriter, compareBytes, concatBytes } from '../../base/bytes.ts';
-import { atOnce, itemsInStep, sorted } from '../../base/steps.ts';
-import type { Steps } from '../../base/steps.ts';
+import { ByteWriter, compareBytes, concatBytes, compareRanges } from '../../base/bytes.ts';
+import { atOnce, itemsInStep, sorted } from '../../base/pacer.ts';
+import type { Steps } from '../../base/pacer.ts';
 import { isTruncatedComponent, writeKeyComponent, writeWholeTextComponent } from '../../format/ordered-key.ts';
+import { isNull } from '../../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
-import type { FieldValue } from './comparison.ts';
-import { Condition } from './condition.ts';
-import { componentOf } from './key-ranges.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
+import { orderPlace } from './comparison.ts';
+import type { FieldValue, Comparison, OrderOperator } from './comparison.ts';
+import { Condition, checkFunctionOperator, compileSelector, noRow, requireField } from './condition.ts';
+import type { CompileOptions, WrittenCondition } from './condition.ts';
+import { componentOf, intersectAll, rangeOfComponent } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
-import { writeOrderComponent } from './row-order.ts';
+import { writeOrderComponent, keyTypeOf } from './row-order.ts';
 import type { Selector } from './selector.ts';
-import { textBytes } from './text-selector.ts';
+import { textBytes } from './text-selectors.ts';
 
 /** Bytes that stand for values in several fields, all of them whole: equal bytes are equal values. */
 function textOf(bytes: Uint8Array, length: number): string {
@@ -150,9 +154,190 @@ function typeOf(fields: readonly LayoutField[], i: number): LayoutField['typeId'
 }
 
 /** Writes a value as {@link writeOrderComponent} writes that of a row. */
-export function writeWholeValue(writer: ByteWriter, typeId: LayoutField['typeId'], value: FieldValue): void {
+function writeWholeValue(writer: ByteWriter, typeId: LayoutField['typeId'], value: FieldValue): void {
   if (typeId === Types.varchar || typeId === Types.bytes) {
     const bytes = textBytes(value);
     writeWholeTextComponent(writer, bytes, 0, bytes.length);
   } else writeKeyComponent(writer, typeId, value);
+}
+
+// Rows whose values in several fields come before or behind some others: `['tenant', 'slug'] > [1, 'a']`. The first field in which
+// they differ decides, as in keys; a null that decides matches nothing, as it does where a field is compared alone.
+
+/** What a field is compared with: the next one decides where it is equal. */
+interface Part {
+  readonly field: LayoutField;
+  readonly value: FieldValue;
+}
+
+function isGreater(operator: OrderOperator): boolean {
+  return operator === '>' || operator === '>=';
+}
+
+class TupleRangeSelector implements Selector {
+  readonly cost = 60;
+  readonly #lead: Selector;
+  readonly #fields: readonly LayoutField[];
+  /** What the values are compared with, one component for each field. */
+  readonly #components: readonly Uint8Array[];
+  readonly #isGreater: boolean;
+  readonly #takesEqual: boolean;
+  readonly #scratch = new ByteWriter(64);
+
+  constructor(parts: readonly Part[], operator: OrderOperator) {
+    const [{ field, value }] = parts as [Part];
+    this.#isGreater = isGreater(operator);
+    this.#takesEqual = operator === '>=' || operator === '<=';
+    // Takes less, and leaves few rows to be compared part by part.
+    const lead: Comparison = { kind: 'value', operator: this.#isGreater ? '>=' : '<=', value, orNull: false };
+    this.#lead = compileSelector(field, lead);
+    this.#fields = parts.map((part) => part.field);
+    this.#components = parts.map((part) => {
+      const writer = new ByteWriter(16);
+      writeWholeValue(writer, keyTypeOf(part.field), part.value);
+      return writer.finish();
+    });
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    const left = this.#lead.select(source, first, stride, picks, count);
+    let kept = 0;
+    for (let k = 0; k < left; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      if (this.#isMeant(source, first + pick * stride)) kept++;
+    }
+    return kept;
+  }
+
+  #isMeant(source: RowSource, base: number): boolean {
+    const scratch = this.#scratch;
+    for (let i = 0; i < this.#fields.length; i++) {
+      const field = this.#fields[i] as LayoutField;
+      if (isNull(source, base, field)) return false;
+      scratch.length = 0;
+      writeOrderComponent(scratch, source, base, field);
+      const component = this.#components[i] as Uint8Array;
+      const order = compareRanges(scratch.bytes, 0, scratch.length, component, 0, component.length);
+      if (order !== 0) return order > 0 === this.#isGreater;
+    }
+    return this.#takesEqual;
+  }
+}
+
+export class TupleRangeCondition extends Condition {
+  /** Two or more. */
+  readonly fields: readonly LayoutField[];
+  readonly #operator: OrderOperator;
+  readonly #components: readonly Uint8Array[];
+  /** Fields that are never null: those of the primary key. */
+  readonly #filled: readonly LayoutField[];
+
+  constructor(parts: readonly Part[], operator: OrderOperator, filled: readonly LayoutField[]) {
+    const fields = parts.map(({ field }) => field);
+    super(
+      fields.map(({ name }) => name),
+      undefined,
+      new TupleRangeSelector(parts, operator),
+      fields,
+    );
+    this.fields = fields;
+    this.#operator = operator;
+    this.#components = parts.map(({ field, value }) => componentOf(keyTypeOf(field), value));
+    this.#filled = filled;
+  }
+
+  /** Of a single field it says how far its values may go. */
+  override keysBy(field: LayoutField): KeyAccess | undefined {
+    return this.keysOver([field]);
+  }
+
+  /** The keys that begin with values of these fields, in this order; undefined if they are others than its own. */
+  keysOver(fields: readonly LayoutField[]): KeyAccess | undefined {
+    const components: Uint8Array[] = [];
+    let exact = true;
+    for (const [i, field] of this.fields.entries()) {
+      if (fields[i] !== field) break;
+      const component = this.#components[i] as Uint8Array;
+      components.push(component);
+      exact = !isTruncatedComponent(component, component.length, field.typeId);
+      // Values that are held in part are equal there without being equal: what follows says nothing.
+      if (!exact) break;
+    }
+    if (components.length === 0) return undefined;
+    exact &&= components.length === this.fields.length;
+    return { kind: 'ranges', ranges: this.#rangesOf(components, exact), exact };
+  }
+
+  /**
+   * The same of the last of some fields, whose keys go on behind certain bytes: the values that the others have. `from`: how many
+   * there are of those.
+   */
+  keysBehind(begin: Uint8Array, fields: readonly LayoutField[], from: number): KeyAccess | undefined {
+    if (!fields.slice(0, from + 1).every((field, i) => this.fields[i] === field)) return undefined;
+    const keys = this.keysOver(fields);
+    if (keys?.kind !== 'ranges') return undefined;
+    const within = rangeOfComponent(begin);
+    const ranges = intersectAll(keys.ranges, [within]).map(({ from: low, to: high }): KeyRange => {
+      return {
+        from: low === within.from ? undefined : low?.subarray(begin.length),
+        to: high === within.to ? undefined : high?.subarray(begin.length),
+      };
+    });
+    return { ...keys, ranges };
+  }
+
+  /** `exact`: the components are all that there are; otherwise rows that begin with them are among those that it selects. */
+  #rangesOf(components: readonly Uint8Array[], exact: boolean): KeyRange[] {
+    const bound = components.reduce(concatBytes);
+    const { from: begin, to: end } = rangeOfComponent(bound);
+    if (isGreater(this.#operator)) return [{ from: exact && this.#operator === '>' ? end : begin }];
+    const ranges: KeyRange[] = [];
+    let from = valueKeys;
+    let values: Uint8Array = new Uint8Array(0);
+    for (const [i, component] of components.slice(0, -1).entries()) {
+      values = concatBytes(values, component);
+      // Null comes before all values, and is not less than them.
+      if (this.#filled.includes(this.fields[i + 1] as LayoutField)) continue;
+      ranges.push({ from, to: values });
+      from = concatBytes(values, valueKeys);
+    }
+    return [...ranges, { from, to: exact && this.#operator === '<' ? begin : end }];
+  }
+}
+
+/** The first byte of keys with any value but null. */
+const valueKeys: Uint8Array = Uint8Array.of(1);
+
+/** The condition that a comparison of several fields means. Throws what comparing one of them alone would throw. */
+export function compileTupleRange(
+  { shape, registered }: CompileOptions,
+  operator: OrderOperator,
+  written: readonly WrittenCondition[],
+): Condition {
+  const places = written.map(({ name, captured }) => {
+    if (registered(name) !== undefined) checkFunctionOperator(name, operator);
+    const field = requireField(shape, name, 'where');
+    return { field, place: orderPlace(shape.name, field, operator, captured) };
+  });
+  const parts: Part[] = [];
+  let last = operator;
+  for (const { field, place } of places) {
+    if (place === undefined) {
+      // What is equal up to here is neither before nor behind null.
+      last = isGreater(operator) ? '>' : '<';
+      break;
+    }
+    parts.push({ field, value: place.value });
+    if (place.side === 0) continue;
+    // The value that was given lies beside this one: no row has it, and what follows decides nothing.
+    if (isGreater(operator)) last = place.side < 0 ? '>=' : '>';
+    else last = place.side > 0 ? '<=' : '<';
+    break;
+  }
+  const [first] = parts;
+  if (first === undefined) return noRow;
+  if (parts.length > 1) return new TupleRangeCondition(parts, last, shape.keyFields);
+  const comparison: Comparison = { kind: 'value', operator: last, value: first.value, orNull: false };
+  return new Condition([first.field.name], { field: first.field, comparison });
 }

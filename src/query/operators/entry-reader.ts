@@ -1,9 +1,8 @@
 /** Reads entries of an index: the primary key that each names, and a row with the fields that it holds. */
 import { CorruptionError } from '../../base/errors.ts';
-import { copyComponent } from '../../format/key-to-row.ts';
+import { copyComponent, isTruncatedComponent, MalformedKey, skipKeyComponent } from '../../format/ordered-key.ts';
 import type { Node } from '../../format/node.ts';
-import { isTruncatedComponent, MalformedKey, skipKeyComponent } from '../../format/ordered-key.ts';
-import { RowArena } from '../../format/row-arena.ts';
+import { RowArena } from '../../format/row-encode.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { widthOf } from '../../format/types.ts';
 import { isTextField } from '../../schema/table-shape.ts';

@@ -10,14 +10,12 @@ import type { RunCursor } from '../../tree/cursor.ts';
 import type { RowHit } from '../../tree/tree.ts';
 import { filterOf } from '../conditions/condition.ts';
 import { EntryReader, EntryRows } from './entry-reader.ts';
-import { rowOfEntry } from './entry-row.ts';
-import type { EntryUse } from '../planner/covering-index.ts';
-import type { HitList, HitStream } from './row-batch.ts';
-import type { KeyProbe } from './key-probe.ts';
-import { LookupPace, Lookups } from './lookups.ts';
+import { rowOfEntry, LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
+import type { EntryUse } from '../planner/covering-index.ts';
+import type { HitList, HitStream, QueryWork } from './row-batch.ts';
+import type { KeyProbe } from './key-probe.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
-import type { QueryWork } from './work-counters.ts';
 import type { Filter } from '../conditions/selector.ts';
 
 /** Entries that are looked at together: few at first, for a query may need no more. */

@@ -1,12 +1,47 @@
 /** Rows that are looked up one by one, by primary key: many at a time where their blocks must be read first. */
 import { isPromise } from '../../base/brands.ts';
+import { CorruptionError } from '../../base/errors.ts';
+import type { Pacer } from '../../base/pacer.ts';
+import type { ReadMemory } from '../../cache/memory-budget.ts';
+import { KeyList } from '../../format/key-list.ts';
 import type { RowSource } from '../../format/row-layout.ts';
-import type { ReadMemory } from '../../cache/query-memory.ts';
-import type { TableState } from '../../view/table-state.ts';
+import { endOfValue } from '../../schema/table-shape.ts';
+import type { TableIndex } from '../../schema/table-shape.ts';
+import type { RunCursor } from '../../tree/cursor.ts';
 import type { RowHit } from '../../tree/tree.ts';
-import type { HitList, HitStream } from './row-batch.ts';
-import type { QueryWork } from './work-counters.ts';
+import type { TableState } from '../../view/table-state.ts';
 import type { Filter } from '../conditions/selector.ts';
+import type { IndexAccess } from '../planner/access-paths.ts';
+import { mostKeyBytes } from '../planner/index-intersections.ts';
+import type { HitList, HitStream, QueryWork } from './row-batch.ts';
+
+// The rows that entries of an index name.
+
+/** Where an entry was found: its index, and the name of its leaf. */
+interface Place {
+  readonly state: TableState;
+  readonly index: TableIndex;
+  readonly leafName: string;
+}
+
+/** An entry has no row: the index and the table do not belong together. */
+export function missingRow({ state, index, leafName }: Place): never {
+  const { name: table } = state.shape;
+  throw new CorruptionError(leafName, `Index '${index.name}' has an entry for a row that table '${table}' has not`);
+}
+
+function storedRow(place: Place, key: Uint8Array): RowHit | Promise<RowHit> {
+  const found = place.state.tree.lookup(key);
+  if (isPromise(found)) return found.then((hit) => hit ?? missingRow(place));
+  return found ?? missingRow(place);
+}
+
+/** The row with the primary key of an entry; none if a commit that is not merged yet has changed it. */
+export function rowOfEntry(place: Place, key: Uint8Array): Found | Promise<Found> {
+  const overlaid = place.state.isOverlaid(key);
+  if (isPromise(overlaid)) return overlaid.then((is) => (is ? undefined : storedRow(place, key)));
+  return overlaid ? undefined : storedRow(place, key);
+}
 
 /** A row, or that there is none to add. */
 export type Found = RowHit | undefined;
@@ -128,5 +163,80 @@ export class KeyStream implements HitStream {
     const end = Math.min(this.#keys.length, this.#next + this.#pace.step(hits.wanted));
     while (this.#next < end) lookups.add(this.#state.lookup(this.#keys[this.#next++] as Uint8Array));
     return lookups.finish();
+  }
+}
+
+// Rows by way of an index in the order of their primary keys, where nobody asks for that of the index and not all of the table is
+// in memory: many keys are collected and sorted first, so that a block is read once for all of its rows, and not again for each
+// of them that comes after it has gone from the cache.
+
+export interface SortedLookupsOptions {
+  readonly state: TableState;
+  readonly access: IndexAccess;
+  readonly cursor: RunCursor;
+  readonly filter: Filter;
+  readonly work: QueryWork;
+  readonly pacer: Pacer;
+  /** Called between reads. Throws if the rows are of no use any more. */
+  readonly breathe: () => void | Promise<void>;
+}
+
+export class SortedLookups implements HitStream {
+  readonly #options: SortedLookupsOptions;
+  readonly #pace: LookupPace;
+  /** Of the entries that are looked up now, in the order of {@link #order}. */
+  #keys = new KeyList();
+  #order: Uint32Array = new Uint32Array(0);
+  #next = 0;
+  #ended = false;
+  /** The last leaf of the index that keys are from. */
+  #leafName = '';
+
+  constructor(options: SortedLookupsOptions) {
+    this.#options = options;
+    this.#pace = new LookupPace(options.state.tree.source.memory, options.filter);
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#next < this.#order.length) return this.#lookUp(hits);
+    return this.#ended ? false : this.#collect().then(() => this.next(hits));
+  }
+
+  #lookUp(hits: HitList): true | Promise<true> {
+    const { state, access, filter, work } = this.#options;
+    const place = { state, index: access.index, leafName: this.#leafName };
+    const lookups = new Lookups(filter, hits, work);
+    const end = Math.min(this.#order.length, this.#next + this.#pace.step(Number.POSITIVE_INFINITY));
+    while (this.#next < end) lookups.add(rowOfEntry(place, this.#keys.key(this.#order[this.#next++] as number)));
+    return lookups.finish();
+  }
+
+  /** Takes the keys of the next entries, as many as there is room for. */
+  async #collect(): Promise<void> {
+    const { state, access, cursor, work, pacer, breathe } = this.#options;
+    const most = mostKeyBytes(state);
+    const keys = new KeyList();
+    let entry: Uint8Array = new Uint8Array(256);
+    while (keys.sizeBytes < most) {
+      cursor.expect?.(Number.POSITIVE_INFINITY);
+      let more = cursor.next();
+      if (isPromise(more)) more = await more;
+      this.#ended = !more;
+      if (!more) break;
+      const { node, from, to } = cursor;
+      this.#leafName = node.name;
+      for (let i = from; i < to; i++) {
+        const length = node.keyLength(i);
+        if (length > entry.length) entry = new Uint8Array(length * 2);
+        node.copyKey(i, entry, 0);
+        keys.writer.appendRange(entry, endOfValue(node, entry, length, access.index), length);
+        keys.end();
+      }
+      work.entries += to - from;
+      await breathe();
+    }
+    this.#order = await keys.sorted(pacer);
+    this.#keys = keys;
+    this.#next = 0;
   }
 }

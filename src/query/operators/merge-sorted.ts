@@ -2,10 +2,18 @@
 import { isPromise } from '../../base/brands.ts';
 import { ByteWriter, compareRanges } from '../../base/bytes.ts';
 import type { RowSource } from '../../format/row-layout.ts';
-import type { RowHit } from '../../tree/tree.ts';
-import { HitList } from './row-batch.ts';
-import type { HitStream } from './row-batch.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
+import type { RowHit, Tree } from '../../tree/tree.ts';
+import type { TableState } from '../../view/table-state.ts';
 import type { RowOrder } from '../conditions/row-order.ts';
+import { isMerged } from '../planner/access-paths.ts';
+import type { IntersectionAccess } from '../planner/access-paths.ts';
+import { mostKeyBytes } from '../planner/index-intersections.ts';
+import { indexCursor } from './index-cursor.ts';
+import { KeySet, SortedProbe } from './key-probe.ts';
+import type { KeyProbe } from './key-probe.ts';
+import { HitList } from './row-batch.ts';
+import type { HitStream, QueryWork } from './row-batch.ts';
 
 /** Rows of the smaller streams that are asked for at a time: mostly few of them are among those that are wanted. */
 const rowsAhead = 8;
@@ -175,5 +183,123 @@ export class PreparedStream implements HitStream {
       for (const { source, base } of rows) hits.add(source, base);
       return true;
     });
+  }
+}
+
+// Streams one after the other, whose first rows are read together: each would otherwise wait for its own way to them.
+
+/** How many of the next streams are begun ahead: at first, and at most. */
+const firstWindow = 2;
+const widestWindow = 8;
+/** Rows that are asked of each of them: they are held, with their blocks, until its turn comes. */
+
+interface Part {
+  readonly stream: HitStream;
+  /** Rows that it gave before its turn. */
+  readonly early: HitList;
+  /** What it answered when it was begun, until that is taken. */
+  moved: Promise<boolean> | undefined;
+}
+
+/** Whatever is wrong is told to whoever comes to the stream, also what it throws at once. */
+function begin({ stream, early }: Part): Promise<boolean> {
+  const moved = (async (): Promise<boolean> => stream.next(early))();
+  moved.catch(() => undefined);
+  return moved;
+}
+
+/** The next ones are begun once a second one must be waited for. */
+export class UnionStream implements HitStream {
+  readonly #parts: readonly Part[];
+  #at = 0;
+  /** Those before it were begun. */
+  #begun = 0;
+  #window = 0;
+
+  constructor(streams: readonly HitStream[]) {
+    this.#parts = streams.map((stream) => ({ stream, early: new HitList(rowsAhead), moved: undefined }));
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    const part = this.#parts[this.#at];
+    if (part === undefined) return false;
+    const { moved } = part;
+    part.moved = undefined;
+    const more = moved ?? part.stream.next(hits);
+    if (!isPromise(more)) return this.#after(part, more, hits);
+    this.#beginNext();
+    return more.then((moves) => this.#after(part, moves, hits));
+  }
+
+  #after({ early }: Part, more: boolean, hits: HitList): boolean {
+    for (let i = 0; i < early.count; i++) hits.add(early.sources[i] as RowSource, early.bases[i] as number);
+    early.clear();
+    if (!more) this.#at++;
+    return this.#at < this.#parts.length;
+  }
+
+  #beginNext(): void {
+    if (this.#at === 0) return;
+    this.#window = Math.min(widestWindow, Math.max(firstWindow, this.#window * 2));
+    const end = Math.min(this.#parts.length, this.#at + 1 + this.#window);
+    for (let i = Math.max(this.#at + 1, this.#begun); i < end; i++) {
+      const part = this.#parts[i] as Part;
+      part.moved = begin(part);
+    }
+    this.#begun = Math.max(this.#begun, end);
+  }
+}
+
+// Rows whose primary keys several indexes have: the entries of one of them are looked for in all others.
+
+export interface IntersectionOptions {
+  readonly state: TableState;
+  readonly access: IntersectionAccess;
+  /** Called between reads. Throws if the rows are of no use any more. */
+  readonly breathe: () => void | Promise<void>;
+  readonly work: QueryWork;
+  /** Opens the first index, for rows whose keys are wherever the probes ask for them. */
+  readonly open: (probes: readonly KeyProbe[]) => HitStream;
+  /** Opens the first index for rows that are then tested for what the other indexes would have told. */
+  readonly openFirst: () => HitStream;
+}
+
+export class IntersectionStream implements HitStream {
+  readonly #options: IntersectionOptions;
+  #stream: HitStream | undefined;
+
+  constructor(options: IntersectionOptions) {
+    this.#options = options;
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#stream !== undefined) return this.#stream.next(hits);
+    return this.#prepare().then((stream) => {
+      this.#stream = stream;
+      return stream.next(hits);
+    });
+  }
+
+  async #prepare(): Promise<HitStream> {
+    const { access, state, breathe, work, open, openFirst } = this.#options;
+    const { first, others } = access;
+    const probes: KeyProbe[] = [];
+    let keys: KeySet | undefined;
+    for (const other of others) {
+      const tree = state.treeOf(other.index) as Tree;
+      if (isMerged(first, other)) {
+        probes.push(new SortedProbe(tree, other.index, other.ranges[0] as KeyRange, first.descending));
+        continue;
+      }
+      const more = new KeySet(state.shape.keyField);
+      const cursor = indexCursor(tree, { ...other, descending: false }, breathe);
+      const options = { within: keys, maxBytes: mostKeyBytes(state), breathe };
+      const entries = await more.addAll(cursor, other.index, options);
+      // There are more of them than it looked like.
+      if (entries === undefined) return openFirst();
+      work.entries += entries;
+      keys = more;
+    }
+    return open(keys === undefined ? probes : [keys, ...probes]);
   }
 }

@@ -9,7 +9,7 @@ import { CutKeysTie, TopRows } from './sort-and-top-n.ts';
 import { requireField } from '../conditions/condition.ts';
 import { collect } from './long-value-sort.ts';
 import { openTable } from './open-operator.ts';
-import { QueryWork } from './work-counters.ts';
+import { QueryWork } from './row-batch.ts';
 import { RowOrder } from '../conditions/row-order.ts';
 import { Filter } from '../conditions/selector.ts';
 

@@ -8,16 +8,14 @@ import type { KeyRange } from '../../tree/cursor.ts';
 import type { Condition } from '../conditions/condition.ts';
 import { AnyCondition, opposedTo } from '../conditions/any-condition.ts';
 import { entryUseOf, mayHoldAll } from './covering-index.ts';
-import { insideOf } from '../conditions/inside.ts';
-import type { EntryUse, TakenFields } from './covering-index.ts';
-import { directionOf, indexRanges, keyDirectionOf, keyParts, rangesOf } from '../conditions/index-ranges.ts';
+import { insideOf, directionOf, indexRanges, keyDirectionOf, keyParts, rangesOf } from '../conditions/index-ranges.ts';
 import type { FieldAccess, KeyDirection } from '../conditions/index-ranges.ts';
+import type { EntryUse, TakenFields } from './covering-index.ts';
 import { areFew, commonComponents, componentsIn, intersectAll } from '../conditions/key-ranges.ts';
 import type { KeyAccess } from '../conditions/key-ranges.ts';
 import { PositionCondition } from '../conditions/keyset-position.ts';
 import type { OrderField } from '../conditions/row-order.ts';
-import { TupleCondition } from '../conditions/tuple-condition.ts';
-import { TupleRangeCondition } from '../conditions/tuple-range.ts';
+import { TupleCondition, TupleRangeCondition } from '../conditions/tuple-condition.ts';
 
 /** A compiled query. */
 export interface CompiledQuery {

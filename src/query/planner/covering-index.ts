@@ -1,5 +1,5 @@
 /** What a query can do with the entries of an index alone, before it looks up their rows, or instead. */
-import { mergesZeros } from '../../format/key-to-row.ts';
+import { mergesZeros } from '../../format/ordered-key.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';

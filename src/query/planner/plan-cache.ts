@@ -3,8 +3,7 @@
  * queries over and over. A plan holds for as long as the same blocks are in memory, which is what it was chosen by.
  */
 import { isPromise } from '../../base/brands.ts';
-import { Pacer } from '../../base/pacer.ts';
-import { withPauses } from '../../base/steps.ts';
+import { Pacer, withPauses } from '../../base/pacer.ts';
 import type { QueryHost } from '../../view/query-host.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';

@@ -2,20 +2,156 @@
  * What a way to come by the rows of a query would cost: entries and rows to be looked at, blocks to be read, and all of it as
  * one number. Worked out from what is in memory; planning reads nothing.
  */
+import { endOfValue } from '../../schema/table-shape.ts';
+import type { Tree } from '../../tree/tree.ts';
 import { haveEntries } from '../../view/layer-entries.ts';
 import type { TableState } from '../../view/table-state.ts';
-import { estimateAccess, leavesOf, noOthers } from './cardinality.ts';
-import type { AccessEstimate } from './cardinality.ts';
 import { filterOf } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
+import { isMerged, residualOf } from './access-paths.ts';
+import type { Access, IntersectionAccess, Candidate, CompiledQuery, UnionAccess, IndexAccess } from './access-paths.ts';
+import { skippable } from './query-spec.ts';
 import { mockRun } from './sampling.ts';
-import { residualOf } from './access-paths.ts';
-import type { Access, Candidate, CompiledQuery, UnionAccess } from './access-paths.ts';
-import { skippable } from './offset-counting.ts';
-import { stopPosition } from './scan-depth.ts';
-import { estimateTree } from './tree-statistics.ts';
+import { estimateEntries, estimateRanges, estimateTree } from './tree-statistics.ts';
 import type { TreeEstimate } from './tree-statistics.ts';
-import { cost } from './cost-constants.ts';
+
+// What the single pieces of work of a query take: plans are compared by them.
+
+/** Costs in microseconds, as measured on one core with everything in memory, but for the request. */
+const cost = {
+  /** A block that must be read. A store takes longer; several reads are under way at a time. */
+  read: 5000,
+  /** Testing a row in its leaf. */
+  test: 0.006,
+  /** Testing it by foreign code, which gets the whole row. */
+  slowTest: 1,
+  /** Looking up a row by its primary key, and where rows come in the order of keys. */
+  lookup: 0.5,
+  nearLookup: 0.2,
+  /** Reading an entry of an index where its row is not looked up. */
+  entry: 0.15,
+  /** Holding a primary key, and looking for one among those that are held, or in an index. */
+  key: 0.15,
+  probe: 0.2,
+  /** Setting about a leaf, or a range. */
+  leaf: 0.5,
+  /** Putting a row in order among all, per doubling; and passing one that is not among the first. */
+  sort: 0.1,
+  pass: 0.03,
+  /** A row of a commit that is not merged yet, where all of them are gone through. */
+  overlaid: 0.1,
+  /** The same where it has an entry of its own, and what it takes to look for the first of them in a layer. */
+  layerEntry: 0.5,
+  layer: 1,
+} as const;
+
+// What a way to come by rows gives, and what it takes to go through all of it: entries, rows and blocks.
+
+/** What an access gives, and what it takes to go through all of it. */
+interface AccessEstimate {
+  /** Entries or rows that it goes through. */
+  readonly entries: number;
+  readonly exact: boolean;
+  /** Leaves of the index, and those that are missing. */
+  readonly indexLeaves: number;
+  readonly indexMissing: number;
+  /** Leaves of the table, and those that are missing. */
+  readonly leaves: number;
+  readonly missing: number;
+  readonly ranges: number;
+  /** Of an intersection: entries whose keys are in all of its indexes, and what is read of the others before all else. */
+  readonly joint?: { readonly entries: number; readonly others: WholeRead };
+}
+
+/** What is read to its end, however soon the rest is over. */
+interface WholeRead {
+  readonly entries: number;
+  readonly leaves: number;
+  readonly missing: number;
+}
+
+const noOthers: WholeRead = { entries: 0, leaves: 0, missing: 0 };
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Leaves that so many rows in random places are in. */
+function leavesOf(rows: number, leaves: number): number {
+  return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
+}
+
+/** Worked out from what is in memory. */
+function estimateAccess(state: TableState, access: Access): AccessEstimate {
+  const none = { indexLeaves: 0, indexMissing: 0, ranges: 1, exact: true };
+  const table = estimateTree(state.tree);
+  const missingOf = (leaves: number): number => leaves * (1 - table.atHand);
+  switch (access.kind) {
+    case 'nothing':
+      return { ...none, entries: 0, leaves: 0, missing: 0 };
+    case 'keys': {
+      const entries = access.keys.length;
+      const leaves = leavesOf(entries, table.leaves);
+      return { ...none, entries, leaves, missing: missingOf(leaves), ranges: entries };
+    }
+    case 'table': {
+      const sum = estimateRanges(state.tree, access.ranges);
+      const { exact, leaves, missing } = sum;
+      let { entries } = sum;
+      for (const layer of state.layers) entries += estimateRanges(layer, access.ranges).entries;
+      const ranges = access.ranges.length;
+      return { entries, exact, indexLeaves: 0, indexMissing: 0, leaves, missing, ranges };
+    }
+    case 'index': {
+      const tree = state.treeOf(access.index) as Tree;
+      const { entries, exact, leaves: indexLeaves, missing } = estimateEntries(tree, access);
+      const leaves = leavesOf(entries, table.leaves);
+      const ranges = access.ranges.length;
+      return { entries, exact, indexLeaves, indexMissing: missing, leaves, missing: missingOf(leaves), ranges };
+    }
+    case 'intersection':
+      return estimateIntersection(state, access);
+    case 'union': {
+      const parts = access.parts.map(({ plan }) => estimateAccess(state, plan.access));
+      const sum = (of: (part: AccessEstimate) => number): number => parts.reduce((total, part) => total + of(part), 0);
+      return {
+        entries: sum(({ entries }) => entries),
+        exact: parts.every(({ exact }) => exact),
+        indexLeaves: sum(({ indexLeaves }) => indexLeaves),
+        indexMissing: sum(({ indexMissing }) => indexMissing),
+        leaves: sum(({ leaves }) => leaves),
+        missing: sum(({ missing }) => missing),
+        ranges: sum(({ ranges }) => ranges),
+      };
+    }
+  }
+}
+
+/** Conditions on different fields are taken to have nothing to do with each other. */
+function estimateIntersection(state: TableState, { first, others }: IntersectionAccess): AccessEstimate {
+  const table = estimateTree(state.tree);
+  const sum: Mutable<AccessEstimate> = { ...estimateAccess(state, first) };
+  let joint = sum.entries;
+  let read = 0;
+  let leaves = 0;
+  let missing = 0;
+  for (const other of others) {
+    const more = estimateAccess(state, other);
+    joint *= more.entries / Math.max(1, table.entries, more.entries);
+    // Of entries that are merely passed, the leaves between those that are looked for are not read.
+    const isMergedIn = isMerged(first, other);
+    if (isMergedIn) {
+      const part = Math.min(1, sum.entries / Math.max(1, more.indexLeaves));
+      sum.indexLeaves += more.indexLeaves * part;
+      sum.indexMissing += more.indexMissing * part;
+    } else {
+      read += more.entries;
+      leaves += more.indexLeaves;
+      missing += more.indexMissing;
+    }
+    sum.ranges += more.ranges;
+    sum.exact &&= more.exact;
+  }
+  return { ...sum, joint: { entries: joint, others: { entries: read, leaves, missing } } };
+}
 
 /** Part of the rows that is taken to match a condition of which nothing is known. */
 const usualSelectivity = 0.25;
@@ -309,4 +445,29 @@ export class PlanCosts {
       cost: time,
     };
   }
+}
+
+// How far a scan in the order of keys goes until it has found enough rows, where an index has those rows by themselves: its
+// entries of one value name primary keys in ascending order. Rows of a value often lie side by side, anywhere in the table.
+
+/**
+ * The part of the table before the last of the first `needed` rows that an access by one value gives, from 0 to 1. Undefined
+ * where that cannot be told from what is in memory.
+ */
+function stopPosition(state: TableState, access: IndexAccess, needed: number): number | undefined {
+  const { index, ranges } = access;
+  const tree = state.treeOf(index) as Tree;
+  const from = ranges[0]?.from;
+  if (from === undefined) return undefined;
+  const node = tree.glanceLeaf(from);
+  if (node === undefined) return undefined;
+  const first = node.lowerBound(from);
+  const last = Math.min(first + needed, node.count) - 1;
+  // Its entries begin in the next leaf, or there are none.
+  if (last < first) return undefined;
+  const key = node.key(last);
+  const primaryKey = key.subarray(endOfValue(node, key, key.length, index));
+  const before = estimateRanges(state.tree, [{ to: primaryKey }]).entries / Math.max(1, state.tree.count);
+  // The others lie in leaves behind this one, as far from each other as these.
+  return Math.min(1, (before * needed) / (last - first + 1));
 }

@@ -1,11 +1,15 @@
 /** Chooses the plan of a query: the one that costs least, for all that is known. */
+import type { TableIndex } from '../../schema/table-shape.ts';
+import type { BlockSource } from '../../tree/block-source.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
+import { loadChild } from '../../tree/tree.ts';
+import type { Tree } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
-import { chosenOf } from './read-amortization.ts';
-import { intersectionsOf } from './index-intersections.ts';
 import { candidatesFor, effectiveOrder, isBest, residualOf } from './access-paths.ts';
-import type { Candidate, CompiledQuery, Forgone, Plan } from './access-paths.ts';
-import { comparePlans } from './compare-plans.ts';
-import { isWorthProbing, probe } from './planning-reads.ts';
+import type { Candidate, CompiledQuery, Forgone, Plan, Access } from './access-paths.ts';
+import { intersectionsOf } from './index-intersections.ts';
+import { PlanCosts, costOfReads } from './plan-cost.ts';
+import type { Estimated } from './plan-cost.ts';
 
 /** What looks good because nobody has looked at it is looked at, so often at most. */
 const mostLooks = 3;
@@ -53,4 +57,222 @@ export function planQuery(state: TableState, query: CompiledQuery, looks = 0): P
   if (looks > 0) return planOf(state, query, best.candidate);
   const { chosen, forgone } = chosenOf(state, comparison);
   return planOf(state, query, chosen.candidate, forgone);
+}
+
+// Reads that planning may spend. How many entries of an index a condition selects cannot be told while the leaves at the
+// ends of its ranges are not in memory: reading those takes a request or two, and the wrong plan may take many more.
+
+/** A plan that takes fewer reads is taken as it is. */
+const fewReads = 4;
+/** Ranges of a candidate that are looked at. */
+const maxRanges = 2;
+/** The same of all the branches of a union. */
+const maxUnionRanges = 8;
+
+type Limited = Pick<CompiledQuery, 'limit'>;
+
+/** Reads what lies on the way to a key. */
+async function readTowards(tree: Tree, key: Uint8Array): Promise<void> {
+  let node = tree.peekRoot() ?? (await tree.loadRoot());
+  while (node.level > 0) {
+    const child = node.childFor(key);
+    node = tree.source.peekChild(node, child) ?? (await loadChild(tree.source, node, child));
+  }
+}
+
+function isGuessed({ candidate: { access }, access: { exact } }: Estimated): boolean {
+  return !exact && (access.kind === 'index' || access.kind === 'intersection' || access.kind === 'union');
+}
+
+/** In how many leaves of an index a range lies is known. How many rows are looked up is not, unless none are. */
+function isUncertain(one: Estimated): boolean {
+  return isGuessed(one) && one.candidate.use?.only !== true;
+}
+
+/**
+ * Whether a plan reads the ends of its ranges before any row, so that looking there costs nothing, and it may matter how many
+ * entries lie between them: it goes through all of them where another plan may end early.
+ */
+function readsAllItself(
+  { candidate: { access, ordered } }: Estimated,
+  all: readonly Estimated[],
+  { limit }: Limited,
+): boolean {
+  if (access.kind === 'union') return true;
+  return limit !== undefined && !ordered && all.some(({ candidate }) => candidate.ordered);
+}
+
+/** Whether it pays to look closer before one of several plans is chosen. */
+export function isWorthProbing(best: Estimated, all: readonly Estimated[], query: Limited): boolean {
+  const uncertain = all.filter((one) => isUncertain(one));
+  // Of two that look good, one may be far worse than it looks.
+  if (uncertain.includes(best) && all.filter((one) => isGuessed(one)).length > 1) return true;
+  if (uncertain.includes(best) && readsAllItself(best, all, query)) return true;
+  return best.estimate.indexReads + best.estimate.tableReads > fewReads && uncertain.length > 0;
+}
+
+/** Reads the ends of the ranges of which it is not known how many entries they have. */
+async function probe(state: TableState, all: readonly Estimated[]): Promise<void> {
+  const keys = all.filter((one) => isUncertain(one)).flatMap(({ candidate }) => endsOf(state, candidate));
+  await Promise.all(keys.map(({ tree, key }) => readTowards(tree, key)));
+}
+
+interface End {
+  readonly tree: Tree;
+  readonly key: Uint8Array;
+}
+
+function endsOf(state: TableState, { access }: Candidate): End[] {
+  return guessedRanges(access).flatMap(({ index, range: { from, to } }) => {
+    const tree = state.treeOf(index) as Tree;
+    return [from, to].filter((key) => key !== undefined).map((key) => ({ tree, key }));
+  });
+}
+
+interface IndexRange {
+  readonly index: TableIndex;
+  readonly range: KeyRange;
+}
+
+/** Those that are looked at. What a union has in the table is counted, or not guessed at. */
+function guessedRanges(access: Access): readonly IndexRange[] {
+  switch (access.kind) {
+    case 'index':
+      return access.ranges.slice(0, maxRanges).map((range) => ({ index: access.index, range }));
+    case 'union':
+      return access.parts.flatMap(({ plan }) => guessedRanges(plan.access)).slice(0, maxUnionRanges);
+    default:
+      return [];
+  }
+}
+
+// Compares the ways to come by the rows of a query, by what each would cost.
+
+function cheapest(all: readonly Estimated[]): Estimated {
+  return all.reduce((best, one) => (one.estimate.cost < best.estimate.cost ? one : best));
+}
+
+/**
+ * The plans to choose from. Rows that are taken one by one are not to be held, all of them, to be sorted: that is for plans
+ * that find no more than read-ahead may hold, whatever it costs to come by the rows in their order.
+ */
+function eligible(
+  state: TableState,
+  query: CompiledQuery,
+  costs: PlanCosts,
+  all: readonly Estimated[],
+): readonly Estimated[] {
+  if (query.sorts === undefined) return all;
+  const mostBytes = query.sorts === 'none' ? -1 : state.tree.source.memory.aheadBytes;
+  const fit = all.filter(({ candidate, estimate }) => {
+    return candidate.ordered || costs.heldBytes(estimate.matches) <= mostBytes;
+  });
+  return fit.length === 0 ? all : fit;
+}
+
+/** The candidates with what they cost, and the one that costs least. */
+export interface Comparison {
+  readonly all: readonly Estimated[];
+  readonly best: Estimated;
+}
+
+/** Compares the ways to come by the rows of a query. `sampled`: also where the sample makes no difference to the choice. */
+export function comparePlans(
+  state: TableState,
+  query: CompiledQuery,
+  candidates: readonly Candidate[],
+  sampled = false,
+): Comparison {
+  const costs = new PlanCosts(state, query);
+  const choose = (): Estimated => cheapest(eligible(state, query, costs, all));
+  const all = costs.open(candidates);
+  costs.locateStop(all);
+  const reestimate = (matches: number): void => {
+    for (const one of all)
+      one.estimate = costs.estimate(one.candidate, one.access, Math.min(matches, one.access.entries));
+  };
+  const counted = costs.countedMatches(all);
+  if (counted !== undefined) {
+    reestimate(counted);
+    return { all: eligible(state, query, costs, all), best: choose() };
+  }
+  const most = Math.min(...all.map(({ access }) => access.entries));
+  // Where one is the best whether all or none of the rows match, there is nothing to find out.
+  reestimate(most);
+  const ifAll = choose();
+  reestimate(0);
+  const ifNone = choose();
+  const matches = ifAll === ifNone && !sampled ? most : costs.matches(all);
+  reestimate(matches);
+  return { all: eligible(state, query, costs, all), best: ifAll === ifNone ? ifAll : choose() };
+}
+
+// What queries forgo by reading nothing. Going through rows that are in memory is cheaper than the read of an index that is
+// not; asked over and over again, it is dearer in the end. So what each query forgoes is added up, and when it comes to what
+// the reads cost, the next one makes them. All in all that costs at most twice of what the best would have been.
+
+/** Less than this part of what the plan costs is not worth a read. */
+const worthwhilePart = 0.2;
+
+/** Microseconds that were forgone, by the table and the index that would have been read. */
+const accounts = new WeakMap<BlockSource, Map<string, number>>();
+
+function accountsOf({ tree }: TableState): Map<string, number> {
+  let known = accounts.get(tree.source);
+  if (known === undefined) {
+    known = new Map();
+    accounts.set(tree.source, known);
+  }
+  return known;
+}
+
+class ForgoneReads implements Forgone {
+  readonly #account: Map<string, number>;
+  readonly #name: string;
+  readonly #each: number;
+  readonly #price: number;
+
+  constructor(account: Map<string, number>, name: string, each: number, price: number) {
+    this.#account = account;
+    this.#name = name;
+    this.#each = each;
+    this.#price = price;
+  }
+
+  use(): boolean {
+    const sum = (this.#account.get(this.#name) ?? 0) + this.#each;
+    this.#account.set(this.#name, sum);
+    return sum >= this.#price;
+  }
+}
+
+/** The plan that is chosen for all that was forgone until now, and what it forgoes itself. */
+function chosenOf(
+  state: TableState,
+  { all, best }: Comparison,
+): { readonly chosen: Estimated; readonly forgone?: Forgone } {
+  if (costOfReads(best.estimate) > 0) return { chosen: best };
+  let other: Estimated | undefined;
+  let index: TableIndex | undefined;
+  const inMemory = ({ estimate }: Estimated): number => estimate.cost - costOfReads(estimate);
+  for (const one of all) {
+    const { access } = one.candidate;
+    if (access.kind !== 'index' || costOfReads(one.estimate) === 0) continue;
+    if (other !== undefined && inMemory(one) >= inMemory(other)) continue;
+    other = one;
+    ({ index } = access);
+  }
+  if (other === undefined || index === undefined) return { chosen: best };
+  const each = best.estimate.cost - inMemory(other);
+  if (each < best.estimate.cost * worthwhilePart) return { chosen: best };
+  const name = `${state.shape.name} ${index.name}`;
+  const account = accountsOf(state);
+  const price = costOfReads(other.estimate);
+  if ((account.get(name) ?? 0) >= price) {
+    account.delete(name);
+    return { chosen: other };
+  }
+  const forgone = new ForgoneReads(account, name, each, price);
+  forgone.use();
+  return { chosen: best, forgone };
 }

@@ -1,19 +1,23 @@
 /** A query as it was written, and what it is compiled to for a version of its table. */
 import { InvalidQueryError } from '../../base/errors.ts';
-import { itemsInStep } from '../../base/steps.ts';
-import type { Steps } from '../../base/steps.ts';
+import { itemsInStep } from '../../base/pacer.ts';
+import type { Steps } from '../../base/pacer.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
-import type { QueryHost } from '../../view/query-host.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
+import { SplitTree } from '../../tree/split-tree.ts';
+import type { QueryHost } from '../../view/query-host.ts';
+import type { TableState } from '../../view/table-state.ts';
 import { compileClause, compilingClause, conditionsIn, hasCondition, weightOf } from '../conditions/clause.ts';
 import type { WrittenClause } from '../conditions/clause.ts';
 import { plainValue } from '../conditions/comparison.ts';
 import { checkFunctionOperator, requireField } from '../conditions/condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from '../conditions/condition.ts';
-import type { TakenFields } from './covering-index.ts';
-import type { CompiledQuery } from './access-paths.ts';
 import type { OrderField } from '../conditions/row-order.ts';
+import { residualOf } from './access-paths.ts';
+import type { CompiledQuery, Candidate, IndexAccess, TableAccess } from './access-paths.ts';
+import type { TakenFields } from './covering-index.ts';
+import { estimateTree } from './tree-statistics.ts';
 
 /** Ascending or descending. */
 export type Direction = 'asc' | 'desc';
@@ -182,4 +186,32 @@ export function checkBeginning(host: QueryHost, shape: TableShape | undefined, w
 
 function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
   return hasCondition(written, ({ name }) => host.registeredFunction(name) !== undefined);
+}
+
+// Whether the rows that `offset()` leaves out can be passed by the counts in the nodes of a tree, and whether that pays.
+
+/** Fewer rows are passed faster than their number is looked up. */
+const fewestSkipped = 16;
+
+/** The access of a plan whose rows can be skipped by counting, if it is one. */
+export function skippable(
+  state: TableState,
+  query: CompiledQuery,
+  { access, covered, ordered }: Candidate,
+): IndexAccess | TableAccess | undefined {
+  if (query.offset < fewestSkipped || !ordered || query.counts === true) return undefined;
+  if ((access.kind !== 'table' && access.kind !== 'index') || access.ranges.length !== 1) return undefined;
+  if (residualOf(query, covered).length > 0) return undefined;
+  if (state.layers.length > 0 && !paysDespite(state, access, query.offset)) return undefined;
+  const tree = access.kind === 'table' ? state.tree : state.treeOf(access.index);
+  return tree === undefined || tree instanceof SplitTree || tree.mayBreak || tree.ref === null ? undefined : access;
+}
+
+/**
+ * What commits have changed that are not merged yet is not in the counts: of a table it is found out by looking the changed rows
+ * up, each of which may take as long as passing a leaf.
+ */
+function paysDespite(state: TableState, { kind }: IndexAccess | TableAccess, offset: number): boolean {
+  const { entries, leaves } = estimateTree(state.tree);
+  return kind === 'table' && offset >= fewestSkipped + state.layerRows * (1 + entries / Math.max(1, leaves));
 }

@@ -5,7 +5,7 @@
 import type { Node } from '../../format/node.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
-import { PartialNode } from '../../tree/partial-node.ts';
+import { PartialNode } from '../../tree/tree.ts';
 import type { RowHit, Tree } from '../../tree/tree.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { Access, IndexAccess, TableAccess } from './access-paths.ts';

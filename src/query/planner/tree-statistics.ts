@@ -2,8 +2,8 @@
  * What can be told of a tree, and of a range of it, from the blocks that are in memory: how many entries there are, in how
  * many leaves, and how many of those would have to be read. Nothing is read, and no block counts as used.
  */
-import { childRefBytes } from '../../format/child-ref.ts';
-import type { BlockRef } from '../../format/child-ref.ts';
+import { childRefBytes } from '../../format/block.ts';
+import type { BlockRef } from '../../format/block.ts';
 import type { Node } from '../../format/node.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';

@@ -6,22 +6,23 @@
  * one after the other, so that it stays short. Failing requests take more of both.
  */
 import { messageOf } from '../../base/brands.ts';
-import { Deadline } from '../../base/deadline.ts';
+import { Deadline } from '../../base/abort.ts';
 import type { Environment } from '../../base/env.ts';
 import { checkNames, Verdicts } from './certification.ts';
 import type { Certification, CheckName } from './certification.ts';
 import type { StorageDriver } from '../contract/driver.ts';
-import { probeDeletions, probeLists } from './probe-lists.ts';
-import { probeRaces } from './probe-races.ts';
 import {
+  probeDeletions,
+  probeLists,
+  probeRaces,
   judgeClock,
   probeAnchor,
   probeCreateOnly,
   probeMissingKey,
   probeRanges,
   probeUpdates,
-} from './probe-writes.ts';
-import type { Anchor } from './probe-writes.ts';
+} from './probes.ts';
+import type { Anchor } from './probes.ts';
 import { Prober, Unsettled, Violation } from './prober.ts';
 
 export interface CertifyOptions {

@@ -9,15 +9,13 @@
  */
 import { isError } from '../../base/brands.ts';
 import { encodeUtf8, toHex } from '../../base/bytes.ts';
-import { Deadline } from '../../base/deadline.ts';
-import { defined } from '../../base/defined.ts';
+import { Deadline, ownSignal, untilAborted } from '../../base/abort.ts';
+import { defined } from '../../base/options.ts';
 import { pauseMs } from '../../base/backoff.ts';
 import type { Backoff } from '../../base/backoff.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
-import { ownSignal } from '../../base/signals.ts';
-import { untilAborted } from '../../base/until-aborted.ts';
 import { newId } from '../../base/ids.ts';
 import { probePrefix } from '../../format/keys.ts';
 import type { Certification, CheckName, LatencyFigures, PermissionStatus } from './certification.ts';

@@ -9,6 +9,7 @@
  *
  * Keys are non-empty strings of at most 1,024 UTF-8 bytes; `/` separates folders only by convention.
  */
+import { defined } from '../../base/options.ts';
 
 /** Options that every request takes. */
 export interface RequestOptions {
@@ -185,4 +186,31 @@ export interface StorageDriver {
   describe?(): Readonly<Record<string, string>>;
   /** Releases sockets and handles. The driver may be used again afterwards. */
   close?(): Promise<void>;
+}
+
+/** The contract of a cache of the user's own for blocks: a place that may forget, and whose bytes are checked anyway. */
+export interface CacheDriver {
+  /** The bytes held under a key, or undefined (null is taken for that too). */
+  get(key: string): Uint8Array | null | undefined | Promise<Uint8Array | null | undefined>;
+  /** Holds bytes; may be forgotten at any time. Blocks never change, so nothing is ever out of date. */
+  set(key: string, bytes: Uint8Array): void | Promise<void>;
+  /** Drops the bytes held under a key, if there are any. */
+  delete(key: string): void | Promise<void>;
+}
+
+// Listings of more than one page.
+
+/** Every object whose key begins with `prefix`, in the order of keys. */
+export async function* listAll(
+  driver: StorageDriver,
+  prefix: string,
+  options: RequestOptions = {},
+): AsyncGenerator<ListEntry, void, undefined> {
+  for (let after: string | undefined; ; ) {
+    options.signal?.throwIfAborted();
+    const page = await driver.list(prefix, { ...options, ...defined({ after }) });
+    yield* page.entries;
+    after = page.entries.at(-1)?.key;
+    if (!page.more || after === undefined) return;
+  }
 }

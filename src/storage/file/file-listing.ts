@@ -4,11 +4,43 @@
  * The names of a folder are sorted as the keys they stand for, so that whole folders can be passed over. Every name
  * stands for one key or for all keys with one beginning, and none of these beginnings is that of another.
  */
+import { compareStrings } from '../../base/bytes.ts';
+import type { Environment } from '../../base/env.ts';
 import type { ListEntry, ListPage } from '../contract/driver.ts';
-import { compareStrings } from '../../base/order.ts';
 import { folderOfPrefix, fromByteString, parseName, TEMPORARY_MARK, toByteString } from './file-names.ts';
-import type { FileContext, ListedItem } from './file-context.ts';
-import { TRAILER_BYTES, type StoredFile } from './stored-file.ts';
+import type { FileSystem } from './file-system.ts';
+import type { Folders } from './folders.ts';
+import { TRAILER_BYTES } from './stored-file.ts';
+import type { TemporaryFiles, StoredFile } from './stored-file.ts';
+
+// What the parts of a `FileDriver` share.
+
+/** A name in a folder that stands for a key, or for all keys with one beginning. */
+interface ListedItem {
+  readonly kind: 'object' | 'versions' | 'folder' | 'continued';
+  /** The key as a byte string, or what all keys in the folder begin with. */
+  readonly bytes: string;
+  /** The name in the folder. */
+  readonly name: string;
+}
+
+/** The names of a folder, sorted, as they were when it last changed. */
+export interface ListedFolder {
+  readonly path: string;
+  readonly changedNs: bigint;
+  readonly items: readonly ListedItem[];
+}
+
+export interface FileContext {
+  readonly system: FileSystem;
+  readonly environment: Environment;
+  readonly folders: Folders;
+  readonly temporaries: TemporaryFiles;
+  /** Old versions are removed when there are so many. */
+  readonly keptVersions: number;
+  /** The large folder that was listed last. */
+  readonly lastListed: { folder?: ListedFolder };
+}
 
 /** Folders with more names are remembered from one page to the next. */
 const LARGE_FOLDER_NAMES = 2000;

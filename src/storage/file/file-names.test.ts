@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareStrings } from '../../base/order.ts';
+import { compareStrings } from '../../base/bytes.ts';
 import { folderOfPrefix, fromByteString, parseName, placeOf, toByteString } from './file-names.ts';
 
 function pathOf(key: string): string {

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { encodeUtf8 } from '../../base/bytes.ts';
-import { defined } from '../../base/defined.ts';
+import { defined } from '../../base/options.ts';
 import { realEnvironment, sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { DiskCacheDriver } from '../disk-cache.ts';

@@ -19,13 +19,13 @@
 import type { PutCondition } from '../contract/driver.ts';
 import { sleep } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
-import { isRefusal } from './file-errors.ts';
+import { isRefusal, errorCode } from './file-system.ts';
+import type { FileSystem } from './file-system.ts';
 import { TEMPORARY_MARK, VERSIONS_MARK } from './file-names.ts';
-import { errorCode, type FileSystem } from './file-system.ts';
-import type { FileContext } from './file-context.ts';
+import type { FileContext } from './file-listing.ts';
 import { checkNotAborted } from '../contract/requests.ts';
 import { damaged, StoredFile, TRAILER_BYTES } from './stored-file.ts';
-import type { TemporaryFile } from './temporary-files.ts';
+import type { TemporaryFile } from './stored-file.ts';
 
 /** How far a write has come, for the error that it may end with. */
 export interface Attempt {

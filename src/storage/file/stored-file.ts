@@ -5,13 +5,19 @@
  *
  *     <bytes of the object> \n sdb1 <kind> <16 hexadecimal digits> \n
  */
+import { isBytes } from '../../base/brands.ts';
+import { readLatin1 } from '../../base/bytes.ts';
+import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
-import { readLatin1 } from '../../base/text.ts';
-import { checkWholeBytes } from '../contract/requests.ts';
-import type { FileStatus, FileSystem, ReadableFile } from './file-system.ts';
+import { newId } from '../../base/ids.ts';
+import type { PutBody } from '../contract/driver.ts';
+import { checkWholeBytes, readBody } from '../contract/requests.ts';
+import { TEMPORARY_MARK } from './file-names.ts';
+import type { FileStatus, FileSystem, ReadableFile, FileWork, WritableFile } from './file-system.ts';
+import type { Durability, Folders } from './folders.ts';
 
 /** `object`; `deleted`: a version that says there is no object; `moved`: see the folder with the versions. */
-export type StoredKind = 'object' | 'deleted' | 'moved';
+type StoredKind = 'object' | 'deleted' | 'moved';
 
 /** Bytes that every file has after the object's own. */
 export const TRAILER_BYTES = 25;
@@ -20,7 +26,7 @@ const LETTERS: Readonly<Record<StoredKind, string>> = { object: 'o', deleted: 'd
 const KINDS: Readonly<Record<string, StoredKind>> = { o: 'object', d: 'deleted', m: 'moved' };
 const TRAILER = /^\nsdb1 ([odm]) ([0-9a-f]{16})\n$/;
 
-export function encodeTrailer(kind: StoredKind, etag: string): Uint8Array {
+function encodeTrailer(kind: StoredKind, etag: string): Uint8Array {
   return Buffer.from(`\nsdb1 ${LETTERS[kind]} ${etag}\n`, 'latin1');
 }
 
@@ -106,4 +112,156 @@ export function damaged(key: string, path: string): StorageError {
     'none',
     `The file ${path} is damaged or was not written by this driver. Restore it from a backup, or move it away.`,
   );
+}
+
+// Files that are being written. A write puts its bytes into a file `#<random>` in the folder where the object will
+// be, syncs it, and gives it its final name by `link` (which fails if the name is taken) before removing the first.
+//
+// What a killed process left behind is swept once it is old. That is safe whatever the clocks say, and however long a
+// writer was paused: without its temporary file a writer's link fails, so it knows that it has written nothing.
+
+/** Temporary files younger than this are left alone, out of politeness to slow writers. */
+const SWEEP_AGE_MS = 60 * 60 * 1000;
+/** Small bodies are written together with their trailer: beyond that, copying takes longer than a second write. */
+const JOINED_BYTES = 4 * 1024;
+/** Chunks of a stream are gathered to writes of at least this size. */
+const WRITE_BYTES = 256 * 1024;
+const SWEPT_PREFIX = `${TEMPORARY_MARK}swept-`;
+
+/** A complete, synced file that has no final name yet. */
+export interface TemporaryFile {
+  readonly path: string;
+  readonly etag: string;
+}
+
+export interface Content extends FileWork {
+  readonly kind: StoredKind;
+  readonly key: string;
+  readonly body: PutBody;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class TemporaryFiles {
+  readonly #system: FileSystem;
+  readonly #environment: Environment;
+  readonly #folders: Folders;
+  readonly #durability: Durability;
+
+  constructor(system: FileSystem, environment: Environment, folders: Folders, durability: Durability) {
+    this.#system = system;
+    this.#environment = environment;
+    this.#folders = folders;
+    this.#durability = durability;
+  }
+
+  /** A name for a temporary file in this folder that nothing else has. */
+  newPath(folder: string): string {
+    return `${folder}${TEMPORARY_MARK}${newId(this.#environment, 12)}`;
+  }
+
+  /** Writes a temporary file into a folder (a path that ends with a slash), which is made if need be. */
+  async write(folder: string, content: Content): Promise<TemporaryFile> {
+    const path = this.newPath(folder);
+    const etag = newId(this.#environment, 8);
+    let file: WritableFile | undefined;
+    for (let attempt = 0; file === undefined; attempt++) {
+      await this.#folders.ensure(folder.slice(0, -1));
+      file = await this.#system.create(path, content);
+      if (file !== undefined) break;
+      // The folder was removed from outside since this process saw it.
+      this.#folders.forget();
+      if (attempt >= 3)
+        throw new StorageError(
+          content.key,
+          'none',
+          `The folder ${folder} is being removed, or a symbolic link that leads nowhere.`,
+        );
+    }
+    const written = file;
+    return this.#finish(path, file, etag, () =>
+      this.#writeContent(written, content, encodeTrailer(content.kind, etag)),
+    );
+  }
+
+  /** The same with the bytes of an object's file; undefined if that is gone. Nothing but an object may be in it. */
+  async copy(folder: string, objectPath: string): Promise<TemporaryFile | undefined> {
+    const path = this.newPath(folder);
+    const etag = newId(this.#environment, 8);
+    await this.#folders.ensure(folder.slice(0, -1));
+    const file = await this.#system.copy(objectPath, path, TRAILER_BYTES);
+    if (file === undefined) return undefined;
+    return this.#finish(path, file, etag, () => file.write(encodeTrailer('object', etag)));
+  }
+
+  async #finish(path: string, file: WritableFile, etag: string, write: () => Promise<void>): Promise<TemporaryFile> {
+    try {
+      await write();
+      if (this.#durability === 'fsync') await file.sync();
+      await file.close();
+    } catch (error) {
+      await file.close().catch(() => undefined);
+      await this.discard(path);
+      throw error;
+    }
+    return { path, etag };
+  }
+
+  async #writeContent(file: WritableFile, content: Content, trailer: Uint8Array): Promise<void> {
+    const { body, key, signal } = content;
+    if (isBytes(body)) {
+      if (body.length > JOINED_BYTES) {
+        await file.write(body);
+        await file.write(trailer);
+      } else {
+        await file.write(Buffer.concat([body, trailer]));
+      }
+      return;
+    }
+    // One buffer, filled and written again and again: what streams through must not pile up as garbage.
+    const buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
+    let filled = 0;
+    for await (const chunk of readBody(key, body, signal)) {
+      for (let at = 0; at < chunk.length; ) {
+        const taken = Math.min(chunk.length - at, WRITE_BYTES - filled);
+        // Copied: the stream may fill the same memory again.
+        buffer.set(chunk.subarray(at, at + taken), filled);
+        at += taken;
+        filled += taken;
+        if (filled < WRITE_BYTES) continue;
+        await file.write(buffer);
+        filled = 0;
+      }
+    }
+    await file.write(Buffer.concat([buffer.subarray(0, filled), trailer]));
+  }
+
+  /** Removes a temporary file. That it cannot be removed is no failure: it will be swept. */
+  async discard(path: string, work?: FileWork): Promise<void> {
+    await this.#system.remove(path, work).catch(() => false);
+  }
+
+  /** Removes those of the temporary files in a folder that nobody can be writing any more. */
+  async sweep(folder: string, names: readonly string[]): Promise<void> {
+    try {
+      for (const name of names) await this.#sweepOne(folder, name);
+    } catch {
+      // A folder that this process may only read: someone else sweeps it.
+    }
+  }
+
+  async #sweepOne(folder: string, name: string): Promise<void> {
+    const status = await this.#system.status(folder + name);
+    if (status === undefined || this.#environment.now() - status.lastModifiedMs < SWEEP_AGE_MS) return;
+    // A second name is the final one: the mark that the write may not be finished stays as long as the object does.
+    if (status.linkCount > 1) return;
+    if (name.startsWith(SWEPT_PREFIX)) {
+      await this.#system.remove(folder + name);
+      return;
+    }
+    // Renamed first: its writer, should it wake up now, can no longer link it, and what it linked before is seen.
+    const swept = `${folder}${SWEPT_PREFIX}${name.slice(1)}`;
+    if (!(await this.#system.rename(folder + name, swept))) return;
+    const now = await this.#system.status(swept);
+    if (now?.linkCount === 1) await this.#system.remove(swept);
+  }
 }

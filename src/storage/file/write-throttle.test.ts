@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualEnvironment } from '../../testing/virtual-environment.ts';
-import { WriteLanes } from './write-throttle.ts';
+import { WriteLanes } from './file-driver.ts';
 
 /** Writes that end when they are told to, through lanes on a clock of its own. */
 class Desk {

@@ -1,5 +1,5 @@
 /** The driver that the process's environment variables ask for. */
-import { defined } from '../../base/defined.ts';
+import { defined } from '../../base/options.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import type { StorageDriver } from '../contract/driver.ts';
 import { ObjectStoreDriver } from './object-store-driver.ts';

@@ -1,6 +1,6 @@
 /** Copies objects within a bucket: the store does it, in one request or part by part. */
-import { allEnded } from '../../base/all-ended.ts';
-import { defined } from '../../base/defined.ts';
+import { allEnded } from '../../base/pacer.ts';
+import { defined } from '../../base/options.ts';
 import type { ObjectCopyOptions } from '../contract/driver.ts';
 import { statusOf } from './object-store-errors.ts';
 import type { CheckedDriverOptions } from './object-store-options.ts';

@@ -6,10 +6,10 @@
  */
 import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
 import { isBytes } from '../../base/brands.ts';
-import { defined } from '../../base/defined.ts';
 import { fakedByMs } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
+import { defined } from '../../base/options.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -26,21 +26,17 @@ import type {
   RequestOptions,
   StorageDriver,
 } from '../contract/driver.ts';
-import { EtagForm } from './etag-form.ts';
+import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
+import { environmentEndpoint } from './object-store-client.ts';
 import { copyObject, isCopyRefusal } from './object-store-copy.ts';
 import { ObjectDeletion } from './object-store-delete.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
-import { environmentEndpoint } from './object-store-client.ts';
-import { readObject, statObject } from './object-store-get.ts';
-import { sendFinal, uploadMark } from './object-store-final.ts';
-import { listObjects } from './object-store-list.ts';
 import { checkDriverOptions } from './object-store-options.ts';
 import type { CheckedDriverOptions, ObjectStoreDriverOptions } from './object-store-options.ts';
-import { removeUploads } from './abandoned-uploads.ts';
-import { ObjectStoreRequests } from './object-store-requests.ts';
+import { readObject, statObject, listObjects } from './object-store-read.ts';
+import { sendFinal, uploadMark, ObjectStoreRequests } from './object-store-requests.ts';
 import type { RequestTally } from './object-store-requests.ts';
-import { uploadStream } from './object-store-upload.ts';
-import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
+import { removeUploads, uploadStream } from './object-store-upload.ts';
 
 /** Attempts at a part of an upload, which may be repeated. */
 const partAttempts = 4;
@@ -262,4 +258,42 @@ function answerOf(error: unknown, hadEtag: boolean): Answer | undefined {
   if (statusOf(error) === 412) return 'lost';
   // Amazon's answer where the object to replace is missing.
   return hadEtag && statusOf(error) === 404 && codeOf(error) === 'NoSuchKey' ? 'lost' : undefined;
+}
+
+/**
+ * How a store wants ETags in `If-Match`. Most take them as they gave them, in quotes; some (Ceph 16 and 18, DigitalOcean
+ * Spaces) compare the header with the bare text and refuse every quoted one.
+ */
+class EtagForm {
+  #isOther: boolean | undefined;
+
+  /** Whether a conditional write has shown which form it is. */
+  get isKnown(): boolean {
+    return this.#isOther !== undefined;
+  }
+
+  /** The ETag as the store is thought to want it. */
+  write(etag: string): string {
+    return this.#isOther === true ? otherForm(etag) : etag;
+  }
+
+  /** The ETag in the form that was not tried. */
+  writeOther(etag: string): string {
+    return this.#isOther === true ? etag : otherForm(etag);
+  }
+
+  /** Takes note that a write was accepted, with the ETag in the other form or as it was given. */
+  accepted(form: 'given' | 'other'): void {
+    this.#isOther = form === 'other';
+  }
+
+  /** For reports. */
+  toString(): string {
+    if (this.#isOther === undefined) return 'not tried yet';
+    return this.#isOther ? 'without quotes' : 'as given';
+  }
+}
+
+function otherForm(etag: string): string {
+  return etag.startsWith('"') && etag.endsWith('"') ? etag.slice(1, -1) : `"${etag}"`;
 }

@@ -3,9 +3,9 @@
  * cut off or met a failing server may have been carried out, or may yet be, and is `unknown`.
  */
 import { isError, messageOf } from '../../base/brands.ts';
-import { defined } from '../../base/defined.ts';
+import { defined } from '../../base/options.ts';
 import { StorageError } from '../../base/errors.ts';
-import { withoutSecrets } from '../../base/message-text.ts';
+import { withoutSecrets } from '../../base/messages.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
 
 /** The request that failed. */

@@ -2,8 +2,8 @@
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { realEnvironment, type Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
-import { kinds, OptionTable } from '../../base/option-checks.ts';
-import type { OptionKind } from '../../base/option-checks.ts';
+import { kinds, OptionTable } from '../../base/options.ts';
+import type { OptionKind } from '../../base/options.ts';
 
 /** How the store should encrypt what it keeps. */
 export type ServerSideEncryption =

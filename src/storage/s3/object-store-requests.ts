@@ -2,14 +2,14 @@
  * Sends requests to a bucket: opens the client when it is first needed, gives every request a deadline, and repeats only
  * what the caller says may be repeated.
  */
-import { Deadline } from '../../base/deadline.ts';
+import { Deadline } from '../../base/abort.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
+import { Patience, isOutage } from '../contract/put-repeatedly.ts';
 import { openClient } from './object-store-client.ts';
 import type { ClientOptions, OpenClient } from './object-store-client.ts';
 import { isConflict, isSkewCorrected, notLoaded, toStorageError } from './object-store-errors.ts';
 import type { FailedRequest } from './object-store-errors.ts';
-import { Patience } from '../contract/patience.ts';
 
 /** Counts the requests that a call takes. */
 export interface RequestTally {
@@ -193,4 +193,42 @@ export class ObjectStoreRequests {
 
 function gaveUp({ key }: FailedRequest, reason: Error): StorageError {
   return new StorageError(key, 'unknown', reason.message, { cause: reason });
+}
+
+// The last request of an upload, which makes the object: its answer may be lost, and the stream cannot be read again. Before
+// the upload is given up, the store is asked whether the object is there. Each upload marks its object, so that nobody's else is
+// taken for it, whatever ETags the store makes.
+
+/** Name of the metadata that marks the object of an upload. */
+export const uploadMark = 'storedb-upload';
+
+export interface FinalRequest<T> {
+  /** Sends it once. To send it again does no harm: it makes the same object, or finds that something is there. */
+  readonly send: () => Promise<T>;
+  /** What the request would have answered, if the object of this upload is there. */
+  readonly look: () => Promise<T | undefined>;
+  /** Whether an error says that the condition of the write did not hold. */
+  readonly isAnswer: (error: unknown) => boolean;
+  /** Whether to send it again after such an error. Pauses then. `tried`: how often it was sent. */
+  readonly isWorthAnother: (error: unknown, tried: number) => Promise<boolean>;
+}
+
+/** Resolves once the object is there for certain. Rejects with the first failure that left it open, if there was one. */
+export async function sendFinal<T>({ send, look, isAnswer, isWorthAnother }: FinalRequest<T>): Promise<T> {
+  let open: StorageError | undefined;
+  for (let tried = 1; ; tried++) {
+    try {
+      return await send();
+    } catch (error) {
+      const isUnknown = error instanceof StorageError && error.outcome === 'unknown';
+      // Nothing of it can be there yet.
+      if (open === undefined && !isUnknown && !isOutage(error)) throw error;
+      if (isUnknown) open ??= error;
+      const found = await look().catch(() => undefined);
+      if (found !== undefined) return found;
+      // What is there is somebody else's, and keeps out whatever of this one may still be on its way.
+      if (isAnswer(error)) throw error;
+      if (!(await isWorthAnother(error, tried))) throw open ?? error;
+    }
+  }
 }

@@ -2,11 +2,9 @@
 import type { KeyObject } from 'node:crypto';
 import { isBytes } from '../../base/brands.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
-import { nearestName } from '../../base/known-names.ts';
-import { kinds, OptionTable } from '../../base/option-checks.ts';
-import type { OptionKind } from '../../base/option-checks.ts';
-import { Codec } from '../../format/envelope.ts';
-import { keyCheckOf, secretKey } from '../../format/envelope-cipher.ts';
+import { nearestName, kinds, OptionTable } from '../../base/options.ts';
+import type { OptionKind } from '../../base/options.ts';
+import { Codec, keyCheckOf, secretKey } from '../../format/envelope.ts';
 import { canWriteZstd } from '../../format/compression.ts';
 
 /** Option `encryption` of `StoreDb()`: the keys with which a database is encrypted. */

@@ -4,15 +4,18 @@
  * tried out with passes as it is.
  */
 import { isBytes } from '../../base/brands.ts';
-import { NotEncryptedError } from '../../base/encryption-errors.ts';
-import { CorruptionError, NotSupportedError, StorageError, isUnreadable } from '../../base/errors.ts';
+import {
+  NotEncryptedError,
+  CorruptionError,
+  NotSupportedError,
+  StorageError,
+  isUnreadable,
+} from '../../base/errors.ts';
 import type { Environment } from '../../base/env.ts';
 import { compareBytes } from '../../base/bytes.ts';
 import { databaseIdOf } from '../../format/block0.ts';
-import { encryptedHeaderBytes } from '../../format/envelope.ts';
-import type { EnvelopeHeader } from '../../format/envelope.ts';
-import { chunkBytes, chunkStart, decryptedBytes, tagBytes } from '../../format/envelope-cipher.ts';
-import type { EnvelopeCipher } from '../../format/envelope-cipher.ts';
+import { encryptedHeaderBytes, chunkBytes, chunkStart, decryptedBytes, tagBytes } from '../../format/envelope.ts';
+import type { EnvelopeHeader, EnvelopeCipher } from '../../format/envelope.ts';
 import { backupFolder, block0Name, folders, probePrefix, sharedPrefix } from '../../format/keys.ts';
 import { Envelopes, databaseTag } from './envelopes.ts';
 import type {

@@ -1,11 +1,18 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { EncryptionKeyError } from '../../base/encryption-errors.ts';
-import { CorruptionError, UnknownFormatError } from '../../base/errors.ts';
-import { checksum } from '../../base/checksum.ts';
+import { EncryptionKeyError, CorruptionError, UnknownFormatError } from '../../base/errors.ts';
+import { checksum } from '../../base/bytes.ts';
 import { realEnvironment } from '../../base/env.ts';
-import { Codec, decodeEnvelopeHeader, encodeEnvelopeHeader, encryptedHeaderBytes } from '../../format/envelope.ts';
-import { chunkBytes, decryptedBytes, encryptedBytes, tagBytes } from '../../format/envelope-cipher.ts';
+import {
+  Codec,
+  decodeEnvelopeHeader,
+  encodeEnvelopeHeader,
+  encryptedHeaderBytes,
+  chunkBytes,
+  decryptedBytes,
+  encryptedBytes,
+  tagBytes,
+} from '../../format/envelope.ts';
 import { SeededRandom } from '../../testing/seeded-random.ts';
 import { Envelopes, databaseTag } from './envelopes.ts';
 import { EnvelopeDriver } from './envelope-driver.ts';

@@ -1,11 +1,12 @@
 /** Puts whole objects, and streams of them, into envelopes, and takes them out again. It knows of keys, and of no store. */
 import { createHash } from 'node:crypto';
+import { isBytes } from '../../base/brands.ts';
 import { compareBytes } from '../../base/bytes.ts';
-import { EncryptionKeyError, NotEncryptedError } from '../../base/encryption-errors.ts';
 import type { Environment } from '../../base/env.ts';
-import { CorruptionError } from '../../base/errors.ts';
+import { EncryptionKeyError, NotEncryptedError, CorruptionError, isUnreadable } from '../../base/errors.ts';
 import { newBytes } from '../../base/ids.ts';
 import { Pacer } from '../../base/pacer.ts';
+import { decodeFrame, encodeFrame, frameBytes, prepareToExpand } from '../../format/compression.ts';
 import {
   Codec,
   databaseTagBytes,
@@ -15,9 +16,6 @@ import {
   maxCompressedContentBytes,
   plainHeaderBytes,
   saltBytes,
-} from '../../format/envelope.ts';
-import type { EnvelopeHeader } from '../../format/envelope.ts';
-import {
   EnvelopeCipher,
   chunkBytes,
   chunkCount,
@@ -25,9 +23,10 @@ import {
   decryptedBytes,
   encryptedBytes,
   tagBytes,
-} from '../../format/envelope-cipher.ts';
-import { decodeFrame, encodeFrame, frameBytes, prepareToExpand } from '../../format/compression.ts';
+} from '../../format/envelope.ts';
+import type { EnvelopeHeader } from '../../format/envelope.ts';
 import { block0Name } from '../../format/keys.ts';
+import type { CacheDriver } from '../contract/driver.ts';
 import type { NamedKey, Protection } from './encryption-options.ts';
 
 /** Of a stream, so much is handed on at a time. */
@@ -284,4 +283,39 @@ function unauthentic(name: string): CorruptionError {
     name,
     'The object is not what was encrypted under this name with its key: it is damaged, or somebody without the key changed it',
   );
+}
+
+// A cache driver around another one that encrypts what goes there: where a database is encrypted, so is what is cached of it.
+
+export class EncryptedCache implements CacheDriver {
+  readonly #driver: CacheDriver;
+  readonly #envelopes: Envelopes;
+
+  constructor(driver: CacheDriver, protection: Protection, environment: Environment) {
+    this.#driver = driver;
+    this.#envelopes = new Envelopes(protection, environment);
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    const object = await this.#driver.get(key);
+    if (!isBytes(object)) return undefined;
+    try {
+      const { header, content } = await this.#envelopes.unpack(key, object);
+      const isEncrypted = header?.seal !== undefined;
+      // From before the database was encrypted: it is put anew.
+      return isEncrypted || this.#envelopes.protection.current === undefined ? content : undefined;
+    } catch (error) {
+      // With a key that was given up, or damaged: it is in the store.
+      if (error instanceof EncryptionKeyError || isUnreadable(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async set(key: string, bytes: Uint8Array): Promise<void> {
+    await this.#driver.set(key, await this.#envelopes.pack(key, bytes, false));
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#driver.delete(key);
+  }
 }

@@ -1,5 +1,9 @@
 /** A driver around another one that counts what passes through: for tests, for statistics and for metrics hooks. */
-import { isBytes } from '../../base/brands.ts';
+import { isBytes, isThenable } from '../../base/brands.ts';
+import { realEnvironment } from '../../base/env.ts';
+import type { Environment } from '../../base/env.ts';
+import type { Logger } from '../../base/logger.ts';
+import { kinds, OptionTable } from '../../base/options.ts';
 import type {
   DeleteResult,
   GetOptions,
@@ -12,8 +16,6 @@ import type {
   RequestOptions,
   StorageDriver,
 } from '../contract/driver.ts';
-import { realEnvironment, type Environment } from '../../base/env.ts';
-import { kinds, OptionTable } from '../../base/option-checks.ts';
 import { WrappedDriver } from './wrapped-driver.ts';
 
 /** How many requests of each kind there were, and what they moved. */
@@ -262,4 +264,27 @@ export class ObservedDriver extends WrappedDriver implements StorageDriver {
     this.#onRequest?.({ kind, key, ...outcome, durationMs: this.#environment.monotonicMs() - startedMs });
     return result;
   }
+}
+
+// A hook of the user's own, called after every request: whatever it does, the request has its result.
+
+/** What is told of every request. */
+export type RequestHook = (request: ObservedRequest) => unknown;
+
+/** A hook that never fails. What the one inside throws, or rejects with, is logged the first time. */
+export function harmlessHook(hook: RequestHook, logger: Logger): (request: ObservedRequest) => void {
+  let warned = false;
+  const warn = (error: unknown): void => {
+    if (warned) return;
+    warned = true;
+    logger.warn('The onRequest hook failed. Requests go on; further failures are not logged.', { error });
+  };
+  return (request) => {
+    try {
+      const result = hook(request);
+      if (isThenable(result)) result.then(undefined, warn);
+    } catch (error) {
+      warn(error);
+    }
+  };
 }

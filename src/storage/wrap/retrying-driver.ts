@@ -7,11 +7,9 @@
 import { setMaxListeners } from 'node:events';
 import { isBytes } from '../../base/brands.ts';
 import type { Environment, Timer } from '../../base/env.ts';
-import { Deadline, SignalPool } from '../../base/deadline.ts';
+import { Deadline, SignalPool, newAbortController, ownSignal, untilAborted } from '../../base/abort.ts';
 import { StorageError } from '../../base/errors.ts';
-import { newAbortController, ownSignal } from '../../base/signals.ts';
-import { untilAborted } from '../../base/until-aborted.ts';
-import { Patience } from '../contract/patience.ts';
+import { Patience } from '../contract/put-repeatedly.ts';
 import type {
   DeleteResult,
   GetOptions,

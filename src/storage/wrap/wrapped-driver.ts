@@ -3,6 +3,7 @@
  * are there only if the driver inside has them, because callers ask by looking. A subclass overrides the requests that it does
  * otherwise.
  */
+import { ReadOnlyError } from '../../base/errors.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -79,5 +80,22 @@ export class WrappedDriver implements StorageDriver {
 
   async close(): Promise<void> {
     await this.#inner.close?.();
+  }
+}
+
+// A driver that only reads: what would write is refused here, whatever the store would allow. The calls that write refuse
+// by themselves, earlier and with their names; this is for those that somebody forgot.
+
+export class ReadOnlyDriver extends WrappedDriver implements StorageDriver {
+  constructor(driver: StorageDriver) {
+    super(driver, ['presign']);
+  }
+
+  override put(key: string): Promise<PutResult> {
+    return Promise.reject(new ReadOnlyError(`Writing ${key}`));
+  }
+
+  override delete(keys: readonly string[]): Promise<DeleteResult> {
+    return Promise.reject(new ReadOnlyError(`Deleting ${keys[0] ?? 'nothing'}`));
   }
 }

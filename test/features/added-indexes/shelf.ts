@@ -1,12 +1,11 @@
 /** Nodes whose definitions of one version of a table have different indexes, on one virtual clock. */
 import { sleep } from '../../../src/base/env.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoredAddedIndex } from '../../../src/format/stored-added-index.ts';
-import type { StoredTableVersion } from '../../../src/format/stored-table.ts';
+import type { StoredAddedIndex, StoredTableVersion } from '../../../src/format/stored-table.ts';
 import type { IndexStatus } from '../../../src/migration/index-status.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
-import { authorityAt } from '../../../src/coordination/authority.ts';
+import { authorityAt } from '../../../src/coordination/rotation.ts';
 import { Nodes, quietIntervalMs } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

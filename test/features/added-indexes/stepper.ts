@@ -5,7 +5,7 @@ import { nextAddedChunk, uniqueToCheck } from '../../../src/migration/added-chun
 import type { AddedChunk } from '../../../src/migration/added-chunk.ts';
 import { ChunkWork } from '../../../src/migration/chunk-work.ts';
 import type { Step } from '../../../src/migration/chunk-work.ts';
-import { UniqueSteps } from '../../../src/migration/unique-steps.ts';
+import { UniqueSteps } from '../../../src/migration/index-daemon.ts';
 import { checkOptions } from '../../../src/instance/options.ts';
 import { readSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

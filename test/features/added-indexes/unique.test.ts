@@ -1,8 +1,8 @@
 /** Unique indexes that are added: they hold from some commit on, for all nodes, or they fail. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { AddedIndex } from '../../../src/schema/added-index.ts';
+import type { AddedIndex } from '../../../src/schema/table-shape.ts';
 import { checkingOf } from '../../../src/catalog/checked-indexes.ts';
-import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
+import { UniqueIndexError } from '../../../src/base/errors.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 import { allBooks, bookOf, booksWith, byAuthor, plain, Shelf } from './shelf.ts';
 import { Stepper } from './stepper.ts';

@@ -1,6 +1,5 @@
 /** The help of the command line as docs/cli.md shows it. */
-import { commands } from '../../../src/cli/commands.ts';
-import { commandNames } from '../../../src/cli/program.ts';
+import { commands, commandNames } from '../../../src/cli/program.ts';
 import { run } from './shell.ts';
 
 const begin = '<!-- Below: the help of every command. `npm run docs:cli` writes it. -->';

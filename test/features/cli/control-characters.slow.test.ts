@@ -1,8 +1,8 @@
 /** Names and values do nothing to a terminal, wherever they come out: they are whatever somebody wrote into the database. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { cutToWidth, displayWidth } from '../../../src/cli/terminal/display-width.ts';
-import { withoutControls } from '../../../src/base/message-text.ts';
+import { cutToWidth, displayWidth } from '../../../src/cli/terminal/terminal.ts';
+import { withoutControls } from '../../../src/base/messages.ts';
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { SchemaDefinition } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';

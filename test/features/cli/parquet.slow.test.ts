@@ -306,7 +306,7 @@ describe('a file that cannot be read', () => {
 
 it('is loaded where such a file is read or written, and nowhere before', async () => {
   const root = fileURLToPath(new URL('../../../src/', import.meta.url));
-  for (const file of ['cli/input/parquet-file.ts', 'cli/output/parquet-output.ts']) {
+  for (const file of ['cli/input/parquet-file.ts', 'cli/output/export-output.ts']) {
     const source = await readFile(root + file, 'utf8');
     expect(source.match(/^import (?!type)[^;]* from 'hyparquet[^;]*;/gm)).toBeNull();
     expect(source).toContain("await import('hyparquet");

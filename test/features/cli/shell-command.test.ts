@@ -3,9 +3,8 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { completions } from '../../../src/cli/shell/completion.ts';
+import { completions, splitStatements, splitWords } from '../../../src/cli/shell/shell.ts';
 import { ShellHistory } from '../../../src/cli/shell/history.ts';
-import { splitStatements, splitWords } from '../../../src/cli/shell/statements.ts';
 import { jsonLines, run, TestFolder } from './shell.ts';
 
 const cities = {

@@ -1,7 +1,7 @@
 /** What the command line says to those who get it wrong, and what it never does then: write. */
 import { readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { commands } from '../../../src/cli/commands.ts';
+import { commands } from '../../../src/cli/program.ts';
 import { run, TestFolder } from './shell.ts';
 
 describe('usage', () => {

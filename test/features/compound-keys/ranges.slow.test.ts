@@ -1,7 +1,7 @@
 /** Several fields that are compared together by `<`, `<=`, `>`, `>=` and `BETWEEN`: what that finds, and what is read for it. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { InvalidOperatorError, InvalidQueryError } from '../../../src/base/errors.ts';
-import { compareValues } from '../../../src/base/order.ts';
+import { compareValues } from '../../../src/base/bytes.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Explanation } from '../../../src/query/explain.ts';
 import type { Query } from '../../../src/query/query.ts';

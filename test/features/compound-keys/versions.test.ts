@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { BlockCache } from '../../../src/cache/block-cache.ts';
-import { storedDefinitions } from '../../../src/catalog/stored-definition.ts';
+import { storedDefinitions } from '../../../src/catalog/registry.ts';
 import type { IndexDefinition, SchemaDefinition } from '../../../src/schema/schema.ts';
 import { View, ViewContext } from '../../../src/view/view.ts';
 import { BlockReader } from '../../../src/tree/block-source.ts';

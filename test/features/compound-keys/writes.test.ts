@@ -7,8 +7,8 @@ import {
   InvalidQueryError,
   InvalidSchemaError,
   RowNotFoundError,
+  UniqueIndexError,
 } from '../../../src/base/errors.ts';
-import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
 import { Types } from '../../../src/format/types.ts';
 import { readSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

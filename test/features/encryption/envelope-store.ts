@@ -2,8 +2,8 @@
 import { StoreDb, Types, defineSchema } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { isEnvelope } from '../../../src/format/envelope.ts';
+import { listAll } from '../../../src/storage/contract/driver.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
-import { listAll } from '../../../src/storage/contract/list-all.ts';
 
 export const schema = defineSchema({
   name: 'notes',

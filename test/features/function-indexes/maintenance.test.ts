@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoredIndexVersion } from '../../../src/format/stored-index-version.ts';
+import type { StoredIndexVersion } from '../../../src/format/stored-table.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { domain, siteOf, Sites, sites } from './sites.ts';
 import type { Row } from './sites.ts';

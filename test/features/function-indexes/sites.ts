@@ -1,7 +1,7 @@
 /** Nodes of which some have registered a function that a table has an index on, on one virtual clock. */
 import { sleep } from '../../../src/base/env.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoredIndexVersion } from '../../../src/format/stored-index-version.ts';
+import type { StoredIndexVersion } from '../../../src/format/stored-table.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Nodes } from '../protocol/nodes.ts';

@@ -3,7 +3,7 @@
  * or cut off while the others go on. The store has a clock of its own as well.
  */
 import type { Batch } from '../../../src/batch/batch.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import { Types } from '../../../src/format/types.ts';

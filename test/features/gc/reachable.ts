@@ -5,8 +5,8 @@
  */
 import { blobsSchema } from '../../../src/blob/blob-tables.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
-import type { StoredRoot } from '../../../src/format/stored-root.ts';
-import type { BlockRef } from '../../../src/format/child-ref.ts';
+import type { StoredRoot } from '../../../src/format/stored-table.ts';
+import type { BlockRef } from '../../../src/format/block.ts';
 import { catalogueName } from '../../../src/format/catalogue.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
 import { blobName, blockName, commitName, historyName, rootName, stagedName } from '../../../src/format/keys.ts';

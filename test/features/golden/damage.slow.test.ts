@@ -4,8 +4,7 @@
  * that it gets past the checksum.
  */
 import { describe, expect, it } from 'vitest';
-import { ByteWriter, encodeUtf8 } from '../../../src/base/bytes.ts';
-import { checksum } from '../../../src/base/checksum.ts';
+import { ByteWriter, encodeUtf8, checksum } from '../../../src/base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../../../src/base/errors.ts';
 import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from '../../../src/format/block.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';

@@ -1,7 +1,7 @@
 /** A database whose tables stand in a catalogue: it is moved there, found again, kept as long as it is needed, and missed. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import type { Block0 } from '../../../src/format/block0.ts';

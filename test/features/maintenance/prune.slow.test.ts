@@ -1,7 +1,7 @@
 /** Pruning backups: what is kept can be restored whenever it ends, and what is not kept is gone in the end. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { keptBackups } from '../../../src/maintenance/backup/backup-retention.ts';
+import { keptBackups } from '../../../src/maintenance/backup/prune.ts';
 import { claimName } from '../../../src/format/keys.ts';
 import { listBackups, pruneBackups, restoreBackup, StoreDb, Types } from '../../../src/index.ts';
 import type { Database, PruneReport } from '../../../src/index.ts';

@@ -7,7 +7,7 @@ import { BlockKind } from '../../../src/format/block.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
-import { SingleFlight } from '../../../src/tree/single-flight.ts';
+import { SingleFlight } from '../../../src/tree/block-source.ts';
 
 const collect = (globalThis as unknown as { gc: (options?: { readonly type: 'minor' }) => void }).gc;
 const loads = new SingleFlight();

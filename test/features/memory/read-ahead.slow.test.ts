@@ -2,9 +2,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { MemoryBudgetError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/api/create.ts';
-import type { Batch } from '../../../src/batch/batch.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
+import type { Batch } from '../../../src/batch/batch.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { Query } from '../../../src/query/query.ts';

@@ -5,12 +5,9 @@ import {
   MigrationError,
   MigrationPendingError,
 } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/api/create.ts';
-import { Database } from '../../../src/api/database.ts';
+import { createDatabase, Database } from '../../../src/api/database.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
-import type { StoredTableVersion } from '../../../src/format/stored-table.ts';
-import type { StoredMigration } from '../../../src/format/stored-migration.ts';
-import type { StoredRoot } from '../../../src/format/stored-root.ts';
+import type { StoredTableVersion, StoredMigration, StoredRoot } from '../../../src/format/stored-table.ts';
 import { Types } from '../../../src/format/types.ts';
 import { Instance } from '../../../src/instance/instance.ts';
 import { checkOptions } from '../../../src/instance/options.ts';

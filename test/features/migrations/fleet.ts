@@ -1,5 +1,5 @@
 /** Processes with different versions of an application on one store, each on a clock of its own: they can be killed. */
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { MigrationStatus } from '../../../src/migration/migration-status.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import { describeIndexes } from '../../../src/cli/values/schema-text.ts';
-import { storedDefinitions } from '../../../src/catalog/stored-definition.ts';
+import { storedDefinitions } from '../../../src/catalog/registry.ts';
 import { View, ViewContext } from '../../../src/view/view.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { BlockCache } from '../../../src/cache/block-cache.ts';

@@ -1,7 +1,6 @@
 /** Indexes on some rows: which definitions are refused, which flushes, and which queries go by them. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { InvalidSchemaError } from '../../../src/base/errors.ts';
-import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
+import { InvalidSchemaError, UniqueIndexError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { readSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

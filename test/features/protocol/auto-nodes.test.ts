@@ -1,6 +1,6 @@
 /** Instances that take their node ids themselves: in virtual time, on one store. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { NoFreeNodeIdError } from '../../../src/base/errors.ts';
 import { staleAfterMs } from '../../../src/block0/node-identity.ts';

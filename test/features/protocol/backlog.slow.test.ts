@@ -1,6 +1,6 @@
 /** What happens where more commits wait to be merged than a node should hold. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';

@@ -1,6 +1,6 @@
 /** Flushes that are called at about the same time share commits: what they wait for, and what that costs. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { sleep } from '../../../src/base/env.ts';
 import { Types } from '../../../src/format/types.ts';

@@ -1,5 +1,5 @@
 /** Instances on one store, each behind a driver that the test scripts, all on one virtual clock. */
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import { commitName } from '../../../src/format/keys.ts';

@@ -1,6 +1,6 @@
 /** How nodes come to share write authority, and lose it: in virtual time, on one store. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';
 import type { Block0 } from '../../../src/format/block0.ts';

@@ -1,7 +1,7 @@
 /** When an instance takes its turns, and what it merges in them: polling and merge policy, in virtual time. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { decodeBlock0, encodeBlock0 } from '../../../src/format/block0.ts';
 import { commitName } from '../../../src/format/keys.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
 import { InvalidQueryError, MemoryBudgetError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { Types } from '../../../src/format/types.ts';
 import { TestTable } from './test-table.ts';

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { realEnvironment, sleep } from '../../../src/base/env.ts';
 import { AbortedError, MemoryBudgetError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';

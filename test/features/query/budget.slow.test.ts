@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AbortedError, InvalidOptionError } from '../../../src/base/errors.ts';
-import { BudgetExceededError } from '../../../src/base/query-errors.ts';
+import { AbortedError, InvalidOptionError, BudgetExceededError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { TestTable } from './test-table.ts';
 

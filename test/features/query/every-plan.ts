@@ -1,16 +1,15 @@
 /** A query run in every way that the planner could have chosen, each with what it did. */
 import { compileClause, writtenClause } from '../../../src/query/conditions/clause.ts';
 import { requireField } from '../../../src/query/conditions/condition.ts';
-import { countRows } from '../../../src/query/count.ts';
+import { countRows, Fold } from '../../../src/query/aggregate-rows.ts';
+import type { FoldOptions } from '../../../src/query/aggregate-rows.ts';
 import { Execution } from '../../../src/query/operators/executor.ts';
 import type { Row } from '../../../src/query/operators/executor.ts';
 import { describePlan } from '../../../src/query/explain.ts';
 import type { Explanation } from '../../../src/query/explain.ts';
-import { Fold } from '../../../src/query/aggregate-rows.ts';
-import type { FoldOptions } from '../../../src/query/aggregate-rows.ts';
 import type { Access, Candidate, CompiledQuery } from '../../../src/query/planner/access-paths.ts';
 import { candidatesOf, planOf, planQuery } from '../../../src/query/planner/planner.ts';
-import type { QueryWork } from '../../../src/query/operators/work-counters.ts';
+import type { QueryWork } from '../../../src/query/operators/row-batch.ts';
 import { clauseOf } from './model.ts';
 import type { ModelQuery } from './model.ts';
 import type { TestTable } from './test-table.ts';

@@ -1,8 +1,7 @@
 /** Layers of rows as commits leave them, for tests that put them together themselves. */
 import { ByteWriter } from '../../../src/base/bytes.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
-import { RowArena } from '../../../src/format/row-arena.ts';
-import { appendNullRow, writeField } from '../../../src/format/row-encode.ts';
+import { RowArena, appendNullRow, writeField } from '../../../src/format/row-encode.ts';
 import { rowDeletedFlag } from '../../../src/format/row-layout.ts';
 import type { TableShape } from '../../../src/schema/table-shape.ts';
 import { treeOfNode } from '../../../src/tree/tree.ts';

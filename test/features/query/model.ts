@@ -1,6 +1,6 @@
 /** The naive model that queries are tested against: an array of rows, filtered, sorted and cut. */
-import { compareValues } from '../../../src/base/order.ts';
-import type { OrderedValue } from '../../../src/base/order.ts';
+import { compareValues } from '../../../src/base/bytes.ts';
+import type { OrderedValue } from '../../../src/base/bytes.ts';
 import type { Clause, Clauses } from '../../../src/query/conditions/clause.ts';
 import type { Operator } from '../../../src/query/conditions/comparison.ts';
 import type { Row } from './test-table.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { InvalidOptionError, InvalidQueryError } from '../../../src/base/errors.ts';
-import { BookmarkError } from '../../../src/base/query-errors.ts';
+import { InvalidOptionError, InvalidQueryError, BookmarkError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Page } from '../../../src/query/page.ts';
 import { TestTable } from './test-table.ts';

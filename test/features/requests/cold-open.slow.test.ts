@@ -1,6 +1,6 @@
 /** Opening a database of a million rows with an empty cache, and the first read. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';

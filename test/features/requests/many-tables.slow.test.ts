@@ -1,6 +1,6 @@
 /** The bill of a database of thousands of tables: what is written and read follows what changes, not what there is. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';

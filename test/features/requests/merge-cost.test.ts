@@ -3,7 +3,7 @@
  * and a write for each block that changes, and the write of Block 0.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
 import type { Environment } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';

@@ -8,7 +8,7 @@ import { StoreDb, StoreDbError, Types } from '../../../src/index.ts';
 import type { Clause, Clauses, Database } from '../../../src/index.ts';
 import { DiskCacheDriver, MemoryDriver } from '../../../src/storage/index.ts';
 import { filteredLogger } from '../../../src/base/logger.ts';
-import { describeValue } from '../../../src/base/describe-value.ts';
+import { describeValue } from '../../../src/base/messages.ts';
 
 const notes = {
   name: 'notes',

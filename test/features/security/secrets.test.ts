@@ -7,7 +7,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withoutSecrets } from '../../../src/base/message-text.ts';
+import { withoutSecrets } from '../../../src/base/messages.ts';
 import { EncodeError, formatStoreReport, StoreDb, StoreDbError, Types } from '../../../src/index.ts';
 import type { Logger, StoreReport } from '../../../src/index.ts';
 import { MemoryDriver, ObjectStoreDriver, ObservedDriver } from '../../../src/storage/index.ts';

@@ -1,6 +1,6 @@
 /** Unique indexes: which flushes they refuse, and which not. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
+import { UniqueIndexError } from '../../../src/base/errors.ts';
 import { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import { Instance } from '../../../src/instance/instance.ts';

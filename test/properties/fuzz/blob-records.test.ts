@@ -1,7 +1,7 @@
 /** What the database says of a blob decides what is read and allocated: a record that cannot be is refused first. */
 import { getHeapStatistics } from 'node:v8';
 import { describe, expect, it } from 'vitest';
-import { checksum } from '../../../src/base/checksum.ts';
+import { checksum } from '../../../src/base/bytes.ts';
 import { CorruptionError } from '../../../src/base/errors.ts';
 import { BlobStore } from '../../../src/blob/blob-store.ts';
 import { blobChunkBytes, checkBlobRecord } from '../../../src/blob/blob-tables.ts';

@@ -1,10 +1,16 @@
 /** Every decoder of stored bytes, with samples of what it reads: what the fuzzer feeds damaged bytes to. */
 import { ByteWriter, compareBytes } from '../../../src/base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../../../src/base/errors.ts';
-import { BlockKind, openBlock } from '../../../src/format/block.ts';
+import {
+  BlockKind,
+  openBlock,
+  childRefBytes,
+  readChildCount,
+  readChildRef,
+  writeChildRef,
+} from '../../../src/format/block.ts';
 import { block0Format, decodeBlock0 } from '../../../src/format/block0.ts';
 import { decodeCatalogue } from '../../../src/format/catalogue.ts';
-import { childRefBytes, readChildCount, readChildRef, writeChildRef } from '../../../src/format/child-ref.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
 import { blockName, parseBlockName } from '../../../src/format/keys.ts';
 import { NodeEntries, rowHeapBytes } from '../../../src/format/node-entries.ts';
@@ -16,8 +22,9 @@ import {
   readKeyComponent,
   skipKeyComponent,
   writeKeyComponent,
+  endOfResult,
+  isFailedEntry,
 } from '../../../src/format/ordered-key.ts';
-import { endOfResult, isFailedEntry } from '../../../src/format/result-component.ts';
 import { decodeRow, readField } from '../../../src/format/row-decode.ts';
 import { copyRow } from '../../../src/format/row-encode.ts';
 import { isKeyType, Types } from '../../../src/format/types.ts';

@@ -9,9 +9,12 @@ import {
   isEnvelope,
   maxCompressedContentBytes,
   plainHeaderBytes,
+  EnvelopeCipher,
+  keyCheckOf,
+  secretKey,
+  tagBytes,
 } from '../../../src/format/envelope.ts';
 import type { EnvelopeHeader } from '../../../src/format/envelope.ts';
-import { EnvelopeCipher, keyCheckOf, secretKey, tagBytes } from '../../../src/format/envelope-cipher.ts';
 import { decodeFrame, encodeFrame, frameBytes, prepareToExpand } from '../../../src/format/compression.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { mutate } from './mutations.ts';

@@ -1,6 +1,5 @@
 /** What happens to stored bytes by accident or on purpose: everything follows from a {@link SeededRandom}. */
-import { encodeUtf8 } from '../../../src/base/bytes.ts';
-import { checksum } from '../../../src/base/checksum.ts';
+import { encodeUtf8, checksum } from '../../../src/base/bytes.ts';
 import { BlockKind, blockHeaderBytes, sealBlock } from '../../../src/format/block.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';

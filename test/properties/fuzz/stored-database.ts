@@ -2,7 +2,7 @@
  * A small database with all that one can have: trees of several levels, indexes, commits that are not merged, one of
  * them staged, and blobs. It is what the fuzzer damages, together with every state that it was ever in.
  */
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { Pacer } from '../../../src/base/pacer.ts';
 import { decodeCommit, encodeCommit, commitBlockName } from '../../../src/format/commit.ts';
@@ -10,8 +10,8 @@ import type { TableChange } from '../../../src/format/commit.ts';
 import { commitName } from '../../../src/format/keys.ts';
 import { openNode } from '../../../src/format/node.ts';
 import { Types } from '../../../src/format/types.ts';
-import { StagedSink } from '../../../src/batch/staged-sink.ts';
-import { LayerChanges } from '../../../src/merge/layer-changes.ts';
+import { StagedSink } from '../../../src/batch/prepare.ts';
+import { LayerChanges } from '../../../src/merge/index-changes.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';

@@ -2,9 +2,9 @@
  * Two nodes on one store, and the model beside them: every step is done by both, and what can be seen must be equal.
  * What a step does in detail follows from its seed and from what was there before.
  */
-import { createDatabase } from '../../../src/api/create.ts';
-import type { Batch } from '../../../src/batch/batch.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
+import type { Batch } from '../../../src/batch/batch.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';

@@ -3,7 +3,7 @@
  * are taken: whatever comes before what, and whoever dies, no two rows agree once it is the table's.
  */
 import { describe, expect, it } from 'vitest';
-import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
+import { UniqueIndexError } from '../../../src/base/errors.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { TestNode } from '../../features/protocol/nodes.ts';
 import { booksWith, plain, Shelf } from '../../features/added-indexes/shelf.ts';

@@ -3,9 +3,8 @@
  * gives, a flush is refused exactly where it must be, and `verify()` finds nothing.
  */
 import { describe, expect, it } from 'vitest';
-import { DuplicateKeyError, RowNotFoundError } from '../../../src/base/errors.ts';
-import { compareValues } from '../../../src/base/order.ts';
-import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
+import { DuplicateKeyError, RowNotFoundError, UniqueIndexError } from '../../../src/base/errors.ts';
+import { compareValues } from '../../../src/base/bytes.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Query } from '../../../src/query/query.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Database } from '../../../src/api/database.ts';
 import { Instance } from '../../../src/instance/instance.ts';
-import { nextFunctionIndexChunk } from '../../../src/migration/function-index-chunk.ts';
+import { nextFunctionIndexChunk } from '../../../src/migration/function-index-daemon.ts';
 import { checkOptions } from '../../../src/instance/options.ts';
 import { indexedFunctions } from '../../../src/view/index-version.ts';
 import { View } from '../../../src/view/view.ts';

@@ -3,7 +3,7 @@
  * refused exactly where two rows inside would agree, and `verify()` finds nothing.
  */
 import { describe, expect, it } from 'vitest';
-import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
+import { UniqueIndexError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { IndexConditions } from '../../../src/schema/index-condition.ts';
 import type { IndexDefinition, SchemaDefinition } from '../../../src/schema/schema.ts';

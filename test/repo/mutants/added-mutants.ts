@@ -8,10 +8,10 @@ const daemon = 'src/migration/index-daemon.ts';
 const view = 'src/view/view.ts';
 const block0 = 'src/format/block0.ts';
 const rebuild = 'src/maintenance/verify/index-rebuild.ts';
-const steps = 'src/migration/unique-steps.ts';
+const steps = 'src/migration/index-daemon.ts';
 const checked = 'src/catalog/checked-indexes.ts';
 const uniqueCheck = 'src/batch/unique-check.ts';
-const drop = 'src/migration/drop-index.ts';
+const drop = 'src/migration/index-status.ts';
 
 const adding = 'test/features/added-indexes/adding.test.ts';
 const midway = 'test/features/added-indexes/midway.test.ts';

@@ -1,7 +1,7 @@
 /** Mistakes in how blobs are uploaded, condemned and deleted. */
 import type { Mutant } from './mutant.ts';
 
-const blobUploads = 'src/batch/blob-uploads.ts';
+const blobUploads = 'src/batch/flush.ts';
 const gcBlobs = 'src/maintenance/gc/gc-blobs.ts';
 const gc = 'src/maintenance/gc/collector.ts';
 

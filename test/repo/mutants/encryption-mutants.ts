@@ -1,11 +1,11 @@
 /** Mistakes in encryption and compression, and in the rewriting of objects. */
 import type { Mutant } from './mutant.ts';
 
-const cipher = 'src/format/envelope-cipher.ts';
+const cipher = 'src/format/envelope.ts';
 const compression = 'src/format/compression.ts';
 const envelopes = 'src/storage/wrap/envelopes.ts';
 const driver = 'src/storage/wrap/envelope-driver.ts';
-const cache = 'src/storage/wrap/encrypted-cache.ts';
+const cache = 'src/storage/wrap/envelopes.ts';
 const rewrite = 'src/maintenance/rewrite/rewrite.ts';
 
 const ofEnvelopes = ['src/storage/wrap/envelopes.test.ts'];

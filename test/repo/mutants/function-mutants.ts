@@ -2,9 +2,9 @@
 import type { Mutant } from './mutant.ts';
 
 const indexVersion = 'src/view/index-version.ts';
-const selector = 'src/query/conditions/function-selector.ts';
+const selector = 'src/query/conditions/condition.ts';
 const merge = 'src/merge/merge-table.ts';
-const chunk = 'src/migration/function-index-chunk.ts';
+const chunk = 'src/migration/function-index-daemon.ts';
 const view = 'src/view/view.ts';
 const commit = 'src/format/commit.ts';
 const rebuild = 'src/maintenance/verify/index-rebuild.ts';

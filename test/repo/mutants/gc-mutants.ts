@@ -2,9 +2,9 @@
 import type { Mutant } from './mutant.ts';
 
 const gcBlobs = 'src/maintenance/gc/gc-blobs.ts';
-const gcLog = 'src/maintenance/gc/gc-log.ts';
+const gcLog = 'src/maintenance/gc/collector.ts';
 const gc = 'src/maintenance/gc/collector.ts';
-const reach = 'src/maintenance/gc/reachable-blocks.ts';
+const reach = 'src/maintenance/gc/gc-store.ts';
 
 export const gcMutants: readonly Mutant[] = [
   {
@@ -201,7 +201,7 @@ export const gcMutants: readonly Mutant[] = [
     name: 'gc: the catalogue of a state is not needed by it',
     edits: [
       {
-        file: 'src/maintenance/gc/reachable-blocks.ts',
+        file: 'src/maintenance/gc/gc-store.ts',
         find: '    if (catalogue !== undefined) this.names.set(catalogueName(catalogue.ref), catalogue.ref.sizeBytes);',
         replace:
           '    if (catalogue?.ref.id === "") this.names.set(catalogueName(catalogue.ref), catalogue.ref.sizeBytes);',

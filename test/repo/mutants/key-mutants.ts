@@ -3,12 +3,12 @@ import type { Mutant } from './mutant.ts';
 
 const shape = 'src/schema/table-shape.ts';
 const bytes = 'src/format/ordered-key.ts';
-const primaryKey = 'src/schema/primary-key.ts';
+const primaryKey = 'src/schema/table-shape.ts';
 const renames = 'src/schema/renames.ts';
 const operations = 'src/batch/operations.ts';
 const ranges = 'src/query/conditions/index-ranges.ts';
 const tuple = 'src/query/conditions/tuple-condition.ts';
-const equalities = 'src/query/conditions/equal-branches.ts';
+const equalities = 'src/query/conditions/clause.ts';
 const position = 'src/query/conditions/keyset-position.ts';
 const paths = 'src/query/planner/access-paths.ts';
 const translation = 'src/migration/row-translation.ts';
@@ -140,7 +140,7 @@ export const keyMutants: readonly Mutant[] = [
     name: 'keys: updateWhere gives rows another key by its later parts',
     edits: [
       {
-        file: 'src/batch/change-options.ts',
+        file: 'src/batch/operations.ts',
         find: 'const given = keyNames.find(',
         replace: 'const given = keyNames.slice(0, 1).find(',
       },
@@ -260,7 +260,7 @@ export const keyMutants: readonly Mutant[] = [
     name: 'keys: a row that is looked up by its key is not tested for what else is asked',
     edits: [
       {
-        file: 'src/query/point-query.ts',
+        file: 'src/query/query-run.ts',
         find: 'if (conditions.length !== keyFields.length) return undefined;',
         replace: 'if (conditions.length < keyFields.length) return undefined;',
       },

@@ -371,7 +371,7 @@ export const logMutants: readonly Mutant[] = [
     name: 'what was read ahead kept although it was news that the log held',
     edits: [
       {
-        file: 'src/query/speculative-run.ts',
+        file: 'src/query/run-on-state.ts',
         find: 'return state === early ? ahead : work(state);',
         replace: 'return ahead;',
       },

@@ -2,9 +2,9 @@
 import type { Mutant } from './mutant.ts';
 
 const budget = ['test/features/memory/memory-budget.slow.test.ts'];
-const shared = ['src/cache/memory-shares.test.ts'];
+const shared = ['src/cache/memory-budget.test.ts'];
 const cache = 'src/cache/block-cache.ts';
-const memory = 'src/cache/memory-shares.ts';
+const memory = 'src/cache/memory-budget.ts';
 
 export const memoryMutants: readonly Mutant[] = [
   {

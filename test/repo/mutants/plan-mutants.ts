@@ -10,11 +10,11 @@ const open = 'src/query/operators/open-operator.ts';
 const indexOnly = 'test/features/query/index-only.test.ts';
 const intersections = 'test/features/query/intersections.slow.test.ts';
 const pending = 'test/features/query/pending-commits.test.ts';
-const filter = 'src/view/key-filter.ts';
-const skip = 'src/query/operators/offset-skip.ts';
+const filter = 'src/view/table-state.ts';
+const skip = 'src/query/operators/executor.ts';
 const skipTests = 'test/features/query/skip.slow.test.ts';
 const readAhead = 'test/features/memory/read-ahead.slow.test.ts';
-const filterTests = 'src/view/key-filter.slow.test.ts';
+const filterTests = 'src/view/table-state.slow.test.ts';
 
 export const planMutants: readonly Mutant[] = [
   {
@@ -32,7 +32,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: an index that is not in memory is never read where the rows are',
     edits: [
       {
-        file: 'src/query/planner/read-amortization.ts',
+        file: 'src/query/planner/planner.ts',
         find: 'const sum = (this.#account.get(this.#name) ?? 0) + this.#each;',
         replace: 'const sum = this.#each;',
       },
@@ -117,7 +117,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: a transaction has not read the rows that an intersection would show',
     edits: [
       {
-        file: 'src/query/read-predicate.ts',
+        file: 'src/query/query-run.ts',
         find: `must be tested for.
       return { keys: undefined, range: undefined, matches: matching(query.conditions) };`,
         replace: `must be tested for.
@@ -130,7 +130,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: what a commit that waits has left is shown although a later one has changed it',
     edits: [
       {
-        file: 'src/query/operators/pending-rows.ts',
+        file: 'src/query/operators/table-scan.ts',
         find: 'if (this.#newer.length === 0) return false;',
         replace: 'if (this.#newer.length < 1e9) return false;',
       },
@@ -228,7 +228,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: ranges that lie apart are read one after the other',
     edits: [
       {
-        file: 'src/tree/cursor-sequence.ts',
+        file: 'src/tree/split-tree.ts',
         find: 'if (this.#memory === undefined || this.#at === 0) return;',
         replace: 'if (this.#memory === undefined || this.#at >= 0) return;',
       },

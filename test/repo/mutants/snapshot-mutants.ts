@@ -21,7 +21,7 @@ export const snapshotMutants: readonly Mutant[] = [
     name: 'pins: the log is trimmed past one that reads it',
     edits: [
       {
-        file: 'src/maintenance/gc/gc-log.ts',
+        file: 'src/maintenance/gc/collector.ts',
         find: '(readsLog ? [appliedSeq] : [])',
         replace: '(readsLog ? [appliedSeq] : []).slice(1)',
       },

@@ -1,8 +1,8 @@
 /** Mistakes in transactions: what counts as read, and what it is validated against. */
 import type { Mutant } from './mutant.ts';
 
-const host = 'src/transaction/transaction-host.ts';
-const watch = 'src/transaction/commit-watch.ts';
+const host = 'src/transaction/transaction.ts';
+const watch = 'src/transaction/transaction.ts';
 const readSet = 'src/transaction/read-set.ts';
 const run = 'src/transaction/run-transaction.ts';
 
@@ -18,8 +18,8 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: host,
-        find: 'options, check, { what, validate });',
-        replace: 'options, check, { what, validate: async () => undefined });',
+        find: 'options, check, { what: callName, validate });',
+        replace: 'options, check, { what: callName, validate: async () => undefined });',
       },
     ],
   },
@@ -163,7 +163,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'increments: a row that a transaction shows with one does not count as read',
     edits: [
       {
-        file: 'src/batch/operation-set.ts',
+        file: 'src/batch/prepare.ts',
         find: 'new Set([Operation.update, Operation.upsertFields, Operation.increment])',
         replace: 'new Set([Operation.update, Operation.upsertFields])',
       },

@@ -166,7 +166,7 @@ async function encodeChanges(`,
     name: 'partial index: a query goes by it although rows that match may be outside',
     edits: [
       {
-        file: 'src/query/conditions/inside.ts',
+        file: 'src/query/conditions/index-ranges.ts',
         find: 'if (!tests.every((test) => conditions.some((condition) => implies(condition, test)))) return undefined;',
         replace: 'void implies;',
       },
@@ -177,7 +177,7 @@ async function encodeChanges(`,
     name: 'partial index: one branch of a condition is enough to go by it',
     edits: [
       {
-        file: 'src/query/conditions/inside.ts',
+        file: 'src/query/conditions/index-ranges.ts',
         find: 'return condition.branches.every((branch) =>',
         replace: 'return condition.branches.some((branch) =>',
       },

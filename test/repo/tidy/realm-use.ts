@@ -63,7 +63,7 @@ export function realmUses(module: Module): RealmUse[] {
       uses.push({ node, message: `asks for the ${name} of one realm: use base/brands.ts` });
     }
     if (isSignalMaker(node))
-      uses.push({ node, message: 'makes signals of a class that can be replaced: use base/signals.ts' });
+      uses.push({ node, message: 'makes signals of a class that can be replaced: use base/abort.ts' });
   });
   return uses;
 }

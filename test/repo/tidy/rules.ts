@@ -149,7 +149,7 @@ const ambientUse: Rule = (tree) =>
     );
 
 /** Values come from any realm; what makes sure of that has to name the classes of its own. */
-const realmFiles = new Set(['src/base/brands.ts', 'src/base/signals.ts']);
+const realmFiles = new Set(['src/base/brands.ts', 'src/base/abort.ts']);
 
 const realmUse: Rule = (tree) =>
   sourcesOf(tree)

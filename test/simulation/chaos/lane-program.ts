@@ -3,7 +3,7 @@
  * `node <this file, bundled> <its task as JSON>`
  */
 import { createInterface } from 'node:readline';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import { openStore } from '../crash/crash-store.ts';
 import { persistently } from '../crash/database-chain.ts';
 import type { FiguresLine, LaneTask } from './lane-protocol.ts';

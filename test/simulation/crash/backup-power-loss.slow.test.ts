@@ -7,7 +7,7 @@ import type { Environment } from '../../../src/base/env.ts';
 import { backupsAt } from '../../../src/maintenance/backup/backup.ts';
 import { prune } from '../../../src/maintenance/backup/prune.ts';
 import { restoreFrom } from '../../../src/maintenance/backup/restore.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { FileDriver } from '../../../src/storage/file/file-driver.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';

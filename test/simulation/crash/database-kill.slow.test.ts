@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
 import type { Environment } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
 import type { GetOptions, GetResult } from '../../../src/storage/index.ts';

@@ -2,7 +2,7 @@
  * Two processes with one database in a folder of the model disk, one operation on the disk at a time. Between any two
  * of them the power may fail: {@link PowerWorld.checkCut} opens what is left then, and looks whether all is there.
  */
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import { FileDriver } from '../../../src/storage/file/file-driver.ts';

@@ -2,7 +2,7 @@
  * Other ways to ask a query than for its rows: counts, aggregates, groups and pages, some within a budget. Each answer is
  * what the model's rows give, or the budget is used up.
  */
-import { BudgetExceededError } from '../../../src/base/query-errors.ts';
+import { BudgetExceededError } from '../../../src/base/errors.ts';
 import type { BudgetLimits } from '../../../src/query/budget.ts';
 import type { Query } from '../../../src/query/query.ts';
 import { buildQuery } from './build-query.ts';

@@ -2,7 +2,7 @@
  * What happens to a store beside the nodes that are watched, all of it at one instant and without faults: merging by
  * somebody else, trimming of the log as collecting garbage does it, and looking whether everything is sound.
  */
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import { sleep } from '../../../src/base/env.ts';

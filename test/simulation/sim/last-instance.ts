@@ -1,6 +1,6 @@
 /** The instance that is alone with the database at the end of a run: what it must bring about shows that all comes to its end. */
 import { sleep } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

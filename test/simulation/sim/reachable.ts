@@ -5,7 +5,7 @@
  */
 import type { Block0, StoredSnapshot } from '../../../src/format/block0.ts';
 import { catalogueName } from '../../../src/format/catalogue.ts';
-import type { StoredRoot } from '../../../src/format/stored-root.ts';
+import type { StoredRoot } from '../../../src/format/stored-table.ts';
 import {
   block0Name,
   blobName,

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { StorageError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/api/create.ts';
+import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { commitName } from '../../../src/format/keys.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';

@@ -1,8 +1,7 @@
 /** A batch together with what the oracle must know of it: which operations each call of `flush()` added. */
 import type { Batch } from '../../../src/batch/batch.ts';
-import { StoreDbError } from '../../../src/base/errors.ts';
+import { StoreDbError, UniqueIndexError } from '../../../src/base/errors.ts';
 import type { DuplicateKeyError } from '../../../src/base/errors.ts';
-import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { Ledger, Segment } from './ledger.ts';
 import { markOp } from './ledger.ts';

@@ -1,6 +1,6 @@
 /** Whether a block is what its parent, or Block 0, says: a part of the oracle, so it uses the decoder and nothing else. */
 import { compareBytes } from '../../../src/base/bytes.ts';
-import type { BlockRef } from '../../../src/format/child-ref.ts';
+import type { BlockRef } from '../../../src/format/block.ts';
 import type { Node } from '../../../src/format/node.ts';
 
 /** What is above a block knows of it. Keys are from `lower` on, and below `upper`. */

@@ -85,7 +85,7 @@ export const querying: PagePromises = {
   'Sums of 64-bit integers are exact bigints. Other sums are rounded once, at the end, so the order in which rows are read makes no difference.':
     [
       'test/features/query/aggregates.slow.test.ts: are exact for bigints',
-      'src/query/exact-sum.test.ts: is the number next to the exact one, in whatever order',
+      'src/query/aggregate.test.ts: is the number next to the exact one, in whatever order',
     ],
   'Without conditions, `min()` and `max()` of an indexed field or of the primary key read only the end of the index.': [
     'test/features/query/aggregates.slow.test.ts: come from the ends of indexes and of the primary key, with a few requests',

@@ -1,0 +1,208 @@
+import { defined } from '../../base/options.ts';
+import type { GcReport } from '../../maintenance/gc/collector.ts';
+import type { RewriteReport } from '../../maintenance/rewrite/rewrite.ts';
+import { command, databasePositional, confirmed, yesOption } from '../database/command.ts';
+import type { Command, Session } from '../database/command.ts';
+import { doToEvery, everyOptions } from '../database/every-database.ts';
+import type { Each } from '../database/every-database.ts';
+import { describePlace } from '../database/open-database.ts';
+import type { Place } from '../database/open-database.ts';
+import { printGarbage } from '../output/reports.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { plural, formatBytes, formatCount } from '../terminal/figures.ts';
+import { Progress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { printTable } from '../terminal/text-table.ts';
+
+function hours(option: string, value: number | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  if (Number.isFinite(value) && value >= 0) return Math.round(value * 3_600_000);
+  throw new UsageError(`--${option} is ${value}; it must be hours, at least 0.`);
+}
+
+function milliseconds(seconds: number | undefined): number | undefined {
+  if (seconds === undefined) return undefined;
+  if (Number.isFinite(seconds) && seconds >= 0) return Math.round(seconds * 1000);
+  throw new UsageError(`--loop-seconds is ${seconds}; it must be seconds, at least 0.`);
+}
+
+/** `gc`: deletes what nothing needs any more. */
+export const gc: Command = command({
+  name: 'gc',
+  summary: 'Delete what nothing needs any more',
+  positionals: databasePositional,
+  options: {
+    'dry-run': { type: 'boolean', default: false, describe: 'Delete nothing, and list what would be deleted and why' },
+    'grace-hours': { type: 'number', describe: 'Leave blobs alone that were uploaded since; default 24' },
+    'log-hours': { type: 'number', describe: 'Keep merged commits for so long; default 1' },
+    'loop-seconds': {
+      type: 'number',
+      describe:
+        'Wait for so long for loops of other processes, and leave alone what they may read; default 30 where other nodes take turns, else 0',
+    },
+    'trust-clock': {
+      type: 'boolean',
+      default: false,
+      describe:
+        'Let snapshots, history, commits and uploads go by their age although the clock is more than a day after the last write',
+    },
+    ...yesOption,
+  },
+  run: async (
+    session,
+    {
+      database,
+      'dry-run': dryRun,
+      'grace-hours': grace,
+      'log-hours': log,
+      'loop-seconds': loop,
+      'trust-clock': trustClock,
+      yes,
+    },
+  ) => {
+    const { terminal, signal } = session;
+    const graceMs = hours('grace-hours', grace);
+    const logRetentionMs = hours('log-hours', log);
+    const loopGraceMs = milliseconds(loop);
+    const place = await session.place(database);
+    const question = `Delete the garbage of ${describePlace(place)}?`;
+    if (!dryRun && !(await confirmed(session, question, yes))) return ExitCode.interrupted;
+    let requests = 0;
+    using progress = new Progress(terminal, { what: 'collecting garbage', total: undefined, unit: 'requests' });
+    await using opened = await session.openAt(place, 'writer', { onRequest: () => progress.set(++requests) });
+    const report = await opened.db.gc({
+      dryRun,
+      trustClock,
+      signal,
+      ...defined({ graceMs, logRetentionMs, loopGraceMs }),
+    });
+    progress[Symbol.dispose]();
+    if (terminal.json) terminal.printJson(report);
+    else printGarbage(terminal, report, dryRun);
+    return report.failed.length > 0 ? ExitCode.found : ExitCode.done;
+  },
+});
+
+interface Tended {
+  readonly merged: number;
+  readonly garbage: GcReport;
+}
+
+/** Merges and collects. */
+async function tendOne(session: Session, place: Place, each?: Each): Promise<Tended> {
+  const { terminal, signal } = session;
+  let requests = 0;
+  // Of many there is a bar for all.
+  const hidden = each !== undefined;
+  using progress = new Progress(terminal, { what: 'tending', total: undefined, unit: 'requests', hidden });
+  const onRequest = (): void => progress.set(++requests);
+  await using opened = await session.openAt(place, 'writer', { ...(each && { memory: each.memory }), onRequest });
+  const { db } = opened;
+  await db.refresh({ signal });
+  const merged = db.stats().log?.pendingCommits ?? 0;
+  await db.checkpoint({ signal });
+  return { merged, garbage: await db.gc({ signal }) };
+}
+
+function print({ terminal }: Session, { merged, garbage }: Tended): void {
+  terminal.print(`${plural(merged, 'commit')} merged.`);
+  printGarbage(terminal, garbage, false);
+}
+
+/** Tends every database of a store, or of a folder in it. */
+function tendAll(session: Session, url: string, concurrency: number, yes: boolean): Promise<ExitCode> {
+  return doToEvery(session, url, {
+    what: 'tending',
+    concurrency,
+    question: (databases) => `Merge the logs of ${databases}, and delete their garbage?`,
+    yes,
+    run: async (each) => {
+      const result = await tendOne(session, each.place, each);
+      return { result, isFailure: result.garbage.failed.length > 0 };
+    },
+    print: ({ name }, tended) => {
+      session.terminal.print(`${name}:`);
+      print(session, tended);
+    },
+  });
+}
+
+/** `tend`: what open instances do by and by, once: for databases that nobody has open. */
+export const tend: Command = command({
+  name: 'tend',
+  summary: 'Do a round of upkeep: merge what waits in the log, and delete what nothing needs any more',
+  positionals: databasePositional,
+  options: {
+    ...everyOptions,
+    ...yesOption,
+  },
+  examples: [
+    ['tend s3://bucket/tenant-17 --yes', 'once a day by cron, for a database that is seldom open'],
+    ['tend s3://bucket/tenants --all --yes', 'every database whose prefix begins with tenants/'],
+  ],
+  run: async (session, { database, all, concurrency, yes }) => {
+    if (all) return tendAll(session, database, concurrency, yes);
+    const { terminal } = session;
+    const place = await session.place(database);
+    const question = `Merge the log of ${describePlace(place)}, and delete its garbage?`;
+    if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
+    const tended = await tendOne(session, place);
+    if (terminal.json) terminal.printJson(tended);
+    else print(session, tended);
+    return tended.garbage.failed.length > 0 ? ExitCode.found : ExitCode.done;
+  },
+});
+
+/** Tells what was stored anew. */
+export function printRewrite(terminal: Terminal, report: RewriteReport, dryRun: boolean): ExitCode {
+  if (terminal.json) terminal.printJson(report);
+  else {
+    const { objects, rewritten, rewrittenBytes, keys, unencrypted, failed } = report;
+    const rows = Object.entries(keys).map(([id, count]) => [id, formatCount(count)]);
+    if (unencrypted > 0) rows.push(['(none)', formatCount(unencrypted)]);
+    printTable(terminal, [{ name: 'key' }, { name: 'objects', align: 'right' }], rows);
+    const verb = dryRun ? 'would be rewritten' : 'rewritten';
+    terminal.print(
+      `${plural(rewritten, 'object')} of ${formatCount(objects)} ${verb}, ${formatBytes(rewrittenBytes)}.`,
+    );
+    for (const { name, message } of failed) terminal.tell(`${name} stays as it is: ${message}`);
+  }
+  return report.failed.length > 0 ? ExitCode.found : ExitCode.done;
+}
+
+export const dryRunOption = {
+  'dry-run': { type: 'boolean', default: false, describe: 'Write nothing, and tell which keys are still needed' },
+} as const;
+
+/** Throws `UsageError` unless the command line says how to compress: what is compressed already would be expanded. */
+export function checkCompressionGiven(session: Session): void {
+  if (session.isCompressionGiven) return;
+  throw new UsageError('Say how everything is to be compressed: --compression none, deflate or zstd.');
+}
+
+/** `rewrite`: encrypts and compresses what is stored otherwise than the options say. */
+export const rewrite: Command = command({
+  name: 'rewrite',
+  summary: 'Store anew what is not encrypted with the current key, or not compressed as asked',
+  positionals: databasePositional,
+  options: dryRunOption,
+  examples: [
+    [
+      'rewrite --keys keys.json --compression none s3://bucket/shop',
+      'after keys.json got a new current key, as all instances did',
+    ],
+  ],
+  run: async (session, { database, 'dry-run': dryRun }) => {
+    const { terminal, signal } = session;
+    checkCompressionGiven(session);
+    await using opened = await session.open(database, 'writer');
+    using progress = new Progress(terminal, { what: dryRun ? 'looking' : 'rewriting', total: 0 });
+    const report = await opened.db.rewrite({
+      dryRun,
+      signal,
+      onProgress: ({ done, total }) => progress.set(done, total),
+    });
+    progress[Symbol.dispose]();
+    return printRewrite(terminal, report, dryRun);
+  },
+});

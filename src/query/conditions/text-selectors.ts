@@ -1,0 +1,160 @@
+/**
+ * Selectors for text and bytes, on the views that rows hold. Four bytes of every value stand in its view, so that most
+ * comparisons never look at the heap; the order of UTF-8 bytes is that of code points.
+ */
+import { compareRanges, encodeUtf8 } from '../../base/bytes.ts';
+import { heapPlace } from '../../format/row-decode.ts';
+import { inlineBytes, nonAsciiFlag } from '../../format/row-layout.ts';
+import type { LayoutField, RowSource } from '../../format/row-layout.ts';
+import type { FieldValue } from './comparison.ts';
+import { signEqual, signGreater, signLess, SignSelector } from './number-selectors.ts';
+import { pickAll } from './selector.ts';
+import type { Run, Selector } from './selector.ts';
+
+/** The first four bytes as one number, zeros where there are fewer: different heads sort as the values do. */
+export function headOf(bytes: Uint8Array): number {
+  let head = 0;
+  for (let i = 0; i < 4; i++) head = head * 256 + (bytes[i] ?? 0);
+  return head;
+}
+
+/** The bytes that a row has of a value. */
+export function textBytes(value: FieldValue): Uint8Array {
+  return typeof value === 'string' ? encodeUtf8(value) : (value as Uint8Array);
+}
+
+export class TextSelector extends SignSelector {
+  readonly cost = 6;
+  readonly #values: readonly Uint8Array[];
+  readonly #heads: Float64Array;
+  readonly #accepted: number;
+  readonly #orNull: boolean;
+
+  constructor(
+    field: LayoutField,
+    values: readonly Uint8Array[],
+    accepted: number,
+    orNull: boolean,
+    heads: Float64Array = Float64Array.from(values, headOf),
+  ) {
+    super(field, values.length, accepted, orNull);
+    this.#values = values;
+    this.#heads = heads;
+    this.#accepted = accepted;
+    this.#orNull = orNull;
+  }
+
+  compare(source: RowSource, at: number, i: number): number {
+    const difference = source.rowsView.getUint32(at + 4) - (this.#heads[i] as number);
+    return difference === 0 ? this.#compareWhole(source, at, this.#values[i] as Uint8Array) : difference;
+  }
+
+  #compareWhole(source: RowSource, at: number, value: Uint8Array): number {
+    const length = source.rowsView.getUint32(at, true) & ~nonAsciiFlag;
+    if (length <= inlineBytes) return compareRanges(source.rows, at + 4, at + 4 + length, value, 0, value.length);
+    const start = heapPlace(source, at, length, this.field);
+    return compareRanges(source.heap, start, start + length, value, 0, value.length);
+  }
+
+  /** The same as for all signs, but decided by the heads alone wherever they differ. */
+  override select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    if (this.#values.length !== 1) return super.select(source, first, stride, picks, count);
+    const { rows, rowsView: view } = source;
+    const { nullByte, nullMask, offset } = this.field;
+    const value = this.#values[0] as Uint8Array;
+    const head = this.#heads[0] as number;
+    const accepted = this.#accepted;
+    const equalOnly = accepted === signEqual;
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      const row = first + pick * stride;
+      const at = row + offset;
+      const other = view.getUint32(at + 4);
+      picks[kept] = pick;
+      let sign: number;
+      if (other !== head) sign = other < head ? signLess : signGreater;
+      else if (equalOnly && (view.getUint32(at, true) & ~nonAsciiFlag) !== value.length) sign = signLess;
+      else {
+        const order = this.#compareWhole(source, at, value);
+        sign = order < 0 ? signLess : order > 0 ? signGreater : signEqual;
+      }
+      const isNull = ((rows[row + nullByte] as number) & nullMask) !== 0;
+      if (isNull ? this.#orNull : (sign & accepted) !== 0) kept++;
+    }
+    return kept;
+  }
+
+  /** Equality, which most rows fail by their heads: nothing else of them is looked at. */
+  selectRun(run: Run, picks: Int32Array): number {
+    const { source, first, stride, from, to } = run;
+    if (this.#values.length !== 1 || this.#accepted !== signEqual || this.#orNull) {
+      return this.select(source, first, stride, picks, pickAll(run, picks));
+    }
+    const { rows, rowsView: view } = source;
+    const { nullByte, nullMask, offset } = this.field;
+    const value = this.#values[0] as Uint8Array;
+    const head = (this.#heads[0] as number) | 0;
+    let kept = 0;
+    for (let p = from, row = first + from * stride; p < to; p++, row += stride) {
+      const at = row + offset;
+      if (view.getInt32(at + 4) !== head) continue;
+      if ((view.getUint32(at, true) & ~nonAsciiFlag) !== value.length) continue;
+      if (((rows[row + nullByte] as number) & nullMask) !== 0) continue;
+      if (value.length <= 4 || this.#compareWhole(source, at, value) === 0) picks[kept++] = p;
+    }
+    return kept;
+  }
+}
+
+// A selector for what a text, or bytes, begin with: mostly decided by the first four bytes, which rows hold themselves.
+
+export class PrefixSelector implements Selector {
+  readonly cost = 5;
+  readonly #field: LayoutField;
+  readonly #prefix: Uint8Array;
+  /** The first four bytes of the prefix, or as many as there are, as one number; and which bits of a row's to look at. */
+  readonly #head: number;
+  readonly #mask: number;
+
+  constructor(field: LayoutField, prefix: string | Uint8Array) {
+    this.#field = field;
+    this.#prefix = typeof prefix === 'string' ? encodeUtf8(prefix) : prefix;
+    let head = 0;
+    let mask = 0;
+    for (let i = 0; i < 4; i++) {
+      head = (head << 8) | (this.#prefix[i] ?? 0);
+      mask = (mask << 8) | (i < this.#prefix.length ? 0xff : 0);
+    }
+    this.#head = head;
+    this.#mask = mask;
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    const { rows, rowsView: view } = source;
+    const { nullByte, nullMask, offset } = this.#field;
+    const head = this.#head;
+    const mask = this.#mask;
+    const wanted = this.#prefix.length;
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      const row = first + pick * stride;
+      const at = row + offset;
+      picks[kept] = pick;
+      if ((view.getInt32(at + 4) & mask) !== head) continue;
+      const length = (view.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
+      if (length < wanted || ((rows[row + nullByte] as number) & nullMask) !== 0) continue;
+      if (wanted <= 4 || this.#goesOn(source, at, length)) kept++;
+    }
+    return kept;
+  }
+
+  #goesOn(source: RowSource, at: number, length: number): boolean {
+    const prefix = this.#prefix;
+    const inline = length <= inlineBytes;
+    const start = inline ? at + 4 : heapPlace(source, at, length, this.#field);
+    const bytes = inline ? source.rows : source.heap;
+    return compareRanges(bytes, start, start + prefix.length, prefix, 0, prefix.length) === 0;
+  }
+}

@@ -1,0 +1,229 @@
+/** Reads objects, whole or in part, and what is known of them. */
+import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
+import { StorageError } from '../../base/errors.ts';
+import { defined } from '../../base/options.ts';
+import type { FoundObject, GetOptions, GetResult, ListEntry, ListOptions, ListPage } from '../contract/driver.ts';
+import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from '../contract/requests.ts';
+import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
+import { uploadMark } from './object-store-requests.ts';
+import type { ObjectStoreRequests, SendOptions } from './object-store-requests.ts';
+
+/** Reads that meet an object which changes its size under them start again so often. */
+const maxRereads = 8;
+
+function isMissing(error: unknown): boolean {
+  // Without its code, a 404 may come from something that is no object store.
+  return statusOf(error) === 404 && codeOf(error) === 'NoSuchKey';
+}
+
+function isAnswer(error: unknown): boolean {
+  return statusOf(error) === 304 || statusOf(error) === 416 || isMissing(error);
+}
+
+function etagOf(key: string, etag: string | undefined): string {
+  if (etag === undefined) throw new StorageError(key, 'none', `The store answered ${key} without an ETag.`);
+  return etag;
+}
+
+/** What is known of an object. */
+export interface ObjectStat extends Omit<FoundObject, 'bytes' | 'status'> {
+  /** What the upload that made it marked it with. */
+  readonly mark: string | undefined;
+}
+
+/** What is known of an object without reading it; undefined where there is none. Rejects with `StorageError`. */
+export async function statObject(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  key: string,
+  signal: AbortSignal | undefined,
+  sending: Pick<SendOptions, 'attempts' | 'tally'> = {},
+): Promise<ObjectStat | undefined> {
+  const request = { operation: 'HeadObject', bucket, key };
+  try {
+    const head = await requests.send(
+      request,
+      // An answer to HEAD has no body, and so no code that would tell a missing key from a missing bucket.
+      { ...sending, signal, isAnswer: (error) => statusOf(error) === 404 },
+      ({ s3, client }, inner) =>
+        client.send(new s3.HeadObjectCommand({ Bucket: bucket, Key: key }), { abortSignal: inner }),
+    );
+    return {
+      etag: etagOf(key, head.ETag),
+      sizeBytes: head.ContentLength ?? 0,
+      lastModifiedMs: head.LastModified?.getTime() ?? 0,
+      mark: head.Metadata?.[uploadMark],
+    };
+  } catch (error) {
+    if (statusOf(error) === 404) return undefined;
+    throw toStorageError(request, error);
+  }
+}
+
+/** Size of the whole object, from an answer with a range (`bytes 0-9/1234`) or without one. */
+function sizeOf({ ContentRange, ContentLength }: GetObjectCommandOutput, bytes: Uint8Array): number {
+  const total = ContentRange === undefined ? undefined : Number(ContentRange.split('/')[1]);
+  return total !== undefined && Number.isSafeInteger(total) ? total : (ContentLength ?? bytes.length);
+}
+
+function found(key: string, output: GetObjectCommandOutput, body: Uint8Array, range: GetOptions['range']): FoundObject {
+  const sizeBytes = sizeOf(output, body);
+  const clipped = clipRange(key, range, sizeBytes);
+  // A server may answer a range with the whole object.
+  const isWhole = output.ContentRange === undefined && body.length === sizeBytes;
+  const bytes = isWhole ? body.subarray(clipped.start, clipped.end) : body;
+  if (bytes.length !== clipped.end - clipped.start) {
+    const message = `The answer for ${key} has ${bytes.length} bytes instead of ${clipped.end - clipped.start}.`;
+    throw new StorageError(key, 'none', message);
+  }
+  const lastModifiedMs = output.LastModified?.getTime() ?? 0;
+  return { status: 'found', bytes, etag: etagOf(key, output.ETag), sizeBytes, lastModifiedMs };
+}
+
+/**
+ * An empty range has no form in HTTP: the first byte is asked for instead. A HEAD would do, were it not that its answer has no
+ * code: a 404 of something that is no object store would read as a missing object.
+ */
+async function readNothing(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  key: string,
+  options: GetOptions,
+): Promise<GetResult> {
+  const { ifNoneMatch, signal } = options;
+  const empty = new Uint8Array(0);
+  const first = await getObject(requests, bucket, key, { ...options, range: { start: 0, end: 1 } });
+  if (first === 'behind') {
+    // It has no first byte, so that it is there and empty.
+    const known = await statObject(requests, bucket, key, signal);
+    if (known === undefined)
+      throw new StorageError(key, 'none', `The object ${key} was deleted while it was looked at.`);
+    const { etag, sizeBytes, lastModifiedMs } = known;
+    if (etag === ifNoneMatch) return { status: 'unchanged' };
+    return { status: 'found', bytes: empty, etag, sizeBytes, lastModifiedMs };
+  }
+  return first.status === 'found' ? { ...first, bytes: empty } : first;
+}
+
+/**
+ * The body of an answer, no longer than what was asked for, or than the object may be: not every server ends what it sends.
+ */
+async function readAnswer(
+  key: string,
+  output: GetObjectCommandOutput,
+  range: GetOptions['range'],
+): Promise<Uint8Array> {
+  const body = output.Body;
+  if (body === undefined) return new Uint8Array(0);
+  const asked = range !== undefined && output.ContentRange !== undefined ? range.end - range.start : undefined;
+  const mostBytes = Math.min(asked ?? MAX_WHOLE_BYTES, output.ContentLength ?? MAX_WHOLE_BYTES);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    if (asked === undefined) checkWholeBytes(key, output.ContentLength ?? 0);
+    length += chunk.length;
+    if (length > mostBytes) {
+      throw new StorageError(
+        key,
+        'none',
+        `The answer for ${key} goes on behind the ${mostBytes} bytes that it may have.`,
+      );
+    }
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, length);
+}
+
+/** One request. `behind`: the range begins after the end. */
+async function getObject(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  key: string,
+  { range, ifNoneMatch, signal }: GetOptions,
+): Promise<GetResult | 'behind'> {
+  const request = { operation: 'GetObject', bucket, key };
+  const input = {
+    Bucket: bucket,
+    Key: key,
+    ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
+    ...defined({ IfNoneMatch: ifNoneMatch }),
+  };
+  try {
+    return await requests.send(request, { signal, isAnswer }, async ({ s3, client }, inner) => {
+      const output = await client.send(new s3.GetObjectCommand(input), { abortSignal: inner });
+      return found(key, output, await readAnswer(key, output, range), range);
+    });
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
+    if (statusOf(error) === 304) return { status: 'unchanged' };
+    if (isMissing(error)) return { status: 'missing' };
+    if (statusOf(error) === 416) return 'behind';
+    throw toStorageError(request, error);
+  }
+}
+
+export async function readObject(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  key: string,
+  options: GetOptions,
+): Promise<GetResult> {
+  const { range } = options;
+  if (range !== undefined && range.start === range.end) return readNothing(requests, bucket, key, options);
+  for (let reread = 0; ; reread++) {
+    const result = await getObject(requests, bucket, key, options);
+    if (result !== 'behind') return result;
+    const known = await readNothing(requests, bucket, key, options);
+    if (known.status !== 'found' || range === undefined || known.sizeBytes <= range.start) return known;
+    if (reread >= maxRereads) {
+      throw new StorageError(key, 'none', `The object ${key} changes faster than it can be read.`);
+    }
+  }
+}
+
+// Lists a bucket, page by page.
+
+/** Pages without an entry that are skipped in one call: a store may say that more follow after none at all. */
+const maxEmptyPages = 100;
+
+function decodeKey(key: string, isEncoded: boolean): string {
+  return isEncoded ? decodeURIComponent(key.replaceAll('+', ' ')) : key;
+}
+
+export async function listObjects(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  prefix: string,
+  options: ListOptions & { readonly limit: number },
+): Promise<ListPage> {
+  const { after, limit, signal } = options;
+  const request = { operation: 'ListObjectsV2', bucket, key: prefix };
+  for (let token: string | undefined, empty = 0; ; empty++) {
+    const input = {
+      Bucket: bucket,
+      Prefix: prefix,
+      MaxKeys: limit,
+      // XML has no way to write some characters that keys may have.
+      EncodingType: 'url' as const,
+      ...(after === undefined || token !== undefined ? {} : { StartAfter: after }),
+      ...defined({ ContinuationToken: token }),
+    };
+    const page = await requests.send(request, { signal }, ({ s3, client }, inner) =>
+      client.send(new s3.ListObjectsV2Command(input), { abortSignal: inner }),
+    );
+    const isEncoded = page.EncodingType === 'url';
+    const entries = (page.Contents ?? []).map(
+      ({ Key, Size, LastModified }): ListEntry => ({
+        key: decodeKey(Key ?? '', isEncoded),
+        sizeBytes: Size ?? 0,
+        lastModifiedMs: LastModified?.getTime() ?? 0,
+      }),
+    );
+    const more = page.IsTruncated === true;
+    if (entries.length > 0 || !more) return { entries, more };
+    token = page.NextContinuationToken;
+    if (token === undefined || empty >= maxEmptyPages) {
+      throw new StorageError(prefix, 'none', `The listing of ${prefix} goes on for ever without an entry.`);
+    }
+  }
+}
