@@ -95,7 +95,7 @@ export async function rewriteBackups(options: RewriteBackupsOptions): Promise<Re
 export default StoreDb;
 
 export type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from './instance/options.ts';
-export type { ExpectedState } from './engine/open-database.ts';
+export type { ExpectedState } from './engine/open-or-create.ts';
 export type { Database } from './api/database.ts';
 export type { SnapshotInfo } from './maintenance/snapshots/held-snapshot.ts';
 export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './instance/change-feed.ts';
@@ -141,8 +141,8 @@ export type {
   UpdatableQuery,
   UpdateDocument,
 } from './batch/batch.ts';
-export type { UpsertOptions } from './batch/operations.ts';
-export type { MemoryStats } from './cache/memory-pool.ts';
+export type { UpsertOptions } from './batch/table-operations.ts';
+export type { MemoryStats } from './cache/split-pool.ts';
 export { MemoryBudget } from './cache/memory-budget.ts';
 export type { SharedMemoryStats } from './cache/memory-budget.ts';
 export type { CacheDriver } from './storage/contract/driver.ts';

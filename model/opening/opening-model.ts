@@ -22,7 +22,7 @@ const Phase = {
 const Field = { phase: 0, starts: 1, stray: 2, database: 3, probe: 4, late: 5 } as const;
 const nodeBytes = 6;
 
-const opening = 'src/engine/open-database.ts';
+const opening = 'src/engine/open-or-create.ts';
 const register = 'src/block0/block0-register.ts';
 
 const nodeName = (node: number): string => String.fromCharCode(65 + node);

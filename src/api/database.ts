@@ -54,7 +54,7 @@ import { indexesIn } from '../migration/index-status.ts';
 import type { IndexStatus } from '../migration/index-status.ts';
 import type { MigrationStatus } from '../migration/migration-status.ts';
 import type { FinishOptions, SetTargetSchemaVersionOptions } from '../migration/migrations.ts';
-import { RowGetter } from '../query/get-by-key.ts';
+import { RowGetter } from '../query/row-getter.ts';
 import { Query } from '../query/query.ts';
 import type { TriggerOperation } from '../schema/registered-functions.ts';
 import type { SchemaDefinition } from '../schema/schema.ts';

@@ -27,9 +27,9 @@ import type { RegisteredTrigger, TriggerOperation } from '../schema/registered-f
 import { captureDocument, CapturedMutation } from './mutation.ts';
 import type { DescribedMutation } from './mutation.ts';
 import type { NewBlob } from './blob-changes.ts';
-import { Operation, checkKeyless, conditionOf, updatedFields, upsertKind } from './operations.ts';
-import type { TableOperations, UpsertOptions } from './operations.ts';
-import { OperationSet } from './prepare.ts';
+import { Operation, checkKeyless, conditionOf, updatedFields, upsertKind } from './table-operations.ts';
+import type { TableOperations, UpsertOptions } from './table-operations.ts';
+import { OperationSet } from './prepare-member.ts';
 import { triggerEnded, TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */

@@ -12,7 +12,7 @@ import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { TableShape } from '../schema/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
-import { Operation, TableOperations } from './operations.ts';
+import { Operation, TableOperations } from './table-operations.ts';
 
 const blobsShape = new TableShape(blobsSchema);
 const deletedBlobsShape = new TableShape(deletedBlobsSchema);

@@ -22,9 +22,9 @@ import type { Bridge } from '../migration/bridge.ts';
 import { Patience } from '../storage/contract/put-repeatedly.ts';
 import type { View } from '../view/view.ts';
 import type { NewBlob } from './blob-changes.ts';
-import type { TableOperations } from './operations.ts';
-import { prepareMember } from './prepare.ts';
-import type { OperationSet, PrepareOptions } from './prepare.ts';
+import type { TableOperations } from './table-operations.ts';
+import { prepareMember } from './prepare-member.ts';
+import type { OperationSet, PrepareOptions } from './prepare-member.ts';
 
 /** The parts of an instance that its flushes use. */
 export interface FlushContext extends Omit<PrepareOptions, 'slot'> {

@@ -8,8 +8,8 @@ import { BlobValue } from '../blob/blob-value.ts';
 import { randomUuid } from '../base/ids.ts';
 import { documentValue } from '../format/row-encode.ts';
 import type { NewBlob } from './blob-changes.ts';
-import type { OperationSet } from './prepare.ts';
-import { Operation } from './operations.ts';
+import type { OperationSet } from './prepare-member.ts';
+import { Operation } from './table-operations.ts';
 import type { TriggerOperation } from '../schema/registered-functions.ts';
 
 type Row = Record<string, unknown>;

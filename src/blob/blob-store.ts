@@ -6,7 +6,7 @@ import { isBytes } from '../base/brands.ts';
 import { checksum } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError } from '../base/errors.ts';
-import { blobName } from '../format/keys.ts';
+import { blobName } from '../format/object-names.ts';
 import type { PresignOptions, PutBody, StorageDriver } from '../storage/contract/driver.ts';
 import { blobChunkBytes } from './blob-tables.ts';
 import type { BlobRecord } from './blob-tables.ts';

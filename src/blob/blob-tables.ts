@@ -1,7 +1,7 @@
 /** The system tables that say which blobs there are, whose they are, and which of them no row refers to any more. */
 import { isBytes } from '../base/brands.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { blobName } from '../format/keys.ts';
+import { blobName } from '../format/object-names.ts';
 import { Types } from '../format/types.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 

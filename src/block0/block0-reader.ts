@@ -5,7 +5,7 @@ import { joinBlock0, parseBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { catalogueName, decodeCatalogue } from '../format/catalogue.ts';
 import type { Catalogue, CatalogueRef } from '../format/catalogue.ts';
-import { block0Name } from '../format/keys.ts';
+import { block0Name } from '../format/object-names.ts';
 import type { GetOptions, RequestOptions, StorageDriver } from '../storage/contract/driver.ts';
 
 /** A catalogue is not there: the Block 0 that names it was replaced meanwhile, or the database is damaged. */

@@ -17,7 +17,7 @@ import type { Logger } from '../base/logger.ts';
 import { newId } from '../base/ids.ts';
 import { block0Format, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
-import { block0Name } from '../format/keys.ts';
+import { block0Name } from '../format/object-names.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';
 import { Block0Reader } from './block0-reader.ts';

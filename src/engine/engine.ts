@@ -20,7 +20,7 @@ import { Block0Register } from '../block0/block0-register.ts';
 import { NodeIdentity } from '../block0/node-identity.ts';
 import { ExternalCache } from '../cache/external-cache.ts';
 import type { SharedMemory } from '../cache/memory-budget.ts';
-import { SplitPool } from '../cache/memory-pool.ts';
+import { SplitPool } from '../cache/split-pool.ts';
 import { Backpressure } from '../coordination/backpressure.ts';
 import { FailureReports } from '../coordination/failure-reports.ts';
 import { Freshness } from '../coordination/freshness.ts';
@@ -45,8 +45,8 @@ import type { QueryHost } from '../view/query-host.ts';
 import { View, ViewContext } from '../view/view.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import { History } from './history.ts';
-import { openOrCreate } from './open-database.ts';
-import type { ExpectedState } from './open-database.ts';
+import { openOrCreate } from './open-or-create.ts';
+import type { ExpectedState } from './open-or-create.ts';
 import { Pins } from './snapshot-pins.ts';
 
 export interface EngineOptions extends TurnSettings, BlockMemoryOptions {

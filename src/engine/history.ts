@@ -2,7 +2,7 @@
 import { defined } from '../base/options.ts';
 import { SnapshotExpiredError } from '../base/errors.ts';
 import type { Block0, StoredHistory } from '../format/block0.ts';
-import { folders, historyName, parseHistoryName } from '../format/keys.ts';
+import { folders, historyName, parseHistoryName } from '../format/object-names.ts';
 import { Block0Reader } from '../block0/block0-reader.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Register } from '../block0/block0-register.ts';

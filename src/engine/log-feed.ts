@@ -18,7 +18,7 @@ import {
 } from '../base/errors.ts';
 import { newAbortController } from '../base/abort.ts';
 import { emptyCommit } from '../format/commit.ts';
-import { commitName } from '../format/keys.ts';
+import { commitName } from '../format/object-names.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import type { Engine } from './engine.ts';
 import { sizeOf } from '../log/log-follower.ts';

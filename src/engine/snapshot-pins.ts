@@ -16,7 +16,7 @@ import { ContentionError, SnapshotExpiredError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
-import { rootId, rootName } from '../format/keys.ts';
+import { rootId, rootName } from '../format/object-names.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../block0/block0-register.ts';
 import type { NodeId } from '../block0/node-identity.ts';

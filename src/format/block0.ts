@@ -10,7 +10,7 @@ import { CorruptionError, UnknownFormatError, invariant } from '../base/errors.t
 import { refuseEnvelope } from './envelope.ts';
 import { isCatalogueRef } from './catalogue.ts';
 import type { Catalogue, CatalogueRef } from './catalogue.ts';
-import { block0Name, parseRootName } from './keys.ts';
+import { block0Name, parseRootName } from './object-names.ts';
 import { isStoredMigration, isCount, everyOf, isInlined, isTable } from './stored-table.ts';
 import type { StoredMigration, InlinedRoot, StoredTable, StoredTableVersion } from './stored-table.ts';
 import { schemaFormat } from './stored-schema.ts';

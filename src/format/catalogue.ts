@@ -14,7 +14,7 @@ import zlib from 'node:zlib';
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError, invariant } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from './block.ts';
-import { blockName } from './keys.ts';
+import { blockName } from './object-names.ts';
 import { isCount, everyOf, isInlined, isTable } from './stored-table.ts';
 import type { InlinedRoot, StoredTable } from './stored-table.ts';
 import type { StoredSchema } from './stored-schema.ts';

@@ -4,7 +4,7 @@ import { CorruptionError } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, sealBlock } from './block.ts';
 import { commitBlockName, decodeCommit, encodeCommit } from './commit.ts';
 import type { Commit, TableChange } from './commit.ts';
-import { commitName } from './keys.ts';
+import { commitName } from './object-names.ts';
 import { NodeEntries } from './node-entries.ts';
 import type { EntryShape } from './node-entries.ts';
 import { openNode, padTo4 } from './node.ts';

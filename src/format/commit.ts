@@ -12,7 +12,7 @@ import { CorruptionError } from '../base/errors.ts';
 import { atOnce, withPauses } from '../base/pacer.ts';
 import type { Steps } from '../base/pacer.ts';
 import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from './block.ts';
-import { commitName, parseStagedName, stagedName } from './keys.ts';
+import { commitName, parseStagedName, stagedName } from './object-names.ts';
 import { openNode, padTo4 } from './node.ts';
 import type { Node } from './node.ts';
 import { rowStride } from './row-layout.ts';

@@ -17,7 +17,7 @@ import type { DatabaseStats, TransactionStats } from '../maintenance/stats.ts';
 import type { StoreReport } from '../maintenance/doctor.ts';
 import type { CommitRef, UnsettledCommit } from '../log/commit-outcome.ts';
 import { Engine } from '../engine/engine.ts';
-import type { ExpectedState } from '../engine/open-database.ts';
+import type { ExpectedState } from '../engine/open-or-create.ts';
 import type { Block0 } from '../format/block0.ts';
 import { EngineHost, stopTimeoutMs } from './engine-host.ts';
 import { LogFeed } from '../engine/log-feed.ts';

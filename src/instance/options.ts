@@ -12,7 +12,7 @@ import { pollings } from '../coordination/freshness.ts';
 import type { Polling } from '../coordination/freshness.ts';
 import { roles } from '../coordination/membership.ts';
 import type { Role } from '../coordination/membership.ts';
-import type { ExpectedState } from '../engine/open-database.ts';
+import type { ExpectedState } from '../engine/open-or-create.ts';
 import { isUuid } from '../format/values.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import type { MergePolicy } from '../merge/merge-policy.ts';

@@ -7,7 +7,7 @@ import type { Environment } from '../base/env.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { decodeCommit, decodeCommitSlowly } from '../format/commit.ts';
 import type { Commit } from '../format/commit.ts';
-import { commitName } from '../format/keys.ts';
+import { commitName } from '../format/object-names.ts';
 import type { PutResult, StorageDriver } from '../storage/contract/driver.ts';
 
 /** A commit of more bytes may change so many tables that decoding it at once would keep others waiting. */

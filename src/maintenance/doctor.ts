@@ -5,9 +5,9 @@ import { CorruptionError, NotSupportedError, UnknownFormatError } from '../base/
 import { messageText } from '../base/messages.ts';
 import { Block0Reader } from '../block0/block0-reader.ts';
 import type { Role } from '../coordination/membership.ts';
-import { findStrayObject } from '../engine/open-database.ts';
+import { findStrayObject } from '../engine/open-or-create.ts';
 import type { Block0 } from '../format/block0.ts';
-import { block0Name, probePrefix } from '../format/keys.ts';
+import { block0Name, probePrefix } from '../format/object-names.ts';
 import type { Certification, StoreCheck } from '../storage/certify/certification.ts';
 import { certifyStore } from '../storage/certify/certify.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';

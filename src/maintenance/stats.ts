@@ -1,5 +1,5 @@
 /** Figures about an instance, for people and dashboards. */
-import type { MemoryStats } from '../cache/memory-pool.ts';
+import type { MemoryStats } from '../cache/split-pool.ts';
 import type { Role } from '../coordination/membership.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { MergeStats } from '../merge/merge-policy.ts';

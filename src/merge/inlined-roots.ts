@@ -22,8 +22,8 @@ import type {
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { sealBlock } from '../format/block.ts';
 import { encodeCatalogue } from '../format/catalogue.ts';
-import { blockName } from '../format/keys.ts';
-import type { TreePlace } from '../format/keys.ts';
+import { blockName } from '../format/object-names.ts';
+import type { TreePlace } from '../format/object-names.ts';
 import { openNode } from '../format/node.ts';
 import type { Uploads } from '../tree/block-writer.ts';
 import type { MergedAddedIndex, MergedIndexVersion, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';

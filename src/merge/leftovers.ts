@@ -10,7 +10,7 @@
  */
 import type { Logger } from '../base/logger.ts';
 import { decodeCommit } from '../format/commit.ts';
-import { block0Name, parseCommitName } from '../format/keys.ts';
+import { block0Name, parseCommitName } from '../format/object-names.ts';
 import { listAll } from '../storage/contract/driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';

@@ -7,7 +7,7 @@ import type { Environment } from '../base/env.ts';
 import { invariant } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
-import type { TreePlace } from '../format/keys.ts';
+import type { TreePlace } from '../format/object-names.ts';
 import type { StoredMigration } from '../format/stored-table.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';

@@ -19,7 +19,7 @@ import type { NodeList } from '../block0/node-identity.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import type { AppliedCommit, Block0, StoredHistory } from '../format/block0.ts';
-import { historyName } from '../format/keys.ts';
+import { historyName } from '../format/object-names.ts';
 import type { LogEvents } from '../log/log-events.ts';
 import type { LogFollower } from '../log/log-follower.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';

@@ -12,7 +12,7 @@ import { checkedIndexes } from '../catalog/checked-indexes.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { redefined } from '../catalog/registry.ts';
 import type { Registry } from '../catalog/registry.ts';
-import { blockName } from '../format/keys.ts';
+import { blockName } from '../format/object-names.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { isSameCondition } from '../schema/index-condition.ts';
 import type { MigrateFunction } from '../schema/schema.ts';

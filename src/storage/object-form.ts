@@ -2,7 +2,7 @@
 import { compareBytes } from '../base/bytes.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { Codec, decodeEnvelopeHeader, encryptedHeaderBytes, isEnvelope } from '../format/envelope.ts';
-import { parseBlobName } from '../format/keys.ts';
+import { parseBlobName } from '../format/object-names.ts';
 import type { RequestOptions, StorageDriver } from './contract/driver.ts';
 import type { Protection } from './wrap/encryption-options.ts';
 

@@ -19,8 +19,8 @@ import type {
   UpdatableQuery,
   UpdateDocument,
 } from '../batch/batch.ts';
-import type { UpsertOptions } from '../batch/operations.ts';
-import type { OperationSet } from '../batch/prepare.ts';
+import type { UpsertOptions } from '../batch/table-operations.ts';
+import type { OperationSet } from '../batch/prepare-member.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { BlobRecord } from '../blob/blob-tables.ts';

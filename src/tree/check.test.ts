@@ -3,7 +3,7 @@ import { encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { BlockKind } from '../format/block.ts';
 import type { BlockRef } from '../format/block.ts';
-import { blockName } from '../format/keys.ts';
+import { blockName } from '../format/object-names.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { BlockCache } from '../cache/block-cache.ts';

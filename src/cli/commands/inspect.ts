@@ -12,7 +12,7 @@ import {
   parseRootName,
   unescapeSegment,
   commitName,
-} from '../../format/keys.ts';
+} from '../../format/object-names.ts';
 import { openNode } from '../../format/node.ts';
 import type { StoredSchema } from '../../format/stored-schema.ts';
 import { command, databasePositional } from '../database/command.ts';

@@ -1,7 +1,7 @@
 import { realEnvironment } from '../../base/env.ts';
 import { defined } from '../../base/options.ts';
 import { decodeCommit } from '../../format/commit.ts';
-import { commitName } from '../../format/keys.ts';
+import { commitName } from '../../format/object-names.ts';
 import { s3StandardPrices } from '../../storage/prices.ts';
 import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';

@@ -1,7 +1,7 @@
 /** Removes whole databases, and who stands in the way of that. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Block0 } from '../../format/block0.ts';
-import { block0Name, folders, probePrefix } from '../../format/keys.ts';
+import { block0Name, folders, probePrefix } from '../../format/object-names.ts';
 import { listAll } from '../../storage/contract/driver.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { describePlace } from './open-database.ts';

@@ -11,7 +11,7 @@ import { defined, didYouMean } from '../../base/options.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import type { MemoryBudget } from '../../cache/memory-budget.ts';
 import type { Block0 } from '../../format/block0.ts';
-import { block0Name } from '../../format/keys.ts';
+import { block0Name } from '../../format/object-names.ts';
 import type { StorePlace } from '../../maintenance/backup/state-copy.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { GetResult, StorageDriver } from '../../storage/contract/driver.ts';

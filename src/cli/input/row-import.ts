@@ -6,7 +6,7 @@ import type { Database } from '../../api/database.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { UniqueIndexError, StoreDbError } from '../../base/errors.ts';
 import type { Batch } from '../../batch/batch.ts';
-import { Operation, TableOperations } from '../../batch/operations.ts';
+import { Operation, TableOperations } from '../../batch/table-operations.ts';
 import { isUuid } from '../../format/values.ts';
 import { readSchema } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';

@@ -15,7 +15,7 @@ import {
   madeName,
   parseBackupName,
   parseMadeName,
-} from '../../format/keys.ts';
+} from '../../format/object-names.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
 import { EnvelopeDriver } from '../../storage/wrap/envelope-driver.ts';
 import { listAll } from '../../storage/contract/driver.ts';

@@ -12,7 +12,14 @@ import { newId } from '../../base/ids.ts';
 import { namingAborts, untilAborted } from '../../base/abort.ts';
 import { encodeBlock0 } from '../../format/block0.ts';
 import type { Block0 } from '../../format/block0.ts';
-import { backupFolder, backupName, block0Name, parseBackupName, parseMadeName, rootId } from '../../format/keys.ts';
+import {
+  backupFolder,
+  backupName,
+  block0Name,
+  parseBackupName,
+  parseMadeName,
+  rootId,
+} from '../../format/object-names.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import { listAll } from '../../storage/contract/driver.ts';
 import type { RequestOptions, StorageDriver } from '../../storage/contract/driver.ts';

@@ -10,7 +10,7 @@ import { defined, kinds } from '../../base/options.ts';
 import type { KindsOf } from '../../base/options.ts';
 import { Pacer } from '../../base/pacer.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
-import { backupFolder, backupName, blobName, folders, parseMadeName } from '../../format/keys.ts';
+import { backupFolder, backupName, blobName, folders, parseMadeName } from '../../format/object-names.ts';
 import { listAll } from '../../storage/contract/driver.ts';
 import type { ListEntry } from '../../storage/contract/driver.ts';
 import { protectionOf } from '../../storage/wrap/encryption-options.ts';

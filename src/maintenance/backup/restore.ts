@@ -11,7 +11,7 @@ import { InvalidOptionError } from '../../base/errors.ts';
 import { newId, randomUuid } from '../../base/ids.ts';
 import { encodeBlock0 } from '../../format/block0.ts';
 import type { Block0 } from '../../format/block0.ts';
-import { block0Name, folders, probePrefix } from '../../format/keys.ts';
+import { block0Name, folders, probePrefix } from '../../format/object-names.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
 import { listAll } from '../../storage/contract/driver.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';

@@ -13,7 +13,7 @@ import { blobsSchema, checkBlobRecord } from '../../blob/blob-tables.ts';
 import type { BlobRecord } from '../../blob/blob-tables.ts';
 import { openBlock } from '../../format/block.ts';
 import type { Block0 } from '../../format/block0.ts';
-import { blobName, folders } from '../../format/keys.ts';
+import { blobName, folders } from '../../format/object-names.ts';
 import { decodeRow } from '../../format/row-decode.ts';
 import { listAll } from '../../storage/contract/driver.ts';
 import type { PutBody, StorageDriver } from '../../storage/contract/driver.ts';

@@ -22,8 +22,8 @@ import { newId } from '../../base/ids.ts';
 import type { Logger } from '../../base/logger.ts';
 import { defined } from '../../base/options.ts';
 import { Pacer } from '../../base/pacer.ts';
-import { prepareMember } from '../../batch/prepare.ts';
-import type { PrepareOptions } from '../../batch/prepare.ts';
+import { prepareMember } from '../../batch/prepare-member.ts';
+import type { PrepareOptions } from '../../batch/prepare-member.ts';
 import { deletedBlobsSchema } from '../../blob/blob-tables.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import { changeableOf } from '../../block0/block0-register.ts';
@@ -42,7 +42,7 @@ import {
   probePrefix,
   rootName,
   parseCommitName,
-} from '../../format/keys.ts';
+} from '../../format/object-names.ts';
 import type { FlushRequest } from '../../log/log-writer.ts';
 import type { StorageDriver, ListEntry } from '../../storage/contract/driver.ts';
 import { leadText } from '../../storage/contract/store-clock.ts';

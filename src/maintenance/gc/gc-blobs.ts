@@ -8,9 +8,9 @@
  */
 import type { Environment } from '../../base/env.ts';
 import { compareStrings } from '../../base/bytes.ts';
-import { Operation, TableOperations } from '../../batch/operations.ts';
+import { Operation, TableOperations } from '../../batch/table-operations.ts';
 import { deletedBlobsSchema } from '../../blob/blob-tables.ts';
-import { blobName, folders, parseBlobName } from '../../format/keys.ts';
+import { blobName, folders, parseBlobName } from '../../format/object-names.ts';
 import { isListed } from '../../catalog/blob-lists.ts';
 import { TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';

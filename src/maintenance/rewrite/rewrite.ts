@@ -10,7 +10,7 @@ import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { EncryptionKeyError, StorageError, isUnreadable } from '../../base/errors.ts';
 import { Codec } from '../../format/envelope.ts';
-import { backupFolder, block0Name, folders, parseBlobName, parseMadeName } from '../../format/keys.ts';
+import { backupFolder, block0Name, folders, parseBlobName, parseMadeName } from '../../format/object-names.ts';
 import { mayCompress } from '../../storage/wrap/envelope-driver.ts';
 import type { EnvelopeDriver, StoredForm } from '../../storage/wrap/envelope-driver.ts';
 import { listAll } from '../../storage/contract/driver.ts';

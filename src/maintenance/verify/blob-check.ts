@@ -7,7 +7,7 @@ import { BlobNotFoundError, isUnreadable } from '../../base/errors.ts';
 import type { BlobStore } from '../../blob/blob-store.ts';
 import { blobsSchema, checkBlobRecord, deletedBlobsSchema } from '../../blob/blob-tables.ts';
 import type { BlobRecord } from '../../blob/blob-tables.ts';
-import { blobName } from '../../format/keys.ts';
+import { blobName } from '../../format/object-names.ts';
 import type { Node } from '../../format/node.ts';
 import { decodeRow, readField } from '../../format/row-decode.ts';
 import type { LayoutField } from '../../format/row-layout.ts';

@@ -6,7 +6,7 @@ import { defined } from '../../base/options.ts';
 import type { Environment } from '../../base/env.ts';
 import { CorruptionError, isUnreadable } from '../../base/errors.ts';
 import type { Commit } from '../../format/commit.ts';
-import { folders, parseCommitName } from '../../format/keys.ts';
+import { folders, parseCommitName } from '../../format/object-names.ts';
 import { CommitLog } from '../../log/commit-log.ts';
 import { listAll } from '../../storage/contract/driver.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';

@@ -19,7 +19,7 @@ import {
   probePrefix,
   rootName,
   historyName,
-} from '../../format/keys.ts';
+} from '../../format/object-names.ts';
 import { listAll } from '../../storage/contract/driver.ts';
 import type { RequestOptions } from '../../storage/contract/driver.ts';
 import type { View } from '../../view/view.ts';

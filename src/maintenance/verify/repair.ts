@@ -22,7 +22,7 @@ import type { Block0 } from '../../format/block0.ts';
 import { catalogueName } from '../../format/catalogue.ts';
 import type { CatalogueRef } from '../../format/catalogue.ts';
 import { emptyCommit } from '../../format/commit.ts';
-import { blockName } from '../../format/keys.ts';
+import { blockName } from '../../format/object-names.ts';
 import { CommitLog } from '../../log/commit-log.ts';
 import type { TreeBuild } from '../../merge/merger.ts';
 import type { TableShape } from '../../schema/table-shape.ts';

@@ -18,7 +18,7 @@ import { isRetained } from '../../engine/snapshot-pins.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { catalogueName } from '../../format/catalogue.ts';
 import type { CatalogueRef } from '../../format/catalogue.ts';
-import { commitName, parseCommitName, parseStagedName } from '../../format/keys.ts';
+import { commitName, parseCommitName, parseStagedName } from '../../format/object-names.ts';
 import type { Node } from '../../format/node.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { decodeUtf8, encodeUtf8 } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
-import { certificateName } from '../../format/keys.ts';
+import { certificateName } from '../../format/object-names.ts';
 import type { StorageDriver } from '../contract/driver.ts';
 
 /** One more whenever more is tried out than before: stores are then tried out again. */

@@ -17,7 +17,7 @@ import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
-import { probePrefix } from '../../format/keys.ts';
+import { probePrefix } from '../../format/object-names.ts';
 import type { Certification, CheckName, LatencyFigures, PermissionStatus } from './certification.ts';
 import type { FoundObject, GetOptions, ListPage, PutCondition, PutResult, StorageDriver } from '../contract/driver.ts';
 

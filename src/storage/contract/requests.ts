@@ -6,7 +6,7 @@ import { StorageError } from '../../base/errors.ts';
 import type { RequestOutcome } from '../../base/errors.ts';
 import { kinds } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
-import { sharedPrefix } from '../../format/keys.ts';
+import { sharedPrefix } from '../../format/object-names.ts';
 import type { GetOptions, ListOptions, PutBody } from './driver.ts';
 
 /** Longest key, in UTF-8 bytes. */

@@ -16,7 +16,7 @@ import { compareBytes } from '../../base/bytes.ts';
 import { databaseIdOf } from '../../format/block0.ts';
 import { encryptedHeaderBytes, chunkBytes, chunkStart, decryptedBytes, tagBytes } from '../../format/envelope.ts';
 import type { EnvelopeHeader, EnvelopeCipher } from '../../format/envelope.ts';
-import { backupFolder, block0Name, folders, probePrefix, sharedPrefix } from '../../format/keys.ts';
+import { backupFolder, block0Name, folders, probePrefix, sharedPrefix } from '../../format/object-names.ts';
 import { Envelopes, databaseTag } from './envelopes.ts';
 import type {
   FoundObject,

@@ -25,7 +25,7 @@ import {
   tagBytes,
 } from '../../format/envelope.ts';
 import type { EnvelopeHeader } from '../../format/envelope.ts';
-import { block0Name } from '../../format/keys.ts';
+import { block0Name } from '../../format/object-names.ts';
 import type { CacheDriver } from '../contract/driver.ts';
 import type { NamedKey, Protection } from './encryption-options.ts';
 

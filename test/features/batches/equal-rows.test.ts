@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Types } from '../../../src/index.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { Nodes, prefix } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { StorageError } from '../../../src/base/errors.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { Types } from '../../../src/format/types.ts';
 import { Cluster, items, prefix, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../../../src/base/errors.ts';
-import { blobName } from '../../../src/format/keys.ts';
+import { blobName } from '../../../src/format/object-names.ts';
 import type { Batch } from '../../../src/index.ts';
 import { caught } from '../protocol/nodes.ts';
 import { answerLost, before } from '../protocol/scripted-driver.ts';

@@ -1,7 +1,7 @@
 /** Which blocks gc deletes: those that no kept state reaches, at once, and none that any merge under way may yet need. */
 import { describe, expect, it } from 'vitest';
 import type { GcReport } from '../../../src/maintenance/gc/collector.ts';
-import { parseBlockName } from '../../../src/format/keys.ts';
+import { parseBlockName } from '../../../src/format/object-names.ts';
 import { Cluster, Gate, items, range } from './cluster.ts';
 import type { ClusterNode } from './cluster.ts';
 

@@ -1,6 +1,6 @@
 /** How gc trims the log: what is merged and older than the retention, by the clock of the store, and under the floor alone. */
 import { describe, expect, it } from 'vitest';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import type { Batch } from '../../../src/index.ts';
 import { answerLost, hangs, refused } from '../protocol/scripted-driver.ts';
 import { Cluster, Gate, items, range } from './cluster.ts';

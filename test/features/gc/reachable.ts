@@ -9,8 +9,15 @@ import type { StoredRoot } from '../../../src/format/stored-table.ts';
 import type { BlockRef } from '../../../src/format/block.ts';
 import { catalogueName } from '../../../src/format/catalogue.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
-import { blobName, blockName, commitName, historyName, rootName, stagedName } from '../../../src/format/keys.ts';
-import type { TreePlace } from '../../../src/format/keys.ts';
+import {
+  blobName,
+  blockName,
+  commitName,
+  historyName,
+  rootName,
+  stagedName,
+} from '../../../src/format/object-names.ts';
+import type { TreePlace } from '../../../src/format/object-names.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';

@@ -1,6 +1,6 @@
 /** A run of gc as such: what it reports and what it costs, and how it ends when it is given up or the store fails. */
 import { describe, expect, it } from 'vitest';
-import { parseBlockName } from '../../../src/format/keys.ts';
+import { parseBlockName } from '../../../src/format/object-names.ts';
 import type { GcOptions } from '../../../src/index.ts';
 import type { DeleteResult } from '../../../src/storage/contract/driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';

@@ -8,7 +8,7 @@ import { catalogueName, encodeCatalogue } from '../../../src/format/catalogue.ts
 import type { Catalogue, CatalogueRef } from '../../../src/format/catalogue.ts';
 import { commitBlockName, encodeCommit } from '../../../src/format/commit.ts';
 import type { Commit } from '../../../src/format/commit.ts';
-import { blockName, commitName } from '../../../src/format/keys.ts';
+import { blockName, commitName } from '../../../src/format/object-names.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
 import type { EntryShape } from '../../../src/format/node-entries.ts';
 import { openNode } from '../../../src/format/node.ts';

@@ -1,13 +1,13 @@
 /** A cluster whose stored objects a test damages, also in ways that no checksum shows. */
-import { Operation, TableOperations } from '../../../src/batch/operations.ts';
-import { prepareMember } from '../../../src/batch/prepare.ts';
+import { Operation, TableOperations } from '../../../src/batch/table-operations.ts';
+import { prepareMember } from '../../../src/batch/prepare-member.ts';
 import { blobsSchema, deletedBlobsSchema } from '../../../src/blob/blob-tables.ts';
 import type { Finding, VerifyReport } from '../../../src/index.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import type { StoredTable, StoredRoot } from '../../../src/format/stored-table.ts';
 import { encodeCommit } from '../../../src/format/commit.ts';
-import { blobName, blockName, commitName } from '../../../src/format/keys.ts';
-import type { TreePlace } from '../../../src/format/keys.ts';
+import { blobName, blockName, commitName } from '../../../src/format/object-names.ts';
+import type { TreePlace } from '../../../src/format/object-names.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';

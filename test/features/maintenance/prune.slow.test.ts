@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keptBackups } from '../../../src/maintenance/backup/prune.ts';
-import { claimName } from '../../../src/format/keys.ts';
+import { claimName } from '../../../src/format/object-names.ts';
 import { listBackups, pruneBackups, restoreBackup, StoreDb, Types } from '../../../src/index.ts';
 import type { Database, PruneReport } from '../../../src/index.ts';
 import { MemoryDriver, StorageError } from '../../../src/storage/index.ts';

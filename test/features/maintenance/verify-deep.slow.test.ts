@@ -1,7 +1,7 @@
 /** What `db.verify({ deep: true })` finds, and names, and what it leaves to garbage collection. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Finding, VerifyOptions, VerifyProgress } from '../../../src/index.ts';
-import { commitName, historyName, rootId, rootName } from '../../../src/format/keys.ts';
+import { commitName, historyName, rootId, rootName } from '../../../src/format/object-names.ts';
 import { items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
 import { after, refused } from '../protocol/scripted-driver.ts';

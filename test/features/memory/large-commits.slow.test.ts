@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { defineSchema, Types } from '../../../src/index.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import { decodeCommit, decodeCommitSlowly } from '../../../src/format/commit.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { createDatabase, VirtualEnvironment } from '../../../src/testing/index.ts';
 

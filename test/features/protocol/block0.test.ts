@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DatabaseReplacedError } from '../../../src/base/errors.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
-import { historyName } from '../../../src/format/keys.ts';
+import { historyName } from '../../../src/format/object-names.ts';
 import { Nodes, people, prefix } from './nodes.ts';
 import type { TestNode } from './nodes.ts';
 import { after, answerLost, refused, requestLost } from './scripted-driver.ts';

@@ -1,6 +1,6 @@
 /** A log with a hole: an acknowledged commit is gone, by a mistake or a store that lags. It is told, and nothing is lost behind it. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { range, prefix } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
 import { DamagedCluster } from '../maintenance/damaged-cluster.ts';

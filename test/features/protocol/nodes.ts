@@ -2,7 +2,7 @@
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { Block0Reader } from '../../../src/block0/block0-reader.ts';

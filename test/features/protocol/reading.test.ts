@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CorruptionError, UnknownFormatError } from '../../../src/base/errors.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { Nodes, people, prefix, quietIntervalMs } from './nodes.ts';
 import type { TestNode } from './nodes.ts';
 import { after, before, hangs } from './scripted-driver.ts';

@@ -1,7 +1,7 @@
 /** db.resolveCommit(): what became of a commit of unknown outcome, asked for by anybody who can read. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { CommitOutcomeUnknownError } from '../../../src/base/errors.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { caught, Nodes, people, prefix } from './nodes.ts';
 import type { TestNode } from './nodes.ts';
 import { answerLost, refused, requestLost } from './scripted-driver.ts';

@@ -4,7 +4,7 @@ import { sleep } from '../../../src/base/env.ts';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { decodeBlock0, encodeBlock0 } from '../../../src/format/block0.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';

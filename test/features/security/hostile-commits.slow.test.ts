@@ -9,7 +9,7 @@ import { realEnvironment, sleep } from '../../../src/base/env.ts';
 import { BlockKind, blockHeaderBytes, sealBlock } from '../../../src/format/block.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';
 import { commitBlockName, decodeCommit } from '../../../src/format/commit.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { padTo4 } from '../../../src/format/node.ts';
 import { rowStride } from '../../../src/format/row-layout.ts';
 import type { StoredSchema } from '../../../src/format/stored-schema.ts';

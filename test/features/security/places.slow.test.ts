@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readBackup } from '../../../src/maintenance/backup/backup.ts';
-import { parseBlobName, parseBlockName, parseCommitName, unescapeSegment } from '../../../src/format/keys.ts';
+import { parseBlobName, parseBlockName, parseCommitName, unescapeSegment } from '../../../src/format/object-names.ts';
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
 import { FileDriver, MemoryDriver } from '../../../src/storage/index.ts';

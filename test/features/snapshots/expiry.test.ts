@@ -1,6 +1,6 @@
 /** How a snapshot ends without being released: its holder crashes, sleeps, stops, or cannot reach the store. */
 import { describe, expect, it } from 'vitest';
-import { rootName } from '../../../src/format/keys.ts';
+import { rootName } from '../../../src/format/object-names.ts';
 import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { Cluster, Gate, items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';

@@ -1,7 +1,7 @@
 /** What a snapshot shows: everything that was committed before it was taken, and nothing else, for as long as it is held. */
 import { describe, expect, it } from 'vitest';
 import type { StoredSnapshot } from '../../../src/format/block0.ts';
-import { rootId } from '../../../src/format/keys.ts';
+import { rootId } from '../../../src/format/object-names.ts';
 import type { Database } from '../../../src/index.ts';
 import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { answerLost, requestLost } from '../protocol/scripted-driver.ts';

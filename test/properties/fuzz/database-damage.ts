@@ -1,6 +1,6 @@
 /** What is done to the objects of a stored database in one case. */
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import {
   mutate,
   mutateBlock0,

@@ -12,7 +12,7 @@ import {
 import { block0Format, decodeBlock0 } from '../../../src/format/block0.ts';
 import { decodeCatalogue } from '../../../src/format/catalogue.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
-import { blockName, parseBlockName } from '../../../src/format/keys.ts';
+import { blockName, parseBlockName } from '../../../src/format/object-names.ts';
 import { NodeEntries, rowHeapBytes } from '../../../src/format/node-entries.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';

@@ -21,7 +21,7 @@ import type { TextFormat } from '../../../src/cli/output/records.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import { decodeBound, encodeBound, areIndexVersions } from '../../../src/format/stored-table.ts';
-import { backupName } from '../../../src/format/keys.ts';
+import { backupName } from '../../../src/format/object-names.ts';
 import { DiskCacheDriver } from '../../../src/storage/disk-cache.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

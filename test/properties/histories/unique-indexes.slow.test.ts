@@ -8,7 +8,7 @@ import { sleep } from '../../../src/base/env.ts';
 import { Database } from '../../../src/api/database.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
 import type { Commit } from '../../../src/format/commit.ts';
-import { parseCommitName } from '../../../src/format/keys.ts';
+import { parseCommitName } from '../../../src/format/object-names.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';
 import { RowLayout } from '../../../src/format/row-layout.ts';
 import { Types } from '../../../src/format/types.ts';

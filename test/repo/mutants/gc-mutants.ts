@@ -57,9 +57,7 @@ export const gcMutants: readonly Mutant[] = [
   },
   {
     name: 'gc: a loop that asks for no row holds on to nothing',
-    edits: [
-      { file: 'src/maintenance/snapshots/snapshot-holder.ts', find: 'else void keeper.holdIfDue();', replace: '' },
-    ],
+    edits: [{ file: 'src/maintenance/snapshots/state-keepers.ts', find: 'else void keeper.holdIfDue();', replace: '' }],
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {

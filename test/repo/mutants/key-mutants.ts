@@ -5,7 +5,7 @@ const shape = 'src/schema/table-shape.ts';
 const bytes = 'src/format/ordered-key.ts';
 const primaryKey = 'src/schema/table-shape.ts';
 const renames = 'src/schema/renames.ts';
-const operations = 'src/batch/operations.ts';
+const operations = 'src/batch/table-operations.ts';
 const ranges = 'src/query/conditions/index-ranges.ts';
 const tuple = 'src/query/conditions/tuple-condition.ts';
 const equalities = 'src/query/conditions/clause.ts';
@@ -15,7 +15,7 @@ const translation = 'src/migration/row-translation.ts';
 
 const shapeTests = 'src/schema/table-shape.test.ts';
 const translationTests = 'src/migration/row-translation.test.ts';
-const operationTests = 'src/batch/operations.test.ts';
+const operationTests = 'src/batch/table-operations.test.ts';
 const writes = 'test/features/compound-keys/writes.test.ts';
 const versions = 'test/features/compound-keys/versions.test.ts';
 const tuples = 'test/features/compound-keys/tuples.test.ts';
@@ -140,7 +140,7 @@ export const keyMutants: readonly Mutant[] = [
     name: 'keys: updateWhere gives rows another key by its later parts',
     edits: [
       {
-        file: 'src/batch/operations.ts',
+        file: 'src/batch/table-operations.ts',
         find: 'const given = keyNames.find(',
         replace: 'const given = keyNames.slice(0, 1).find(',
       },

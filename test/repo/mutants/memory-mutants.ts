@@ -21,7 +21,7 @@ export const memoryMutants: readonly Mutant[] = [
     name: 'memory: whoever has a bound of its own may take all that is shared',
     edits: [
       {
-        file: 'src/cache/memory-pool.ts',
+        file: 'src/cache/split-pool.ts',
         find: 'maxBytes < this.#memory.maxBytes ? () => this.#ownCacheLimitBytes : Infinity',
         replace: 'Infinity',
       },

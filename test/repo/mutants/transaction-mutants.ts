@@ -118,7 +118,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'conditions: passed over',
     edits: [
       {
-        file: 'src/batch/fold.ts',
+        file: 'src/batch/folded-changes.ts',
         find: 'if (condition === undefined || this.#lenient) return;',
         replace: 'if (condition === undefined || condition !== null) return;',
       },
@@ -129,7 +129,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'conditions: of a sub-batch are lost',
     edits: [
       {
-        file: 'src/batch/operations.ts',
+        file: 'src/batch/table-operations.ts',
         find: 'this.#conditions.set(this.count, { fields: condition.fields, base: copied });',
         replace: 'void copied;',
       },
@@ -140,7 +140,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'increments: of a sub-batch are lost',
     edits: [
       {
-        file: 'src/batch/operations.ts',
+        file: 'src/batch/table-operations.ts',
         find: 'if (increments !== undefined) this.#increments.set(this.count - 1, increments);',
         replace: 'void increments;',
       },
@@ -151,7 +151,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'increments: added to the row without a look at what came before it in the batch',
     edits: [
       {
-        file: 'src/batch/fold.ts',
+        file: 'src/batch/folded-changes.ts',
         find: 'const base = copyRow(layout, row.source, row.base, writer, heapWriter);',
         replace: `const under = operations.kind(i) === Operation.increment ? (this.stored ?? row) : row;
     const base = copyRow(layout, under.source, under.base, writer, heapWriter);`,
@@ -163,7 +163,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'increments: a row that a transaction shows with one does not count as read',
     edits: [
       {
-        file: 'src/batch/prepare.ts',
+        file: 'src/batch/prepare-member.ts',
         find: 'new Set([Operation.update, Operation.upsertFields, Operation.increment])',
         replace: 'new Set([Operation.update, Operation.upsertFields])',
       },
@@ -174,7 +174,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'increments: made on the view of the first attempt, not on that before the slot',
     edits: [
       {
-        file: 'src/batch/fold.ts',
+        file: 'src/batch/folded-changes.ts',
         find: 'addTo(changed, operations.increments(i), this.#lenient);',
         replace: `const known = operations as { sums?: Map<number, RowHit> };
       const first = (known.sums ??= new Map()).get(i);
@@ -200,7 +200,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'equal rows: left out while a table has two versions',
     edits: [
       {
-        file: 'src/batch/prepare.ts',
+        file: 'src/batch/prepare-member.ts',
         find: 'const skipsEqual = isOwn && isSole;',
         replace: 'const skipsEqual = isOwn || isSole;',
       },
@@ -215,7 +215,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'equal rows: taken for equal by their inline bytes',
     edits: [
       {
-        file: 'src/batch/fold.ts',
+        file: 'src/batch/folded-changes.ts',
         find: 'sameRow(this.#operations.shape.layout, row, stored)',
         replace:
           'row.source.rows.subarray(row.base, row.base + 12).every((byte, i) => byte === stored.source.rows[stored.base + i])',

@@ -2,7 +2,7 @@
 import type { Mutant } from './mutant.ts';
 
 const check = 'src/batch/unique-check.ts';
-const prepare = 'src/batch/prepare.ts';
+const prepare = 'src/batch/prepare-member.ts';
 const chunk = 'src/migration/chunk.ts';
 const daemon = 'src/migration/migration-daemon.ts';
 

@@ -4,7 +4,7 @@
  */
 import { blobsSchema, deletedBlobsSchema } from '../../../src/blob/blob-tables.ts';
 import type { CommitMember } from '../../../src/format/commit.ts';
-import { blobName } from '../../../src/format/keys.ts';
+import { blobName } from '../../../src/format/object-names.ts';
 import { rowDeletedFlag } from '../../../src/format/row-layout.ts';
 import { TableShape } from '../../../src/schema/table-shape.ts';
 import { changedRows } from './commit-rows.ts';

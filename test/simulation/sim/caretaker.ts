@@ -7,7 +7,7 @@ import type { Database } from '../../../src/api/database.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import { sleep } from '../../../src/base/env.ts';
 import { StoreDbError } from '../../../src/base/errors.ts';
-import { block0Name, commitName, parseCommitName } from '../../../src/format/keys.ts';
+import { block0Name, commitName, parseCommitName } from '../../../src/format/object-names.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Block0Reader } from '../../../src/block0/block0-reader.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';

@@ -1,6 +1,6 @@
 /** The rows that a commit changes, wherever they are: in the commit, or in the runs that were staged for it. */
 import type { TableChange } from '../../../src/format/commit.ts';
-import { stagedName } from '../../../src/format/keys.ts';
+import { stagedName } from '../../../src/format/object-names.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
 

@@ -6,7 +6,7 @@
 import type { Block0, StoredSnapshot } from '../../../src/format/block0.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
 import type { Commit, CommitMember } from '../../../src/format/commit.ts';
-import { block0Name, parseCommitName } from '../../../src/format/keys.ts';
+import { block0Name, parseCommitName } from '../../../src/format/object-names.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';
 import { rowDeletedFlag } from '../../../src/format/row-layout.ts';
 import { TableShape } from '../../../src/schema/table-shape.ts';

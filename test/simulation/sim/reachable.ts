@@ -17,8 +17,8 @@ import {
   parseHistoryName,
   parseStagedName,
   rootName,
-} from '../../../src/format/keys.ts';
-import type { TreePlace } from '../../../src/format/keys.ts';
+} from '../../../src/format/object-names.ts';
+import type { TreePlace } from '../../../src/format/object-names.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
 import type { Objects } from './commit-rows.ts';

@@ -7,7 +7,7 @@ import { sleep } from '../../../src/base/env.ts';
 import { StorageError } from '../../../src/base/errors.ts';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
-import { commitName } from '../../../src/format/keys.ts';
+import { commitName } from '../../../src/format/object-names.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';

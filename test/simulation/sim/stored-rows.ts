@@ -3,8 +3,8 @@
  * and one entry of each index for every row that it is of; of an index that is being added, for those whose turn has come. A part of the oracle.
  */
 import type { Block0 } from '../../../src/format/block0.ts';
-import { blockName } from '../../../src/format/keys.ts';
-import type { TreePlace } from '../../../src/format/keys.ts';
+import { blockName } from '../../../src/format/object-names.ts';
+import type { TreePlace } from '../../../src/format/object-names.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';

@@ -11,7 +11,7 @@ import type {
   PutResult,
   StorageDriver,
 } from '../../../src/storage/contract/driver.ts';
-import { block0Name } from '../../../src/format/keys.ts';
+import { block0Name } from '../../../src/format/object-names.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import { compareBytes } from '../../../src/base/bytes.ts';
 import type { EnvelopeOracle } from './encryption.ts';

@@ -5,8 +5,8 @@ export const format: PagePromises = {
     'test/features/golden/golden.test.ts: ${kind}: what is encoded is what is stored, and what is stored is read',
   ],
   'So no name leaves its place, and two names differ even in a store that ignores case.': [
-    'src/format/keys.test.ts: keep every table in its place',
-    'src/format/keys.test.ts: are different for different tables, whatever a store makes of case',
+    'src/format/object-names.test.ts: keep every table in its place',
+    'src/format/object-names.test.ts: are different for different tables, whatever a store makes of case',
   ],
   'compared as unsigned values where a prefix sorts first, are in the order of the values that they were made of.': [
     'src/format/ordered-key.test.ts: sort as values of type ${typeName(typeId)} do, and read back',

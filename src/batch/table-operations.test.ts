@@ -5,7 +5,7 @@ import { readField } from '../format/row-decode.ts';
 import { Types } from '../format/types.ts';
 import { readSchema } from '../schema/schema.ts';
 import { shapeOf } from '../schema/table-shape.ts';
-import { Operation, TableOperations } from './operations.ts';
+import { Operation, TableOperations } from './table-operations.ts';
 
 const shape = shapeOf(
   readSchema({

@@ -7,7 +7,7 @@ import { Pacer } from '../base/pacer.ts';
 import type { BlockRef } from '../format/block.ts';
 import { commitBlockName } from '../format/commit.ts';
 import type { CommitMember, StagedRuns, TableChange } from '../format/commit.ts';
-import { stagedName, stagedRun } from '../format/keys.ts';
+import { stagedName, stagedRun } from '../format/object-names.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openSealed } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
@@ -26,8 +26,8 @@ import type { ReadThrough } from '../view/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlobChanges } from './blob-changes.ts';
 import type { NewBlob } from './blob-changes.ts';
-import { FoldedChanges } from './fold.ts';
-import { Operation, TableOperations } from './operations.ts';
+import { FoldedChanges } from './folded-changes.ts';
+import { Operation, TableOperations } from './table-operations.ts';
 import { UniqueCheck } from './unique-check.ts';
 
 export interface PrepareOptions extends UploadOptions {

@@ -19,8 +19,8 @@ import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import { LookupPace } from '../query/operators/lookups.ts';
 import type { Found } from '../query/operators/lookups.ts';
-import { Operation } from './operations.ts';
-import type { TableOperations } from './operations.ts';
+import { Operation } from './table-operations.ts';
+import type { TableOperations } from './table-operations.ts';
 
 /** For fewer operations a look at the range of their keys costs as much as it spares. */
 const leastToProbe = 4;

@@ -5,7 +5,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import { openCached } from './cached-node.ts';
 import type { CachedNode } from './cached-node.ts';
 import { Scratch } from './memory-budget.ts';
-import { SplitPool } from './memory-pool.ts';
+import { SplitPool } from './split-pool.ts';
 
 const mebibyte = 1024 * 1024;
 const maxBytes = 16 * mebibyte;

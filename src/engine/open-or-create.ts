@@ -6,7 +6,7 @@ import { DatabaseReplacedError, NotADatabaseError, StorageError, UnsafeStoreErro
 import { randomUuid } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Block0 } from '../format/block0.ts';
-import { probePrefix } from '../format/keys.ts';
+import { probePrefix } from '../format/object-names.ts';
 import { block0FormatVersion } from '../format/version.ts';
 import type { VersionedBlock0 } from '../block0/block0-reader.ts';
 import type { Block0Register } from '../block0/block0-register.ts';

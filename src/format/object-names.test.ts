@@ -1,7 +1,15 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareStrings } from '../base/bytes.ts';
-import { blobName, blockName, commitName, escapeSegment, parseBlockName, parseCommitName, stagedName } from './keys.ts';
+import {
+  blobName,
+  blockName,
+  commitName,
+  escapeSegment,
+  parseBlockName,
+  parseCommitName,
+  stagedName,
+} from './object-names.ts';
 
 const id = '0123456789abcdef';
 
