@@ -22,17 +22,17 @@ function innerNode(name: string): CachedNode {
   return openCached(name, entries.encode(name, 0, 8));
 }
 
-const slotBytes = nodeOf('x').sizeBytes + 256;
+const entryBytes = nodeOf('x').sizeBytes + 256;
 
 describe('BlockCache', () => {
-  it('never holds more than it may, and empties the slots of what goes', () => {
-    const cache = new BlockCache(slotBytes * 5);
-    const slots = Array.from({ length: 40 }, (_, i) => cache.add(nodeOf(`n${i}`)));
-    expect(cache.sizeBytes).toBeLessThanOrEqual(slotBytes * 5);
+  it('never holds more than it may, and empties the entries of what goes', () => {
+    const cache = new BlockCache(entryBytes * 5);
+    const entries = Array.from({ length: 40 }, (_, i) => cache.add(nodeOf(`n${i}`)));
+    expect(cache.sizeBytes).toBeLessThanOrEqual(entryBytes * 5);
     expect(cache.count).toBe(5);
-    for (const slot of slots) expect(slot.node === undefined).toBe(cache.find(slot.name) === undefined);
-    expect(slots[39]?.node).toBeDefined();
-    expect(slots.filter((slot) => slot.node !== undefined)).toHaveLength(5);
+    for (const entry of entries) expect(entry.node === undefined).toBe(cache.find(entry.name) === undefined);
+    expect(entries[39]?.node).toBeDefined();
+    expect(entries.filter((entry) => entry.node !== undefined)).toHaveLength(5);
   });
 
   it('tells of the memory of blocks that went, and of half of those that passed', () => {
@@ -56,7 +56,7 @@ describe('BlockCache', () => {
   });
 
   it('spares what was used since the hand passed', () => {
-    const cache = new BlockCache(slotBytes * 4);
+    const cache = new BlockCache(entryBytes * 4);
     cache.add(nodeOf('favourite'));
     for (let i = 0; i < 50; i++) {
       expect(cache.find('favourite')).toBeDefined();
@@ -66,68 +66,68 @@ describe('BlockCache', () => {
   });
 
   it('holds a node once', () => {
-    const cache = new BlockCache(slotBytes * 4);
-    const slot = cache.add(nodeOf('n'));
-    expect(cache.add(nodeOf('n'))).toBe(slot);
-    expect([cache.count, cache.sizeBytes]).toEqual([1, slotBytes]);
+    const cache = new BlockCache(entryBytes * 4);
+    const entry = cache.add(nodeOf('n'));
+    expect(cache.add(nodeOf('n'))).toBe(entry);
+    expect([cache.count, cache.sizeBytes]).toEqual([1, entryBytes]);
   });
 
   it('does not hold a node that is larger than it is', () => {
-    const cache = new BlockCache(slotBytes);
+    const cache = new BlockCache(entryBytes);
     cache.add(nodeOf('small'));
-    const slot = cache.add(nodeOf('large', 50));
-    expect(slot.node).toBeUndefined();
+    const entry = cache.add(nodeOf('large', 50));
+    expect(entry.node).toBeUndefined();
     expect(cache.find('large')).toBeUndefined();
     expect(cache.find('small')?.node).toBeDefined();
     expect(new BlockCache(0).add(nodeOf('any')).node).toBeUndefined();
   });
 
   it('counts what nodes grow by, and evicts others, or the node itself where it outgrows the cache', () => {
-    const cache = new BlockCache(slotBytes * 3);
+    const cache = new BlockCache(entryBytes * 3);
     const nodes = ['a', 'b', 'c'].map((name) => nodeOf(name));
-    const slots = nodes.map((node) => cache.add(node));
+    const entries = nodes.map((node) => cache.add(node));
     expect(cache.count).toBe(3);
     nodes[1]?.lowerBound(new Uint8Array(200).fill(3));
-    expect(cache.sizeBytes).toBeLessThanOrEqual(slotBytes * 3);
+    expect(cache.sizeBytes).toBeLessThanOrEqual(entryBytes * 3);
     expect(cache.count).toBe(2);
-    expect(slots[1]?.node).toBeDefined();
-    expect(slots[1]?.bytes).toBe(slotBytes + 40);
-    nodes[1]?.grow(slotBytes * 3);
-    expect(slots[1]?.node).toBeUndefined();
+    expect(entries[1]?.node).toBeDefined();
+    expect(entries[1]?.bytes).toBe(entryBytes + 40);
+    nodes[1]?.grow(entryBytes * 3);
+    expect(entries[1]?.node).toBeUndefined();
     expect(cache.find('b')).toBeUndefined();
     expect(cache.count).toBe(1);
-    expect(cache.sizeBytes).toBe(slotBytes);
+    expect(cache.sizeBytes).toBe(entryBytes);
   });
 
   it('is not confused by nodes that grow after they went, and knows their size when they come back', () => {
-    const cache = new BlockCache(slotBytes * 2);
+    const cache = new BlockCache(entryBytes * 2);
     const node = nodeOf('a');
     cache.add(node);
     cache.clear();
     expect([cache.count, cache.sizeBytes]).toEqual([0, 0]);
     node.lowerBound(new Uint8Array(200));
     expect(cache.sizeBytes).toBe(0);
-    expect(cache.add(node).bytes).toBe(slotBytes + 40);
-    expect(cache.sizeBytes).toBe(slotBytes + 40);
+    expect(cache.add(node).bytes).toBe(entryBytes + 40);
+    expect(cache.sizeBytes).toBe(entryBytes + 40);
   });
 
   it('stays right through many uses in any order', () => {
-    const cache = new BlockCache(slotBytes * 7);
+    const cache = new BlockCache(entryBytes * 7);
     let state = 1;
     for (let i = 0; i < 3000; i++) {
       state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
       const name = `n${(state >>> 16) % 30}`;
-      const slot = cache.find(name) ?? cache.add(nodeOf(name, 1 + ((state >>> 8) % 20)));
-      if ((state & 15) === 0) slot.node?.lowerBound(new Uint8Array(200));
-      expect(cache.sizeBytes).toBeLessThanOrEqual(slotBytes * 7);
+      const entry = cache.find(name) ?? cache.add(nodeOf(name, 1 + ((state >>> 8) % 20)));
+      if ((state & 15) === 0) entry.node?.lowerBound(new Uint8Array(200));
+      expect(cache.sizeBytes).toBeLessThanOrEqual(entryBytes * 7);
     }
-    const names = Array.from({ length: 30 }, (_, i) => cache.find(`n${i}`)).filter((slot) => slot !== undefined);
+    const names = Array.from({ length: 30 }, (_, i) => cache.find(`n${i}`)).filter((entry) => entry !== undefined);
     expect(names).toHaveLength(cache.count);
-    expect(names.reduce((sum, slot) => sum + slot.bytes, 0)).toBe(cache.sizeBytes);
+    expect(names.reduce((sum, entry) => sum + entry.bytes, 0)).toBe(cache.sizeBytes);
   });
 
   it('is not washed out by a scan, whether or not that has blocks in common with what is read again and again', () => {
-    const cache = new BlockCache(slotBytes * 100);
+    const cache = new BlockCache(entryBytes * 100);
     const again = Array.from({ length: 60 }, (_, i) => `again${i}`);
     for (let round = 0; round < 2; round++) for (const name of again) if (!cache.find(name)) cache.add(nodeOf(name));
     for (let i = 0; i < 2000; i++) cache.add(nodeOf(`scan${i}`), true);
@@ -137,7 +137,7 @@ describe('BlockCache', () => {
   });
 
   it('forgets what was read again and again once other blocks are', () => {
-    const cache = new BlockCache(slotBytes * 50);
+    const cache = new BlockCache(entryBytes * 50);
     for (const prefix of ['old', 'new']) {
       const names = Array.from({ length: 40 }, (_, i) => `${prefix}${i}`);
       for (let round = 0; round < 6; round++) for (const name of names) if (!cache.find(name)) cache.add(nodeOf(name));
@@ -146,7 +146,7 @@ describe('BlockCache', () => {
   });
 
   it('keeps what comes back soon after it went, unless a scan came by it', () => {
-    const cache = new BlockCache(slotBytes * 10);
+    const cache = new BlockCache(entryBytes * 10);
     const fill = (prefix: string): void => {
       for (let i = 0; i < 20; i++) cache.add(nodeOf(`${prefix}${i}`));
     };
@@ -163,7 +163,7 @@ describe('BlockCache', () => {
   });
 
   it('holds what a scan comes by if there is room, or if scans come by it again and again', () => {
-    const cache = new BlockCache(slotBytes * 10);
+    const cache = new BlockCache(entryBytes * 10);
     const scan = (prefix: string): number => {
       let found = 0;
       for (let i = 0; i < 8; i++) {
@@ -178,12 +178,12 @@ describe('BlockCache', () => {
   });
 
   it('holds on to inner nodes while there are leaves to evict', () => {
-    const cache = new BlockCache(slotBytes * 40);
+    const cache = new BlockCache(entryBytes * 40);
     const inner = Array.from({ length: 8 }, (_, i) => innerNode(`inner${i}`));
     for (const node of inner) cache.add(node);
     for (let i = 0; i < 500; i++) {
-      const slot = cache.find(`leaf${i % 70}`) ?? cache.add(nodeOf(`leaf${i % 70}`));
-      expect(slot.name).toBe(`leaf${i % 70}`);
+      const entry = cache.find(`leaf${i % 70}`) ?? cache.add(nodeOf(`leaf${i % 70}`));
+      expect(entry.name).toBe(`leaf${i % 70}`);
     }
     expect(inner.filter(({ name }) => cache.find(name) !== undefined)).toHaveLength(8);
     expect(cache.innerBytes + cache.leafBytes).toBe(cache.sizeBytes);
@@ -191,7 +191,7 @@ describe('BlockCache', () => {
   });
 
   it('gives inner nodes more room the more of them are missed, and leaves when those are', () => {
-    const cache = new BlockCache(slotBytes * 40);
+    const cache = new BlockCache(entryBytes * 40);
     const read = (name: string, make: (name: string) => CachedNode): void => {
       if (cache.find(name) === undefined) cache.add(make(name));
     };
@@ -206,11 +206,11 @@ describe('BlockCache', () => {
   });
 
   it('shrinks when its limit does', () => {
-    let limit = slotBytes * 20;
+    let limit = entryBytes * 20;
     const cache = new BlockCache(() => limit);
     for (let i = 0; i < 20; i++) cache.add(nodeOf(`n${i}`));
     expect(cache.count).toBe(20);
-    limit = slotBytes * 5;
+    limit = entryBytes * 5;
     cache.fit();
     expect(cache.count).toBe(5);
     limit = 0;

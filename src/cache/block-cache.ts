@@ -1,11 +1,11 @@
 /**
- * Blocks in memory, bounded in bytes. Whoever holds a {@link CacheSlot} finds its block again without a look-up;
- * eviction empties the slot. A query may go on using a node that was evicted meanwhile: nodes are immutable. Which block goes
+ * Blocks in memory, bounded in bytes. Whoever holds a {@link CacheEntry} finds its block again without a look-up;
+ * eviction empties the entry. A query may go on using a node that was evicted meanwhile: nodes are immutable. Which block goes
  * is decided by queues ({@link BlockQueues}), of its own or shared with the caches of other instances.
  */
 import { BlockQueues, defaultBlockBytes } from './block-queues.ts';
 import type { CollectionHint } from './block-queues.ts';
-import type { CachedNode, CacheSlot, HeldSlot, SlotOwner } from './cached-node.ts';
+import type { CachedNode, CacheEntry, QueuedEntry, EntryOwner } from './cached-node.ts';
 
 /** How often blocks were asked for, by where they were found. */
 export interface CacheCounters {
@@ -19,16 +19,16 @@ export interface CacheCounters {
   turnover: number;
 }
 
-/** What a slot and its place in the tables cost beside the block, in bytes: an estimate. */
+/** What an entry and its place in the tables cost beside the block, in bytes: an estimate. */
 const overheadBytes = 256;
 
-export class BlockCache implements SlotOwner {
-  /** Kept by those who read through the cache: a look-up that remembers its slot does not come by here. */
+export class BlockCache implements EntryOwner {
+  /** Kept by those who read through the cache: a look-up that remembers its entry does not come by here. */
   readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0, turnover: 0 };
   readonly #queues: BlockQueues;
   /** What this cache may take of queues that it shares, in bytes, now. */
   readonly #share: (() => number) | undefined;
-  readonly #slots = new Map<string, HeldSlot>();
+  readonly #entries = new Map<string, QueuedEntry>();
   #innerBytes = 0;
   #leafBytes = 0;
   #isClosed = false;
@@ -64,27 +64,27 @@ export class BlockCache implements SlotOwner {
   }
 
   get count(): number {
-    return this.#slots.size;
+    return this.#entries.size;
   }
 
-  /** The slot of a cached block. `passing`: it is part of a scan, which is no reason to keep it longer. */
-  find(name: string, passing = false): CacheSlot | undefined {
-    const slot = this.#slots.get(name);
-    if (slot !== undefined && !passing) slot.used = true;
-    return slot;
+  /** The entry of a cached block. `passing`: it is part of a scan, which is no reason to keep it longer. */
+  find(name: string, passing = false): CacheEntry | undefined {
+    const entry = this.#entries.get(name);
+    if (entry !== undefined && !passing) entry.used = true;
+    return entry;
   }
 
   /** The same for those who only want to know whether it is there: it does not count as used. */
-  glance(name: string): CacheSlot | undefined {
-    return this.#slots.get(name);
+  glance(name: string): CacheEntry | undefined {
+    return this.#entries.get(name);
   }
 
-  /** Holds a node and returns its slot; evicts others to make room. A node larger than the whole cache is not held. */
-  add(node: CachedNode, passing = false): CacheSlot {
-    const known = this.#slots.get(node.name);
+  /** Holds a node and returns its entry; evicts others to make room. A node larger than the whole cache is not held. */
+  add(node: CachedNode, passing = false): CacheEntry {
+    const known = this.#entries.get(node.name);
     if (known !== undefined) return known;
     const bytes = node.memoryBytes + overheadBytes;
-    const slot: HeldSlot = {
+    const entry: QueuedEntry = {
       name: node.name,
       node,
       used: false,
@@ -96,17 +96,17 @@ export class BlockCache implements SlotOwner {
     };
     const share = this.#share?.() ?? Infinity;
     const isHeld = !this.#isClosed && bytes <= share;
-    if (!isHeld || !this.#queues.take(slot, passing, this.sizeBytes + bytes > share)) {
-      slot.node = undefined;
-      return slot;
+    if (!isHeld || !this.#queues.take(entry, passing, this.sizeBytes + bytes > share)) {
+      entry.node = undefined;
+      return entry;
     }
-    this.#slots.set(node.name, slot);
+    this.#entries.set(node.name, entry);
     this.counters.turnover++;
-    this.#count(slot, bytes);
-    node.holder = slot;
-    this.#queues.fit(slot);
-    if (this.sizeBytes > share) this.#giveWay(share, slot);
-    return slot;
+    this.#count(entry, bytes);
+    node.holder = entry;
+    this.#queues.fit(entry);
+    if (this.sizeBytes > share) this.#giveWay(share, entry);
+    return entry;
   }
 
   /** Evicts what there is no room for any more. */
@@ -118,7 +118,7 @@ export class BlockCache implements SlotOwner {
 
   /** Forgets everything. */
   clear(): void {
-    for (const slot of this.#slots.values()) this.#queues.drop(slot);
+    for (const entry of this.#entries.values()) this.#queues.drop(entry);
     this.counters.turnover++;
     if (this.#share === undefined) this.#queues.clearGhosts();
   }
@@ -129,37 +129,37 @@ export class BlockCache implements SlotOwner {
     this.clear();
   }
 
-  dropped(slot: HeldSlot): void {
-    this.#slots.delete(slot.name);
+  dropped(entry: QueuedEntry): void {
+    this.#entries.delete(entry.name);
     this.counters.turnover++;
-    this.#count(slot, -slot.bytes);
+    this.#count(entry, -entry.bytes);
   }
 
-  #count({ queue }: HeldSlot, bytes: number): void {
+  #count({ queue }: QueuedEntry, bytes: number): void {
     if (queue === 'inner') this.#innerBytes += bytes;
     else this.#leafBytes += bytes;
   }
 
-  grew(slot: HeldSlot, extra: number): void {
-    if (slot.node === undefined) return;
-    this.#count(slot, extra);
-    this.#queues.grow(slot, extra);
+  grew(entry: QueuedEntry, extra: number): void {
+    if (entry.node === undefined) return;
+    this.#count(entry, extra);
+    this.#queues.grow(entry, extra);
     const share = this.#share?.() ?? Infinity;
-    if (this.sizeBytes > share) this.#giveWay(share, slot);
+    if (this.sizeBytes > share) this.#giveWay(share, entry);
   }
 
   /** Lets blocks of this cache alone go: what was used since, and inner nodes, only where nothing else is left. */
-  #giveWay(share: number, keep: HeldSlot | undefined): void {
-    let spared = this.#slots.size;
-    for (const [name, slot] of this.#slots) {
+  #giveWay(share: number, keep: QueuedEntry | undefined): void {
+    let spared = this.#entries.size;
+    for (const [name, entry] of this.#entries) {
       if (this.sizeBytes <= share) return;
-      if (slot === keep) continue;
-      if ((slot.used || slot.queue === 'inner') && spared-- > 0) {
-        slot.used = false;
+      if (entry === keep) continue;
+      if ((entry.used || entry.queue === 'inner') && spared-- > 0) {
+        entry.used = false;
         // Behind the others, where this loop comes by again.
-        this.#slots.delete(name);
-        this.#slots.set(name, slot);
-      } else this.#queues.giveWay(slot);
+        this.#entries.delete(name);
+        this.#entries.set(name, entry);
+      } else this.#queues.giveWay(entry);
     }
   }
 }

@@ -8,7 +8,7 @@
  * from the names of blocks that went lately (ghosts): a block that is asked for again after it went would have been
  * held if its queue had been longer, and that queue's share grows at the others' expense.
  */
-import type { CacheSlot, HeldSlot, QueueName } from './cached-node.ts';
+import type { CacheEntry, QueuedEntry, QueueName } from './cached-node.ts';
 
 // Tells the runtime of blocks that went from memory. V8 looks for memory outside its heap that nobody uses any more, as that of
 // blocks, once there are 64 MiB more of it, and while it looks as much may come again: more than a small budget leaves room for.
@@ -52,7 +52,7 @@ function allocate(lengthBytes: number): void {
   }
 }
 
-// Slots in a line: the cache takes from the front and puts at the end, and can take out any of them at once.
+// Entries in a line: the cache takes from the front and puts at the end, and can take out any of them at once.
 
 /** What a queue asks of its members; each is in one queue at most. */
 export interface Queued<T> {
@@ -67,25 +67,25 @@ class LruQueue<T extends Queued<T>> {
   count = 0;
   bytes = 0;
 
-  push(slot: T): void {
-    slot.before = this.#last;
-    slot.after = undefined;
-    if (this.#last === undefined) this.first = slot;
-    else this.#last.after = slot;
-    this.#last = slot;
+  push(entry: T): void {
+    entry.before = this.#last;
+    entry.after = undefined;
+    if (this.#last === undefined) this.first = entry;
+    else this.#last.after = entry;
+    this.#last = entry;
     this.count++;
-    this.bytes += slot.bytes;
+    this.bytes += entry.bytes;
   }
 
-  remove(slot: T): void {
-    if (slot.before === undefined) this.first = slot.after;
-    else slot.before.after = slot.after;
-    if (slot.after === undefined) this.#last = slot.before;
-    else slot.after.before = slot.before;
-    slot.before = undefined;
-    slot.after = undefined;
+  remove(entry: T): void {
+    if (entry.before === undefined) this.first = entry.after;
+    else entry.before.after = entry.after;
+    if (entry.after === undefined) this.#last = entry.before;
+    else entry.after.before = entry.before;
+    entry.before = undefined;
+    entry.after = undefined;
     this.count--;
-    this.bytes -= slot.bytes;
+    this.bytes -= entry.bytes;
   }
 
   clear(): void {
@@ -112,9 +112,9 @@ export class BlockQueues {
   readonly #blockBytes: number;
   readonly #hint: CollectionHint | undefined;
   readonly #queues = {
-    inner: new LruQueue<HeldSlot>(),
-    fresh: new LruQueue<HeldSlot>(),
-    kept: new LruQueue<HeldSlot>(),
+    inner: new LruQueue<QueuedEntry>(),
+    fresh: new LruQueue<QueuedEntry>(),
+    kept: new LruQueue<QueuedEntry>(),
   };
   /** Names of blocks that went, the latest last, and the queue that they went from. */
   readonly #ghosts = new Map<string, QueueName>();
@@ -152,50 +152,50 @@ export class BlockQueues {
   }
 
   /**
-   * Takes a slot in. False where it is not held: it is larger than there is room for at all, or only passes and there is no
+   * Takes an entry in. False where it is not held: it is larger than there is room for at all, or only passes and there is no
    * room left (`isFull`: its owner has none). Whoever took one in makes room for it ({@link fit}).
    */
-  take(slot: HeldSlot, passing: boolean, isFull: boolean): boolean {
-    const { name, bytes } = slot;
+  take(entry: QueuedEntry, passing: boolean, isFull: boolean): boolean {
+    const { name, bytes } = entry;
     const limit = this.#limit();
     if (bytes > limit) return false;
-    if (!passing && this.#recall(slot, limit) && slot.queue === 'fresh') slot.queue = 'kept';
+    if (!passing && this.#recall(entry, limit) && entry.queue === 'fresh') entry.queue = 'kept';
     const hasNoRoom = isFull || this.sizeBytes + bytes > limit;
-    if (passing && slot.queue === 'fresh' && hasNoRoom && !this.#ghosts.delete(name)) {
+    if (passing && entry.queue === 'fresh' && hasNoRoom && !this.#ghosts.delete(name)) {
       this.#remember(name, 'fresh');
       this.#hint?.add(bytes * passingShare);
       return false;
     }
-    this.#queues[slot.queue].push(slot);
+    this.#queues[entry.queue].push(entry);
     return true;
   }
 
   /** Evicts what there is no room for any more, but for `keep`. */
-  fit(keep?: HeldSlot): void {
+  fit(keep?: QueuedEntry): void {
     const limit = this.#limit();
     if (this.sizeBytes > limit) this.#evict(limit, keep);
   }
 
   /** A block has grown by so many bytes. */
-  grow(slot: HeldSlot, extra: number): void {
-    slot.bytes += extra;
-    this.#queues[slot.queue].bytes += extra;
-    if (slot.bytes > this.#limit()) this.drop(slot);
-    else this.fit(slot);
+  grow(entry: QueuedEntry, extra: number): void {
+    entry.bytes += extra;
+    this.#queues[entry.queue].bytes += extra;
+    if (entry.bytes > this.#limit()) this.drop(entry);
+    else this.fit(entry);
   }
 
   /** Lets a block go. */
-  drop(slot: HeldSlot): void {
-    this.#queues[slot.queue].remove(slot);
-    slot.node = undefined;
-    slot.owner.dropped(slot);
-    this.#hint?.add(slot.bytes);
+  drop(entry: QueuedEntry): void {
+    this.#queues[entry.queue].remove(entry);
+    entry.node = undefined;
+    entry.owner.dropped(entry);
+    this.#hint?.add(entry.bytes);
   }
 
   /** Lets a block go that gives way to others: if it is asked for again, that will be remembered. */
-  giveWay(slot: HeldSlot): void {
-    const { name, queue } = slot;
-    this.drop(slot);
+  giveWay(entry: QueuedEntry): void {
+    const { name, queue } = entry;
+    this.drop(entry);
     this.#remember(name, queue);
   }
 
@@ -205,7 +205,7 @@ export class BlockQueues {
   }
 
   /** Whether the block went lately; then the share of the queue that it went from grows. */
-  #recall({ name, bytes }: CacheSlot, limit: number): boolean {
+  #recall({ name, bytes }: CacheEntry, limit: number): boolean {
     const went = this.#ghosts.get(name);
     if (went === undefined) return false;
     this.#ghosts.delete(name);
@@ -219,25 +219,25 @@ export class BlockQueues {
     return true;
   }
 
-  #evict(limit: number, keep: HeldSlot | undefined): void {
-    // A queue is gone round once at most to take away the marks; then every slot but `keep` may go.
+  #evict(limit: number, keep: QueuedEntry | undefined): void {
+    // A queue is gone round once at most to take away the marks; then every entry but `keep` may go.
     while (this.sizeBytes > limit) {
       const queue = this.#nextQueue(limit, keep);
       if (queue === undefined) return;
-      const slot = this.#queues[queue].first as HeldSlot;
-      if (slot !== keep && !slot.used) {
-        this.giveWay(slot);
+      const entry = this.#queues[queue].first as QueuedEntry;
+      if (entry !== keep && !entry.used) {
+        this.giveWay(entry);
         continue;
       }
-      this.#queues[queue].remove(slot);
-      if (slot.used && queue === 'fresh') slot.queue = 'kept';
-      slot.used = false;
-      this.#queues[slot.queue].push(slot);
+      this.#queues[queue].remove(entry);
+      if (entry.used && queue === 'fresh') entry.queue = 'kept';
+      entry.used = false;
+      this.#queues[entry.queue].push(entry);
     }
   }
 
   /** The queue that something is to go from: one that has more than its share, if there is one. */
-  #nextQueue(limit: number, keep: HeldSlot | undefined): QueueName | undefined {
+  #nextQueue(limit: number, keep: QueuedEntry | undefined): QueueName | undefined {
     const { inner, fresh } = this.#queues;
     const freshBytes = (limit - Math.min(limit, inner.bytes)) * this.#freshShare;
     const leaves: QueueName[] = fresh.bytes > freshBytes ? ['fresh', 'kept'] : ['kept', 'fresh'];

@@ -69,7 +69,7 @@ export class RowPlaces {
 }
 
 /** Where a cached block is found again; empty once it was evicted. */
-export interface CacheSlot {
+export interface CacheEntry {
   readonly name: string;
   node: CachedNode | undefined;
   /** Used since its queue last passed it. */
@@ -79,27 +79,27 @@ export interface CacheSlot {
 
 export type QueueName = 'inner' | 'fresh' | 'kept';
 
-/** A slot in a queue. */
-export interface HeldSlot extends CacheSlot {
+/** An entry in a queue. */
+export interface QueuedEntry extends CacheEntry {
   queue: QueueName;
-  before: HeldSlot | undefined;
-  after: HeldSlot | undefined;
-  readonly owner: SlotOwner;
+  before: QueuedEntry | undefined;
+  after: QueuedEntry | undefined;
+  readonly owner: EntryOwner;
 }
 
-/** The cache that a slot is of. */
-export interface SlotOwner {
-  /** The slot has left its queue, and has no block any more. */
-  dropped(slot: HeldSlot): void;
-  /** The block of the slot takes so many bytes more. */
-  grew(slot: HeldSlot, bytes: number): void;
+/** The cache that an entry is of. */
+export interface EntryOwner {
+  /** The entry has left its queue, and has no block any more. */
+  dropped(entry: QueuedEntry): void;
+  /** The block of the entry takes so many bytes more. */
+  grew(entry: QueuedEntry, bytes: number): void;
 }
 
 export class CachedNode extends Node {
-  /** For inner nodes: the slot of each child that was looked for, which has its name at least. */
-  slots: CacheSlot[] | undefined = undefined;
-  /** The slot that holds the node, or the last that did; undefined for nodes that no cache holds. */
-  holder: HeldSlot | undefined = undefined;
+  /** For inner nodes: the entry of each child that was looked for, which has its name at least. */
+  childEntries: CacheEntry[] | undefined = undefined;
+  /** The entry that holds the node, or the last that did; undefined for nodes that no cache holds. */
+  holder: QueuedEntry | undefined = undefined;
   #places: RowPlaces | undefined = undefined;
 
   /** For leaves of an index: where rows of its entries are in the tree with this identity. Those in another tree are forgotten. */
@@ -126,7 +126,7 @@ export function openCachedSealed(name: string, bytes: Uint8Array): CachedNode {
   return new CachedNode(name, sealedKind(bytes), bytes);
 }
 
-/** The slots of an inner node's children; of a node that remembers none, new ones each time. */
-export function slotsOf(node: Node): CacheSlot[] {
-  return node instanceof CachedNode ? (node.slots ??= []) : [];
+/** The entries of an inner node's children; of a node that remembers none, new ones each time. */
+export function childEntriesOf(node: Node): CacheEntry[] {
+  return node instanceof CachedNode ? (node.childEntries ??= []) : [];
 }

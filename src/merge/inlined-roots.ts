@@ -53,25 +53,25 @@ interface Candidate {
   readonly fresh: boolean;
 }
 
-type RootSlot = { root: StoredRoot } | { candidate: Candidate };
+type PendingRoot = { root: StoredRoot } | { candidate: Candidate };
 
 interface VersionRoots {
   readonly schema: StoredSchema;
-  readonly tree: RootSlot;
-  readonly indexes: readonly { readonly name: string; readonly slot: RootSlot }[];
+  readonly tree: PendingRoot;
+  readonly indexes: readonly { readonly name: string; readonly pending: PendingRoot }[];
   readonly indexVersions: readonly IndexVersionRoots[];
   readonly added: readonly AddedRoots[];
 }
 
 interface AddedRoots {
   readonly stored: Omit<StoredAddedIndex, 'root'>;
-  readonly tree: RootSlot;
+  readonly tree: PendingRoot;
 }
 
 interface IndexVersionRoots {
   readonly stored: Omit<StoredIndexVersion, 'root' | 'base'>;
-  readonly tree: RootSlot;
-  readonly base: RootSlot;
+  readonly tree: PendingRoot;
+  readonly base: PendingRoot;
 }
 
 interface TableRoots {
@@ -87,7 +87,7 @@ class Inliner {
   readonly #catalogued: ReadonlyMap<string, string>;
   /** By name: two trees may have the same root. */
   readonly #candidates = new Map<string, Candidate>();
-  readonly #merged = new Map<MergedTree, RootSlot>();
+  readonly #merged = new Map<MergedTree, PendingRoot>();
 
   constructor(block0: Block0) {
     this.#held = new Map(block0.inlined.map(({ name, block }) => [name, block]));
@@ -108,7 +108,7 @@ class Inliner {
   }
 
   /** A root that the merge did not touch. */
-  kept(place: TreePlace, root: StoredRoot): RootSlot {
+  kept(place: TreePlace, root: StoredRoot): PendingRoot {
     if (root === null) return { root };
     const name = blockName(place, root);
     const known = this.#candidates.get(name);
@@ -118,15 +118,15 @@ class Inliner {
     return this.#candidate({ place, root, name, bytes: new Uint8Array(Buffer.from(block, 'base64')), fresh: false });
   }
 
-  merged(tree: MergedTree): RootSlot {
+  merged(tree: MergedTree): PendingRoot {
     const known = this.#merged.get(tree);
     if (known !== undefined) return known;
-    const slot = this.#slotOf(tree);
-    this.#merged.set(tree, slot);
-    return slot;
+    const pending = this.#pendingRoot(tree);
+    this.#merged.set(tree, pending);
+    return pending;
   }
 
-  #slotOf({ place, root, writer }: MergedTree): RootSlot {
+  #pendingRoot({ place, root, writer }: MergedTree): PendingRoot {
     if (root.kind === 'empty') return { root: null };
     if (root.kind === 'stored') return this.kept(place, { ...root.ref, level: root.level });
     const { entries } = root;
@@ -134,16 +134,16 @@ class Inliner {
     return this.#candidate({ place, root: { ...ref, level: entries.shape.level }, name, bytes, fresh: true });
   }
 
-  #candidate(candidate: Candidate): RootSlot {
+  #candidate(candidate: Candidate): PendingRoot {
     this.#candidates.set(candidate.name, candidate);
     return { candidate };
   }
 
   keptVersion({ schema, root, indexes, editions: indexVersions = [], added = [] }: StoredTableVersion): VersionRoots {
     const { name: table } = schema;
-    const slots = indexes.map(({ name, root: indexRoot }) => ({
+    const pendingIndexes = indexes.map(({ name, root: indexRoot }) => ({
       name,
-      slot: this.kept({ table, index: name }, indexRoot),
+      pending: this.kept({ table, index: name }, indexRoot),
     }));
     const kept = indexVersions.map(({ root: entries, base, ...stored }) => ({
       stored,
@@ -154,18 +154,24 @@ class Inliner {
       stored,
       tree: this.kept({ table, index: stored.index.name }, entries),
     }));
-    return { schema, tree: this.kept({ table }, root), indexes: slots, indexVersions: kept, added: more };
+    return { schema, tree: this.kept({ table }, root), indexes: pendingIndexes, indexVersions: kept, added: more };
   }
 
   mergedVersion({ shape, tree, indexes, indexVersions, added }: MergedVersion): VersionRoots {
-    const slots = [...indexes].map(([name, index]) => ({ name, slot: this.merged(index) }));
+    const pendingIndexes = [...indexes].map(([name, index]) => ({ name, pending: this.merged(index) }));
     const merged = indexVersions.map((indexVersion) => ({
       stored: storedIndexVersion(indexVersion),
       tree: this.merged(indexVersion.tree),
       base: this.merged(indexVersion.base),
     }));
     const more = added.map((index) => ({ stored: storedAdded(index), tree: this.merged(index.tree) }));
-    return { schema: shape.schema, tree: this.merged(tree), indexes: slots, indexVersions: merged, added: more };
+    return {
+      schema: shape.schema,
+      tree: this.merged(tree),
+      indexes: pendingIndexes,
+      indexVersions: merged,
+      added: more,
+    };
   }
 
   /** A table after the merge; either it was there before, or it was merged. */
@@ -208,7 +214,7 @@ export async function inlineRoots(
   const stored = new Map(block0.tables.map((table) => [table.name, table]));
   const names = [...new Set([...stored.keys(), ...byName.keys()])];
   const tables = names.map((name) => inliner.table(name, stored.get(name), byName.get(name)));
-  const bases = new Map<string, RootSlot>();
+  const bases = new Map<string, PendingRoot>();
   for (const { table, base } of block0.migrations) {
     // A migration whose version goes has no base either.
     if ((byName.get(table)?.dropped ?? []).length === 0) bases.set(table, inliner.kept({ table }, base));
@@ -219,17 +225,17 @@ export async function inlineRoots(
   const anew = changedBytes(block0, merged) > mostBytes;
   const inlined = inliner.inlined(anew);
   const rename = new Map<Candidate, Promise<StoredRoot>>();
-  const rootOf = (slot: RootSlot): StoredRoot | Promise<StoredRoot> => {
-    if ('root' in slot) return slot.root;
-    const { candidate } = slot;
+  const rootOf = (pending: PendingRoot): StoredRoot | Promise<StoredRoot> => {
+    if ('root' in pending) return pending.root;
+    const { candidate } = pending;
     if (inlined.has(candidate)) return candidate.root;
     const known = rename.get(candidate) ?? storeRoot(candidate, birth, uploads, environment);
     rename.set(candidate, known);
     return known;
   };
   const baseRoots = new Map<string, StoredRoot>();
-  for (const [table, slot] of bases) baseRoots.set(table, await rootOf(slot));
-  const isInlined = (slot: RootSlot): boolean => 'root' in slot || inlined.has(slot.candidate);
+  for (const [table, pending] of bases) baseRoots.set(table, await rootOf(pending));
+  const isInlined = (pending: PendingRoot): boolean => 'root' in pending || inlined.has(pending.candidate);
   const next = {
     tables: await storedTables(tables, isInlined, rootOf),
     inlined: [...inlined].map(({ name, bytes: block }) => ({ name, block: Buffer.from(block).toString('base64') })),
@@ -272,19 +278,19 @@ function smallest(candidates: readonly Candidate[], mostBytes: number): Set<Cand
 
 async function storedTables(
   tables: readonly TableRoots[],
-  isInlined: (slot: RootSlot) => boolean,
-  rootOf: (slot: RootSlot) => StoredRoot | Promise<StoredRoot>,
+  isInlined: (pending: PendingRoot) => boolean,
+  rootOf: (pending: PendingRoot) => StoredRoot | Promise<StoredRoot>,
 ): Promise<StoredTable[]> {
   const stored: StoredTable[] = [];
   for (const { name, untouched, versions } of tables) {
-    if (untouched !== undefined && versions.every((version) => slotsOf(version).every(isInlined))) {
+    if (untouched !== undefined && versions.every((version) => pendingRootsOf(version).every(isInlined))) {
       stored.push(untouched);
       continue;
     }
     const roots: StoredTableVersion[] = [];
     for (const { schema, tree, indexes, indexVersions, added } of versions) {
       const indexRoots: { name: string; root: StoredRoot }[] = [];
-      for (const index of indexes) indexRoots.push({ name: index.name, root: await rootOf(index.slot) });
+      for (const index of indexes) indexRoots.push({ name: index.name, root: await rootOf(index.pending) });
       const addedRoots: StoredAddedIndex[] = [];
       for (const { stored: index, tree: entries } of added) addedRoots.push({ ...index, root: await rootOf(entries) });
       const more = addedRoots.length > 0 && { added: addedRoots };
@@ -304,9 +310,9 @@ async function storedTables(
   return stored;
 }
 
-function slotsOf({ tree, indexes, indexVersions, added }: VersionRoots): RootSlot[] {
+function pendingRootsOf({ tree, indexes, indexVersions, added }: VersionRoots): PendingRoot[] {
   const ofIndexVersions = indexVersions.flatMap((indexVersion) => [indexVersion.tree, indexVersion.base]);
-  return [tree, ...indexes.map(({ slot }) => slot), ...ofIndexVersions, ...added.map((index) => index.tree)];
+  return [tree, ...indexes.map(({ pending }) => pending), ...ofIndexVersions, ...added.map((index) => index.tree)];
 }
 
 function migrationsAfter(

@@ -7,7 +7,7 @@ import { MigrationError } from '../base/errors.ts';
 import { describeKey } from '../base/messages.ts';
 import type { BlockCache, CacheCounters } from '../cache/block-cache.ts';
 import { CachedNode } from '../cache/cached-node.ts';
-import type { CacheSlot } from '../cache/cached-node.ts';
+import type { CacheEntry } from '../cache/cached-node.ts';
 import type { ReadMemory } from '../cache/memory-budget.ts';
 import type { BlockRef } from '../format/block.ts';
 import { NodeEntries } from '../format/node-entries.ts';
@@ -38,7 +38,7 @@ class TranslatedSource implements BlockSource {
   readonly #options: TranslationOptions;
   readonly #suffix: string;
   /** Where the translated children of inner nodes were found. */
-  readonly #slots = new WeakMap<Node, (CacheSlot | undefined)[]>();
+  readonly #entries = new WeakMap<Node, (CacheEntry | undefined)[]>();
 
   constructor(source: BlockSource, options: TranslationOptions) {
     this.#source = source;
@@ -48,20 +48,20 @@ class TranslatedSource implements BlockSource {
     this.#suffix = `#${options.translation.to.version}`;
   }
 
-  #findLeaf(ref: BlockRef, passing = false): CacheSlot | undefined {
+  #findLeaf(ref: BlockRef, passing = false): CacheEntry | undefined {
     const { nameOf, cache } = this.#options;
-    const slot = nameOf && cache.find(nameOf(ref) + this.#suffix, passing);
-    return slot?.node === undefined ? undefined : slot;
+    const entry = nameOf && cache.find(nameOf(ref) + this.#suffix, passing);
+    return entry?.node === undefined ? undefined : entry;
   }
 
-  find(ref: BlockRef): CacheSlot | undefined {
+  find(ref: BlockRef): CacheEntry | undefined {
     const leaf = this.#findLeaf(ref);
     if (leaf !== undefined) {
       this.counters.hits++;
       return leaf;
     }
-    const slot = this.#source.find(ref);
-    return slot?.node?.level === 0 ? undefined : slot;
+    const entry = this.#source.find(ref);
+    return entry?.node?.level === 0 ? undefined : entry;
   }
 
   async load(ref: BlockRef, passing = false): Promise<Node> {
@@ -76,20 +76,20 @@ class TranslatedSource implements BlockSource {
 
   peekChild(node: Node, i: number, passing = false): Node | undefined {
     if (node.level > 1) return this.#source.peekChild(node, i, passing);
-    let slots = this.#slots.get(node);
-    if (slots === undefined) {
-      slots = [];
-      this.#slots.set(node, slots);
+    let entries = this.#entries.get(node);
+    if (entries === undefined) {
+      entries = [];
+      this.#entries.set(node, entries);
     }
-    const slot = slots[i];
-    if (slot?.node !== undefined) {
-      if (!passing) slot.used = true;
+    const entry = entries[i];
+    if (entry?.node !== undefined) {
+      if (!passing) entry.used = true;
       this.counters.hits++;
-      return slot.node;
+      return entry.node;
     }
     const found = this.#findLeaf(node.child(i), passing);
     if (found !== undefined) {
-      slots[i] = found;
+      entries[i] = found;
       return found.node;
     }
     const child = this.#source.peekChild(node, i, passing);

@@ -4,7 +4,7 @@ import type { Environment } from '../base/env.ts';
 import { BudgetExceededError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import type { CacheCounters } from '../cache/block-cache.ts';
-import type { CacheSlot } from '../cache/cached-node.ts';
+import type { CacheEntry } from '../cache/cached-node.ts';
 import type { ReadMemory } from '../cache/memory-budget.ts';
 import type { BlockRef } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
@@ -167,10 +167,10 @@ class MeteredSource implements BlockSource {
     return this.#source.memory;
   }
 
-  find(ref: BlockRef): CacheSlot | undefined {
-    const slot = this.#source.find(ref);
-    if (slot?.node !== undefined) this.#meter.use?.(slot.node);
-    return slot;
+  find(ref: BlockRef): CacheEntry | undefined {
+    const entry = this.#source.find(ref);
+    if (entry?.node !== undefined) this.#meter.use?.(entry.node);
+    return entry;
   }
 
   peekChild(node: Node, i: number, passing?: boolean): Node | undefined {

@@ -5,8 +5,8 @@
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { defined } from '../base/options.ts';
 import type { BlockCache, CacheCounters } from '../cache/block-cache.ts';
-import { openCached, slotsOf } from '../cache/cached-node.ts';
-import type { CachedNode, CacheSlot } from '../cache/cached-node.ts';
+import { openCached, childEntriesOf } from '../cache/cached-node.ts';
+import type { CachedNode, CacheEntry } from '../cache/cached-node.ts';
 import type { ExternalCache } from '../cache/external-cache.ts';
 import { unboundedMemory } from '../cache/memory-budget.ts';
 import type { ReadMemory } from '../cache/memory-budget.ts';
@@ -28,12 +28,12 @@ export class BlockGone extends CorruptionError {
 }
 
 export interface BlockSource {
-  /** Counts what is found. Whoever keeps a slot counts the block that he finds in it. */
+  /** Counts what is found. Whoever keeps an entry counts the block that he finds in it. */
   readonly counters: CacheCounters;
   /** What those who read may hold meanwhile. */
   readonly memory: ReadMemory;
   /** Where a block is in memory, if it is. */
-  find(ref: BlockRef): CacheSlot | undefined;
+  find(ref: BlockRef): CacheEntry | undefined;
   /**
    * A block, from the store if need be. Throws {@link BlockGone} if it is not there. `passing`: a scan comes by it, which is
    * no reason to keep it in memory.
@@ -170,34 +170,34 @@ class CachedSource implements BlockSource {
     this.#partOf = partOf;
   }
 
-  find(ref: BlockRef, passing = false): CacheSlot | undefined {
-    const slot = this.#reader.cache.find(this.#nameOf(ref), passing);
-    if (slot?.node !== undefined) this.counters.hits++;
-    return slot;
+  find(ref: BlockRef, passing = false): CacheEntry | undefined {
+    const entry = this.#reader.cache.find(this.#nameOf(ref), passing);
+    if (entry?.node !== undefined) this.counters.hits++;
+    return entry;
   }
 
   peekChild(node: Node, i: number, passing = false): Node | undefined {
-    const slots = slotsOf(node);
-    let slot = slots[i];
-    if (slot?.node !== undefined) {
-      if (!passing) slot.used = true;
+    const entries = childEntriesOf(node);
+    let entry = entries[i];
+    if (entry?.node !== undefined) {
+      if (!passing) entry.used = true;
       this.counters.hits++;
-      return slot.node;
+      return entry.node;
     }
-    slot = this.#reader.cache.find(this.#childName(node, i, slots), passing);
+    entry = this.#reader.cache.find(this.#childName(node, i, entries), passing);
     // What does not belong here is left to `load`, and to the error that follows from it.
-    if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
-    slots[i] = slot;
+    if (entry?.node === undefined || entry.node.level !== node.level - 1 || entry.node.count === 0) return undefined;
+    entries[i] = entry;
     this.counters.hits++;
-    return slot.node;
+    return entry.node;
   }
 
   /** The name of a child: made once, whether or not the block is in memory, for it takes longer than to look for it. */
-  #childName(node: Node, i: number, slots: CacheSlot[]): string {
-    const before = slots[i];
+  #childName(node: Node, i: number, entries: CacheEntry[]): string {
+    const before = entries[i];
     if (before !== undefined) return before.name;
     const name = this.#nameOf(node.child(i));
-    slots[i] = { name, node: undefined, used: false, bytes: 0 };
+    entries[i] = { name, node: undefined, used: false, bytes: 0 };
     return name;
   }
 
@@ -206,13 +206,13 @@ class CachedSource implements BlockSource {
   }
 
   glanceChild(node: Node, i: number): Node | undefined {
-    const slots = slotsOf(node);
-    let slot = slots[i];
-    if (slot?.node !== undefined) return slot.node;
-    slot = this.#reader.cache.glance(this.#childName(node, i, slots));
-    if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
-    slots[i] = slot;
-    return slot.node;
+    const entries = childEntriesOf(node);
+    let entry = entries[i];
+    if (entry?.node !== undefined) return entry.node;
+    entry = this.#reader.cache.glance(this.#childName(node, i, entries));
+    if (entry?.node === undefined || entry.node.level !== node.level - 1 || entry.node.count === 0) return undefined;
+    entries[i] = entry;
+    return entry.node;
   }
 
   async load(ref: BlockRef, passing = false): Promise<Node> {

@@ -4,7 +4,7 @@
  */
 import { CorruptionError } from '../base/errors.ts';
 import { CachedNode } from '../cache/cached-node.ts';
-import type { CacheSlot } from '../cache/cached-node.ts';
+import type { CacheEntry } from '../cache/cached-node.ts';
 import type { BlockRef, BlockKind } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
@@ -47,7 +47,7 @@ export class Tree {
   readonly node: Node | undefined;
 
   readonly #identity: TreeIdentity = {};
-  #slot: CacheSlot | undefined;
+  #entry: CacheEntry | undefined;
 
   constructor(source: BlockSource, ref: (BlockRef & { readonly level: number }) | null, node?: Node) {
     this.source = source;
@@ -73,21 +73,21 @@ export class Tree {
   /** The root if it is in memory; undefined if it is not. Not for empty trees. */
   peekRoot(): Node | undefined {
     if (this.node !== undefined) return this.node;
-    let slot = this.#slot;
-    if (slot?.node !== undefined) {
-      slot.used = true;
+    let entry = this.#entry;
+    if (entry?.node !== undefined) {
+      entry.used = true;
       this.source.counters.hits++;
-      return slot.node;
+      return entry.node;
     }
-    slot = this.source.find(this.ref as BlockRef);
-    if (slot?.node === undefined || slot.node.level !== this.ref?.level) return undefined;
-    this.#slot = slot;
-    return slot.node;
+    entry = this.source.find(this.ref as BlockRef);
+    if (entry?.node === undefined || entry.node.level !== this.ref?.level) return undefined;
+    this.#entry = entry;
+    return entry.node;
   }
 
   /** The root if it is in memory, for planning: it does not count as used. Not for empty trees. */
   glanceRoot(): Node | undefined {
-    const root = this.node ?? this.#slot?.node ?? this.source.glance(this.ref as BlockRef);
+    const root = this.node ?? this.#entry?.node ?? this.source.glance(this.ref as BlockRef);
     return root?.level === this.ref?.level ? root : undefined;
   }
 

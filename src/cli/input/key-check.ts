@@ -107,31 +107,31 @@ function hashOf(text: string): number {
 
 /** A set of texts that may take two for the same, and never one for two. */
 export class LikelySet {
-  #slots = new Float64Array(1024);
+  #buckets = new Float64Array(1024);
   #count = 0;
 
   /** Adds a text. False if it is likely to be there. */
   add(text: string): boolean {
-    if (this.#count * 2 >= this.#slots.length) this.#grow();
+    if (this.#count * 2 >= this.#buckets.length) this.#grow();
     return this.#put(hashOf(text));
   }
 
   #put(hash: number): boolean {
-    const slots = this.#slots;
-    const mask = slots.length - 1;
+    const buckets = this.#buckets;
+    const mask = buckets.length - 1;
     let at = (hash >>> 0) & mask;
-    while (slots[at] !== 0) {
-      if (slots[at] === hash) return false;
+    while (buckets[at] !== 0) {
+      if (buckets[at] === hash) return false;
       at = (at + 1) & mask;
     }
-    slots[at] = hash;
+    buckets[at] = hash;
     this.#count++;
     return true;
   }
 
   #grow(): void {
-    const old = this.#slots;
-    this.#slots = new Float64Array(old.length * 2);
+    const old = this.#buckets;
+    this.#buckets = new Float64Array(old.length * 2);
     this.#count = 0;
     for (const hash of old) if (hash !== 0) this.#put(hash);
   }
