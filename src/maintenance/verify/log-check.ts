@@ -113,7 +113,7 @@ async function damageOf(
   for (let at = slot; at <= last; at++) {
     const { commit, isThere } = await readSlot(log, at, signal);
     if (commit === undefined) lostSlots.push(at);
-    if (isThere) stranded.push(describe(at, commit));
+    if (isThere) stranded.push(describeStranded(at, commit));
   }
   return { slot, message, lostSlots, stranded };
 }
@@ -133,7 +133,8 @@ export async function readSlot(
   }
 }
 
-function describe(slot: number, commit: Commit | undefined): StrandedCommit {
+/** What a report says of a commit behind a hole. */
+export function describeStranded(slot: number, commit: Commit | undefined): StrandedCommit {
   const rows: Record<string, number> = {};
   for (const { changes } of commit?.members ?? []) {
     for (const { schema, node } of changes) rows[schema.name] = (rows[schema.name] ?? 0) + node.totalCount();

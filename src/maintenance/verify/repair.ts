@@ -21,7 +21,8 @@ import { isRetained } from '../../engine/snapshot-pins.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { catalogueName } from '../../format/catalogue.ts';
 import type { CatalogueRef } from '../../format/catalogue.ts';
-import { emptyCommit } from '../../format/commit.ts';
+import { emptyCommit, encodeCommit, follows } from '../../format/commit.ts';
+import type { Commit } from '../../format/commit.ts';
 import { blockName } from '../../format/object-names.ts';
 import { CommitLog } from '../../log/commit-log.ts';
 import type { TreeBuild } from '../../merge/merger.ts';
@@ -37,8 +38,8 @@ import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
 import { keyText } from './check-run.ts';
 import { IndexRebuild, RowsUnreadable } from './index-rebuild.ts';
 import type { RebuildOptions, RepairedIndex } from './index-rebuild.ts';
-import { readSlot } from './log-check.ts';
-import type { LogDamage } from './log-check.ts';
+import { describeStranded, readSlot } from './log-check.ts';
+import type { LogDamage, StrandedCommit } from './log-check.ts';
 import { historyStates, pinnedStates, readRetainedState } from './object-census.ts';
 import type { RetainedState } from './object-census.ts';
 import type { RepairOptions, VerifyOptions } from './verify-options.ts';
@@ -86,8 +87,9 @@ async function repairDatabase(context: RepairContext, options: RepairOptions): P
   let verified = await verifyDatabase(context, settings);
   checkFound(verified, options);
   const { log: damage } = verified;
+  let decided: Pick<LogDamage, 'lostSlots' | 'stranded'> | undefined = damage;
   if (damage !== undefined && way !== undefined && !dryRun) {
-    await goOn(context, damage, way, signal);
+    decided = await goOn(context, damage, way, signal);
     verified = await verifyDatabase(context, settings);
   }
   const { lostCatalogue } = verified;
@@ -101,8 +103,8 @@ async function repairDatabase(context: RepairContext, options: RepairOptions): P
   for (const lost of verified.lostRows) unrepairable.push(await lostRowsFinding(place, verified.block0, lost));
   const ok = unrepairable.length === 0 && (!dryRun || (repaired.length === 0 && catalogue === undefined));
   const report = { ok, repaired, unrepairable, ...defined({ catalogue }) };
-  if (damage === undefined) return report;
-  const { lostSlots, stranded } = damage;
+  if (decided === undefined) return report;
+  const { lostSlots, stranded } = decided;
   return { ...report, log: { way, lostSlots, stranded } };
 }
 
@@ -122,35 +124,123 @@ function checkFound({ report }: Verified, { table, index }: RepairOptions): void
   throw new InvalidOptionError('index', `Table '${table}' has no index '${index}'.`);
 }
 
-/** Has Block 0 apply the log up to its last slot: what is lost as commits of nothing, and with `stop` what lies behind as well. */
+/**
+ * Has Block 0 apply the log up to its last slot: lost commits as commits of nothing, and with `stop` the commits behind them as
+ * well. Returns what was lost and what lay behind it when that was decided.
+ *
+ * Others may write meanwhile, until they read the new Block 0. So no slot that it applies is left free: a free one gets a commit
+ * of nothing, by the same put that any commit takes its slot with, and a commit that came first is applied. See
+ * docs/protocol.md, "A hole in the log".
+ */
 async function goOn(
   context: RepairContext,
   damage: LogDamage,
   way: 'stop' | 'skip',
   signal: AbortSignal | undefined,
-): Promise<void> {
-  const { driver, prefix, environment, register } = context;
-  const log = new CommitLog(environment, driver, prefix);
+): Promise<Pick<LogDamage, 'lostSlots' | 'stranded'>> {
+  const { environment, register } = context;
   const last = Math.max(...damage.lostSlots, ...damage.stranded.map(({ slot }) => slot));
-  const slots = async ({ databaseId, appliedSeq }: Block0): Promise<LoggedCommit[]> => {
-    const found: LoggedCommit[] = [];
-    for (let seq = appliedSeq + 1; seq <= last; seq++) {
-      const isKept = seq < damage.slot || way === 'skip';
-      const read = isKept ? (await readSlot(log, seq, signal)).commit : undefined;
-      const commit = read?.databaseId === databaseId ? read : undefined;
-      const empty = emptyCommit(databaseId, randomUuid(environment));
-      found.push(commit === undefined ? { seq, commit: empty, givenUp: true } : { seq, commit });
-    }
-    return found;
-  };
+  const fillings = new Set<string>();
+  let decided: Pick<LogDamage, 'lostSlots' | 'stranded'> = damage;
   for (let lost = 0; (await register.refresh(signal)).block0.appliedSeq < last; ) {
     signal?.throwIfAborted();
-    if (await context.applyLog(slots)) continue;
+    const decision = new LogDecision(context, way, last, fillings, signal);
+    if (await context.applyLog((block0) => decision.slots(block0))) {
+      decided = decision;
+      continue;
+    }
     if (++lost >= maxLost)
       throw new ContentionError(
         'Other nodes replaced Block 0 before every attempt to repair the log. Stop them first.',
       );
     await backOff(environment, afterLoss, lost, signal);
+  }
+  return decided;
+}
+
+/** Decides what every slot of a damaged log counts as. */
+class LogDecision {
+  readonly #context: RepairContext;
+  readonly #log: CommitLog;
+  readonly #isSkipping: boolean;
+  /** The last slot that was known to hold a commit. */
+  readonly #last: number;
+  readonly #signal: AbortSignal | undefined;
+  /** Ids of the commits that this repair has put into free slots. */
+  readonly #fillings: Set<string>;
+  /** Slots whose commits are missing or cannot be read. */
+  readonly lostSlots: number[] = [];
+  /** Commits behind the first lost one. */
+  readonly stranded: StrandedCommit[] = [];
+
+  constructor(
+    context: RepairContext,
+    way: 'stop' | 'skip',
+    last: number,
+    fillings: Set<string>,
+    signal: AbortSignal | undefined,
+  ) {
+    const { environment, driver, prefix } = context;
+    this.#context = context;
+    this.#log = new CommitLog(environment, driver, prefix);
+    this.#isSkipping = way === 'skip';
+    this.#last = last;
+    this.#fillings = fillings;
+    this.#signal = signal;
+  }
+
+  /** The commits that Block 0 is to apply, from the first one that it has not applied to the end of the log. */
+  async slots(block0: Block0): Promise<LoggedCommit[]> {
+    const { databaseId, appliedSeq } = block0;
+    const found: LoggedCommit[] = [];
+    let before = block0.applied.at(-1)?.id;
+    let isWhole = true;
+    for (let seq = appliedSeq + 1; ; seq++) {
+      // Beyond the end a writer goes on from the commit that the last slot holds: if that is given up, the next slot is taken from it.
+      if (seq > this.#last && found.at(-1)?.givenUp !== true && !(await this.#isTaken(seq))) return found;
+      const { commit, isFilled } = await this.#settle(seq, databaseId, before);
+      const isOwn = commit?.databaseId === databaseId;
+      isWhole &&= isOwn && follows(commit, before);
+      if (seq <= this.#last && (!isOwn || isFilled)) this.lostSlots.push(seq);
+      if (!isWhole && !isFilled) this.stranded.push(describeStranded(seq, commit));
+      if (isOwn && (isWhole || isFilled || this.#isSkipping)) found.push({ seq, commit });
+      else found.push({ seq, commit: emptyCommit(databaseId, randomUuid(this.#context.environment)), givenUp: true });
+      before = found.at(-1)?.commit.commitId;
+    }
+  }
+
+  /** Whether this repair put the commit, now or in an attempt before. */
+  #isFilling(commit: Commit | undefined): boolean {
+    return commit !== undefined && this.#fillings.has(commit.commitId);
+  }
+
+  async #isTaken(seq: number): Promise<boolean> {
+    return (await readSlot(this.#log, seq, this.#signal)).isThere;
+  }
+
+  /** The commit in a slot; undefined where it cannot be read. A free slot is filled first. */
+  async #settle(
+    seq: number,
+    databaseId: string,
+    previousId: string | undefined,
+  ): Promise<{ readonly commit: Commit | undefined; readonly isFilled: boolean }> {
+    const { environment } = this.#context;
+    const read = await readSlot(this.#log, seq, this.#signal);
+    if (read.isThere) return { commit: read.commit, isFilled: this.#isFilling(read.commit) };
+    const filling = {
+      ...emptyCommit(databaseId, randomUuid(environment)),
+      ...defined({ previousId }),
+      atMs: environment.now(),
+    };
+    this.#fillings.add(filling.commitId);
+    await this.#log.put(seq, encodeCommit(seq, filling), this.#signal);
+    // Whatever the store answered, the slot says whose commit took it.
+    const { commit, isThere } = await readSlot(this.#log, seq, this.#signal);
+    if (isThere) return { commit, isFilled: this.#isFilling(commit) };
+    throw new ContentionError(
+      `Slot ${seq} of the log was filled and is empty again: others collect garbage, or the store shows old states. Stop the ` +
+        'other nodes, and repair the log again.',
+    );
   }
 }
 

@@ -1,5 +1,6 @@
 /** A log with a hole: an acknowledged commit is gone, by a mistake or a store that lags. It is told, and nothing is lost behind it. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { RepairReport } from '../../../src/index.ts';
 import { commitName } from '../../../src/format/object-names.ts';
 import { range, prefix } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
@@ -11,7 +12,15 @@ let writer: ClusterNode;
 /** The first slot that is not merged: a commit for each of rows 1 to 4. */
 let first: number;
 
-beforeEach(async () => {
+interface Raced {
+  readonly isReached: boolean;
+  readonly isAcknowledged: boolean | undefined;
+  readonly report: RepairReport | undefined;
+}
+
+beforeEach(prepare);
+
+async function prepare(): Promise<void> {
   cluster = new DamagedCluster();
   writer = await cluster.start(0);
   await cluster.run(cluster.put(writer, range(100, 150), 'stored'));
@@ -19,7 +28,7 @@ beforeEach(async () => {
   first = (await cluster.block0()).appliedSeq + 1;
   for (const id of [1, 2, 3, 4]) await cluster.run(cluster.put(writer, [id], 'pending'));
   await cluster.run(writer.db.stop());
-});
+}
 
 const slotOf = (id: number): string => commitName(first + id - 1);
 const ids = async ({ db }: ClusterNode): Promise<unknown[]> =>
@@ -98,6 +107,8 @@ describe('a hole that cannot be seen, since the first slot that would be read is
       expect(await ids(node)).toEqual([]);
       const other = await cluster.start(3, { polling: 'onDemand' });
       await cluster.run(other.db.repair({ log: way }));
+      // As releases left it that did not fill the slot.
+      await cluster.remove(slotOf(1));
       const left = way === 'skip' ? [2, 3, 4] : [];
       expect(await ids(other)).toEqual(left);
       // It still shows the state before the hole, and so puts its commit into the slot.
@@ -110,6 +121,17 @@ describe('a hole that cannot be seen, since the first slot that would be read is
       expect(await ids(await cluster.start(2))).toEqual([...left, 7]);
     },
   );
+
+  it.each(['skip', 'stop'] as const)('is filled by a repair, so that nobody takes it later (%s)', async (way) => {
+    const node = await cluster.start(1);
+    const other = await cluster.start(3, { polling: 'onDemand' });
+    const { log } = await cluster.run(other.db.repair({ log: way }));
+    expect(log).toMatchObject({ lostSlots: [first], stranded: [2, 3, 4].map((id) => ({ slot: first + id - 1 })) });
+    node.driver.takeLines();
+    await cluster.run(cluster.put(node, [7], 'new'));
+    expect(node.driver.takeLines().find((line) => line.startsWith('put'))).toBe(`put committed/${first} lost`);
+    expect(await ids(node)).toEqual([...(way === 'skip' ? [2, 3, 4] : []), 7]);
+  });
 
   it('is found by verify(), which lists the log', async () => {
     const node = await cluster.start(1);
@@ -270,3 +292,83 @@ describe('commits that others put meanwhile are no hole', () => {
     expect(await ids(node)).toEqual([1, 2, 3, 4]);
   });
 });
+
+describe.each(['skip', 'stop'] as const)(
+  'a write of another instance while repair({ log: %j }) is under way',
+  (log) => {
+    /** Writes row 7 before this request of the repair, and says how the write and the repair ended. */
+    async function race(writing: ClusterNode, at: number): Promise<Raced> {
+      const repairing = await cluster.start(3, { polling: 'onDemand' });
+      let requests = 0;
+      let written: Promise<boolean> | undefined;
+      repairing.driver.onAll(async (pass) => {
+        if (requests++ !== at) return pass();
+        written = cluster.put(writing, [7], 'new').then(
+          () => true,
+          () => false,
+        );
+        await written;
+        return pass();
+      });
+      const report = await cluster.run(repairing.db.repair({ log })).catch(() => undefined);
+      repairing.driver.heal();
+      return { isReached: written !== undefined, isAcknowledged: await written, report };
+    }
+
+    /** Every request of a repair, one race each on a database of its own. */
+    async function raceEach(
+      start: () => Promise<ClusterNode>,
+      check: (raced: Raced, at: number) => Promise<void>,
+    ): Promise<void> {
+      let at = 0;
+      for (let raced = await race(await start(), at); raced.isReached; raced = await race(await start(), ++at)) {
+        await check(raced, at);
+        await prepare();
+      }
+      expect(at).toBeGreaterThan(10);
+    }
+
+    /** What an instance shows that opens the database afterwards, once the log is whole. */
+    async function shown(): Promise<unknown[]> {
+      const node = await cluster.start(5, { polling: 'onDemand' });
+      // Where the first repair found the log as others changed it, the decision is asked for once more.
+      await cluster.run(node.db.repair({ log }));
+      expect(await cluster.findings(node)).toEqual([]);
+      return ids(node);
+    }
+
+    it('into the slot of the lost commit is kept, or not acknowledged', async () => {
+      let acknowledged = 0;
+      // It has seen nothing of the commits behind the hole.
+      const start = async (): Promise<ClusterNode> => {
+        await cluster.remove(slotOf(1));
+        return cluster.start(1);
+      };
+      await raceEach(start, async ({ isAcknowledged }, at) => {
+        const left = log === 'skip' ? [2, 3, 4] : [];
+        if (isAcknowledged === true) acknowledged++;
+        expect(await shown(), `before request ${at}`).toEqual(isAcknowledged === true ? [...left, 7] : left);
+      });
+      expect(acknowledged).toBeGreaterThan(0);
+    });
+
+    it('behind the last commit is kept, or given up with those before it and reported', async () => {
+      let acknowledged = 0;
+      // It has seen all of the log before the commit was lost.
+      const start = async (): Promise<ClusterNode> => {
+        const node = await cluster.start(1);
+        await cluster.remove(slotOf(2));
+        return node;
+      };
+      await raceEach(start, async ({ isAcknowledged, report }, at) => {
+        const rows = await shown();
+        const left = log === 'skip' ? [1, 3, 4] : [1];
+        if (isAcknowledged === true) acknowledged++;
+        const isGivenUp = report?.log?.way === 'stop' && report.log.stranded.some(({ slot }) => slot === first + 4);
+        const isKept = isAcknowledged === true && !isGivenUp;
+        expect(rows, `before request ${at}`).toEqual(isKept ? [...left, 7] : left);
+      });
+      expect(acknowledged).toBeGreaterThan(0);
+    });
+  },
+);

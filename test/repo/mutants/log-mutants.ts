@@ -8,6 +8,7 @@ const outcome = 'src/log/commit-outcome.ts';
 const follow = 'src/log/log-follower.ts';
 const merge = 'src/merge/merger.ts';
 const block = 'src/format/block.ts';
+const repair = 'src/maintenance/verify/repair.ts';
 const commitLog = 'src/log/commit-log.ts';
 const block0Register = 'src/block0/block0-register.ts';
 
@@ -30,6 +31,72 @@ export const logMutants: readonly Mutant[] = [
         file: 'src/log/log-writer.ts',
         find: "if (appliedOutcome(versioned.block0, slot, commit.commitId) === 'lost') {",
         replace: "if (appliedOutcome(versioned.block0, slot, 'none') === 'applied') {",
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a repair of the log leaves the slot of a lost commit free',
+    edits: [
+      {
+        file: repair,
+        find: '    await this.#log.put(seq, encodeCommit(seq, filling), this.#signal);\n    // Whatever',
+        replace: '    // Whatever',
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a repair of the log believes that it filled a slot',
+    edits: [
+      {
+        file: repair,
+        find: '    if (isThere) return { commit, isFilled: this.#isFilling(commit) };',
+        replace: '    if (isThere) return { commit: filling, isFilled: true };',
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a repair of the log leaves the slot behind a given up end free',
+    edits: [
+      {
+        file: repair,
+        find: 'if (seq > this.#last && found.at(-1)?.givenUp !== true && !(await',
+        replace: 'if (seq > this.#last && !(await',
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a repair of the log gives up the commit that took the lost slot',
+    edits: [
+      {
+        file: repair,
+        find: '      isWhole &&= isOwn && follows(commit, before);',
+        replace: '      isWhole &&= isOwn && isFilled && follows(commit, before);',
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a repair of the log stops where the listing ended',
+    edits: [
+      {
+        file: repair,
+        find: 'if (seq > this.#last && found.at(-1)?.givenUp !== true && !(await this.#isTaken(seq))) return found;',
+        replace: 'if (seq > this.#last) return found;',
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a repair of the log does not report what came to lie behind the hole',
+    edits: [
+      {
+        file: repair,
+        find: '  return decided;\n}',
+        replace: '  return damage;\n}',
       },
     ],
     tests: ['test/features/protocol/holes.test.ts'],
