@@ -11,7 +11,7 @@ import { readField } from '../format/row-decode.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { TableShape } from '../schema/table-shape.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { Operation, TableOperations } from './table-operations.ts';
 
 const blobsShape = new TableShape(blobsSchema);
@@ -36,7 +36,7 @@ export class BlobChanges {
   }
 
   /** Takes in one row: as it is stored (if it is) and as it will be. Throws `BlobReferenceError`. */
-  observe(shape: TableShape, key: Uint8Array, old: RowHit | undefined, next: RowHit): void {
+  observe(shape: TableShape, key: Uint8Array, old: RowRef | undefined, next: RowRef): void {
     const gone = ((next.source.rows[next.base] as number) & rowDeletedFlag) !== 0;
     for (const field of shape.blobFields) {
       const before = old === undefined ? null : (readField(old.source, old.base, field) as string | null);

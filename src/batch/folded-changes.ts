@@ -15,7 +15,7 @@ import { describeKey } from '../base/messages.ts';
 import { addTo } from './increments.ts';
 import { conditionFailed, failingField } from './row-condition.ts';
 import type { TableState } from '../view/table-state.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import { LookupPace } from '../query/operators/lookups.ts';
 import type { Found } from '../query/operators/lookups.ts';
@@ -67,7 +67,7 @@ export class FoldedChanges implements ChangeStream {
   source: RowSource | undefined = undefined;
   base = 0;
   /** The row as it is stored under the present key. Looked up only where it matters. */
-  stored: RowHit | undefined = undefined;
+  stored: RowRef | undefined = undefined;
 
   private constructor(
     operations: TableOperations,
@@ -146,7 +146,7 @@ export class FoldedChanges implements ChangeStream {
     const found = this.#found(from);
     if (!isPromise(found)) return this.#fold(from, to, found);
     this.#lookAhead();
-    return found.then((hit) => this.#fold(from, to, hit));
+    return found.then((rowRef) => this.#fold(from, to, rowRef));
   }
 
   /** Where the operations on the key end that begin at `from`. */
@@ -204,7 +204,7 @@ export class FoldedChanges implements ChangeStream {
   }
 
   /** Applies the operations of one key to its row. False if nothing of them is to be committed. */
-  #fold(from: number, to: number, stored: RowHit | undefined): boolean {
+  #fold(from: number, to: number, stored: RowRef | undefined): boolean {
     const operations = this.#operations;
     let row = stored;
     for (let at = from; at < to; at++) {
@@ -236,19 +236,19 @@ export class FoldedChanges implements ChangeStream {
     if (row === undefined && stored === undefined && this.#needsLookup(this.#order[from] as number)) return false;
     if (row !== undefined && stored !== undefined && this.#isAsStored(row, stored)) return false;
     this.stored = stored;
-    const hit = row ?? this.#deletion();
-    this.source = hit.source;
-    this.base = hit.base;
+    const rowRef = row ?? this.#deletion();
+    this.source = rowRef.source;
+    this.base = rowRef.base;
     return true;
   }
 
   /** The row that an operation gives. */
-  #given(i: number): RowHit {
+  #given(i: number): RowRef {
     return { source: this.#operations.arena, base: this.#operations.base(i) };
   }
 
   /** Throws `ConditionFailedError` unless the row is as the operation wants it. What is laid over a state shows that it is. */
-  #checkCondition(i: number, row: RowHit | undefined): void {
+  #checkCondition(i: number, row: RowRef | undefined): void {
     const condition = this.#operations.condition(i);
     if (condition === undefined || this.#lenient) return;
     const { shape, arena } = this.#operations;
@@ -258,11 +258,11 @@ export class FoldedChanges implements ChangeStream {
   }
 
   /** Whether a row is to be what it is already. The slot decides: the state ends right before the one that the commit is for. */
-  #isAsStored(row: RowHit, stored: RowHit): boolean {
+  #isAsStored(row: RowRef, stored: RowRef): boolean {
     return this.#skipsEqual && (row === stored || sameRow(this.#operations.shape.layout, row, stored));
   }
 
-  #update(i: number, row: RowHit, wasStored: boolean): RowHit {
+  #update(i: number, row: RowRef, wasStored: boolean): RowRef {
     const operations = this.#operations;
     const { shape } = operations;
     const { layout } = shape;
@@ -280,7 +280,7 @@ export class FoldedChanges implements ChangeStream {
     return { source: this.#resolved, base };
   }
 
-  #deletion(): RowHit {
+  #deletion(): RowRef {
     const { writer } = this.#resolved;
     const base = appendNullRow(this.#operations.shape.layout, writer);
     writer.bytes[base] = (writer.bytes[base] as number) | rowDeletedFlag;

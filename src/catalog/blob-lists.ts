@@ -2,7 +2,7 @@
 import { ByteWriter } from '../base/bytes.ts';
 import { blobsSchema, deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { TableShape } from '../schema/table-shape.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import type { View } from '../view/view.ts';
 
 /** The tables that list blobs. */
@@ -14,7 +14,7 @@ const shapes: Readonly<Record<BlobList, TableShape>> = {
 };
 
 /** What a state lists of a blob: among those that rows refer to, or those that none does any more. */
-export async function lookupBlob(view: View, list: BlobList, blob: string): Promise<RowHit | undefined> {
+export async function lookupBlob(view: View, list: BlobList, blob: string): Promise<RowRef | undefined> {
   const key = new ByteWriter(32);
   shapes[list].writeKey(key, blob);
   return view.table(list)?.lookup(key.finish());

@@ -67,9 +67,9 @@ export function checkingOf(table: string, added: AddedIndex): TableChange {
 
 /** Whether a view shows that every commit after it is checked for an index, in its blocks or in pending commits. */
 export async function isChecked(view: View, table: string, added: AddedIndex): Promise<boolean> {
-  const hit = await view.table(shape.name)?.lookup(keyOf(table, added));
+  const rowRef = await view.table(shape.name)?.lookup(keyOf(table, added));
   // An index of the same name that was dropped says nothing about this one.
-  return hit !== undefined && readField(hit.source, hit.base, fieldOf('birth')) === added.birth;
+  return rowRef !== undefined && readField(rowRef.source, rowRef.base, fieldOf('birth')) === added.birth;
 }
 
 const none: readonly AddedIndex[] = [];

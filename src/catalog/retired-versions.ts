@@ -61,9 +61,9 @@ export function retirementOf({ table, from, birth }: StoredMigration): TableChan
 
 /** Whether a state says that the version that a migration comes from is given up. */
 async function isGivenUp(state: TableState | undefined, { table, from, birth }: StoredMigration): Promise<boolean> {
-  const hit = await state?.lookup(keyOf(table));
-  if (hit === undefined) return false;
-  const { source, base } = hit;
+  const rowRef = await state?.lookup(keyOf(table));
+  if (rowRef === undefined) return false;
+  const { source, base } = rowRef;
   // One that was cancelled after that says nothing about the next.
   return readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('birth')) === birth;
 }

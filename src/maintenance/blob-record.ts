@@ -27,6 +27,6 @@ const shape = new TableShape(blobsSchema);
 
 /** Media type of a blob that a view lists. */
 export async function contentTypeOf(view: View, blob: string): Promise<string | undefined> {
-  const hit = await lookupBlob(view, '_blobs', blob);
-  return hit && checkBlobRecord(blob, decodeRow(shape.layout, hit.source, hit.base)).contentType;
+  const rowRef = await lookupBlob(view, '_blobs', blob);
+  return rowRef && checkBlobRecord(blob, decodeRow(shape.layout, rowRef.source, rowRef.base)).contentType;
 }

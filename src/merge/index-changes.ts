@@ -12,7 +12,7 @@ import { isBehind } from '../format/stored-table.ts';
 import type { Bound } from '../format/stored-table.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
 import type { RunCursor } from '../tree/cursor.ts';
-import type { RowHit, Tree } from '../tree/tree.ts';
+import type { RowRef, Tree } from '../tree/tree.ts';
 import { longestRun } from '../tree/write.ts';
 import type { ChangeStream, RowRun } from '../tree/write.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
@@ -65,7 +65,7 @@ export class IndexChanges {
   }
 
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
-  add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
+  add(old: RowRef | undefined, next: RowRef | undefined, primaryKey: Uint8Array): void {
     if (isBehind(primaryKey, this.#built)) return;
     const keys = this.#keys;
     const before = old === undefined ? -1 : this.#add(old.source, old.base, primaryKey, primaryKey.length, true);

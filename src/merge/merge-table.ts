@@ -22,7 +22,7 @@ import type { NextVersion, View } from '../view/view.ts';
 import { BlockWriter } from '../tree/block-writer.ts';
 import type { Uploads } from '../tree/block-writer.ts';
 import { isSameTree, Tree } from '../tree/tree.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { applyChanges } from '../tree/write.ts';
 import type { ChangeObserver, ChangeStream, NewRoot, RowRun, RunObserver, WriteOptions } from '../tree/write.ts';
 import { IndexChanges, LayerChanges } from './index-changes.ts';
@@ -374,7 +374,7 @@ class IndexedChanges implements ChangeStream {
     return this.#rows.base;
   }
 
-  observe(old: RowHit | undefined, change: ChangeStream): void {
+  observe(old: RowRef | undefined, change: ChangeStream): void {
     if (this.#indexes.length === 0) return;
     const primaryKey = change.key.subarray(change.keyStart, change.keyEnd);
     const next =

@@ -21,7 +21,7 @@ import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import { isSameTree, treeOfNode } from '../tree/tree.ts';
-import type { RowHit, Tree } from '../tree/tree.ts';
+import type { RowRef, Tree } from '../tree/tree.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';
 import { TableState } from '../view/table-state.ts';
@@ -266,7 +266,7 @@ export class Bridge {
     const isSame = known?.trees.every((other, i) => isSameTree(other, trees[i])) === true;
     if (isSame && isSameMade(known.made, isMade) && known.translation === translation) return known.layer;
     const made = new MadeEntries(translation, translation.to.changeShape);
-    const add = async (key: Uint8Array, before: RowHit | undefined, after: RowHit | undefined): Promise<void> => {
+    const add = async (key: Uint8Array, before: RowRef | undefined, after: RowRef | undefined): Promise<void> => {
       const own = ownKey(translation, key);
       if (own === undefined) {
         // Whoever scans the table must know: its place among the others does not matter.
@@ -404,7 +404,7 @@ async function nextStep(before: Step, change: MemberChange, view: View, translat
   return step(layerOf(made));
 }
 
-async function* rowsOf(layer: Tree): AsyncGenerator<{ key: Uint8Array; row: RowHit; gone: boolean }> {
+async function* rowsOf(layer: Tree): AsyncGenerator<{ key: Uint8Array; row: RowRef; gone: boolean }> {
   const cursor = new TreeCursor(layer);
   while (await cursor.next()) {
     const { node, from, to } = cursor;

@@ -15,7 +15,7 @@ import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree } from '../tree/tree.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { ChangeList } from './shadow-changes.ts';
 import type { ChunkLimits } from './chunk-work.ts';
 import { RowNotMigrated } from './row-translation.ts';
@@ -138,7 +138,7 @@ class ChunkBuilder {
     this.isInLine = this.#problems.length === 0;
   }
 
-  async #lineUpRow(key: Uint8Array, before: RowHit | undefined, after: RowHit | undefined): Promise<void> {
+  async #lineUpRow(key: Uint8Array, before: RowRef | undefined, after: RowRef | undefined): Promise<void> {
     const translation = this.#translation;
     if (after === undefined) {
       const gone = this.#keyOfGone(key);
@@ -201,7 +201,7 @@ class ChunkBuilder {
   }
 
   /** Once there is a problem, it only looks for more. */
-  async #make(key: Uint8Array, row: RowHit): Promise<void> {
+  async #make(key: Uint8Array, row: RowRef): Promise<void> {
     const translation = this.#translation;
     const key2 = translation.keyForward(key);
     // With other keys nobody has written the version yet, and looking would read blocks here and there.

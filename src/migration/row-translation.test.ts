@@ -10,7 +10,7 @@ import { normalizeValue } from '../format/values.ts';
 import { readSchema } from '../schema/schema.ts';
 import type { MigrateFunction, PlainRow, FieldDefinition } from '../schema/schema.ts';
 import { TableShape } from '../schema/table-shape.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { PlainRows, RowNotMigrated, RowTranslation, versionConflict } from './row-translation.ts';
 
 function shapeOf(
@@ -23,7 +23,7 @@ function shapeOf(
 
 const key = { id: { typeId: Types.uint32 } };
 
-function hitOf(shape: TableShape, row: PlainRow): RowHit {
+function rowRefOf(shape: TableShape, row: PlainRow): RowRef {
   const rows = new PlainRows();
   // Not the first row of its arena, so that a base of 0 is not right by chance.
   rows.add(shape.layout, {});
@@ -42,12 +42,12 @@ function failure(run: () => unknown): RowNotMigrated {
 
 /** What a row becomes, which must be the same as a plain row and as an encoded one. */
 function forward(translation: RowTranslation, row: PlainRow): PlainRow {
-  const hit = hitOf(translation.from, row);
-  const made = translation.forward(hit);
-  expect(translation.forwardPlain(decodeRow(translation.from.layout, hit.source, hit.base))).toEqual(made);
+  const rowRef = rowRefOf(translation.from, row);
+  const made = translation.forward(rowRef);
+  expect(translation.forwardPlain(decodeRow(translation.from.layout, rowRef.source, rowRef.base))).toEqual(made);
   const rows = new PlainRows();
   rows.add(translation.to.layout, {});
-  const at = translation.forwardInto(hit, rows);
+  const at = translation.forwardInto(rowRef, rows);
   expect(decodeRow(translation.to.layout, rows, at)).toEqual(made);
   return made;
 }
@@ -63,7 +63,7 @@ function carried(from: TypeId, to: TypeId, value: unknown): unknown {
   const row = { id: 1, value };
   const reasons = [
     () => translation.forwardPlain(row),
-    () => translation.forwardInto(hitOf(translation.from, row), new PlainRows()),
+    () => translation.forwardInto(rowRefOf(translation.from, row), new PlainRows()),
   ].map((run) => {
     try {
       run();
@@ -204,7 +204,7 @@ describe('values that carry over', () => {
       ]),
     ) as Record<string, FieldDefinition>;
     const translation = new RowTranslation(shapeOf(1, key), shapeOf(2, fields), () => ({ id: 1 }), undefined);
-    const row = translation.forward(hitOf(shapeOf(1, key), { id: 1 }));
+    const row = translation.forward(rowRefOf(shapeOf(1, key), { id: 1 }));
     expect(Object.keys(row).toSorted()).toEqual([...names, 'id'].toSorted());
     expect(Object.values(row)).toEqual(expect.arrayContaining([null, null, null, 1]));
     expect(Object.getPrototypeOf(row)).toBe(Object.prototype);
@@ -255,8 +255,8 @@ describe('a migrate function', () => {
     ['what JSON cannot hold', { id: 1, tags: [Number.NaN] }, /field 'tags'/],
   ])('that returns %s does not migrate the row', (_, made, message) => {
     const translation = new RowTranslation(person1, person2, () => made as PlainRow, undefined);
-    const hit = hitOf(person1, { id: 1, name: 'x' });
-    for (const run of [() => translation.forward(hit), () => translation.forwardInto(hit, new PlainRows())]) {
+    const rowRef = rowRefOf(person1, { id: 1, name: 'x' });
+    for (const run of [() => translation.forward(rowRef), () => translation.forwardInto(rowRef, new PlainRows())]) {
       const error = failure(run);
       expect(error.message).toMatch(message);
       expect([error.table, error.primaryKey]).toEqual(['t', 1]);
@@ -282,7 +282,7 @@ describe('a migrate function', () => {
       },
       undefined,
     );
-    const error = failure(() => translation.forward(hitOf(person1, { id: 3 })));
+    const error = failure(() => translation.forward(rowRefOf(person1, { id: 3 })));
     expect(error.cause).toBe(cause);
     expect(error.message).toBe('`migrate` of version 2 threw: no name.');
   });
@@ -473,9 +473,9 @@ describe('bringing in line', () => {
     level: { typeId: Types.uint8, default: 3 },
   });
   const inLine = (migrate: MigrateFunction | undefined, before: PlainRow | undefined, after: PlainRow): PlainRow => {
-    const stored = hitOf(to, { id: 1, rank: 8, label: 'mine', level: 1 });
-    const then = before && hitOf(from, { id: 1, ...before });
-    return new RowTranslation(from, to, migrate, undefined).inLine(stored, then, hitOf(from, { id: 1, ...after }));
+    const stored = rowRefOf(to, { id: 1, rank: 8, label: 'mine', level: 1 });
+    const then = before && rowRefOf(from, { id: 1, ...before });
+    return new RowTranslation(from, to, migrate, undefined).inLine(stored, then, rowRefOf(from, { id: 1, ...after }));
   };
   const labelled: MigrateFunction = ({ text, ...row }) => ({
     ...row,

@@ -20,7 +20,7 @@ import type { FieldRule } from '../schema/field-rules.ts';
 import { fieldSources, fieldSourcesBack, keyConflict, renameConflict } from '../schema/renames.ts';
 import type { PlainRow, MigrateFunction } from '../schema/schema.ts';
 import type { KeyValue, TableShape } from '../schema/table-shape.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { canonicalValue, convertKey, convertValue, keysCorrespond, sameValue } from './field-changes.ts';
 
 // Encoded rows in memory that are made one by one: from plain rows, or field by field from encoded ones.
@@ -41,7 +41,7 @@ export class PlainRows extends RowArena {
   }
 
   /** Adds a copy of a row of the same layout and returns where it begins: whatever else its source holds can go. */
-  addCopy(layout: RowLayout, { source, base }: RowHit): number {
+  addCopy(layout: RowLayout, { source, base }: RowRef): number {
     return copyRow(layout, source, base, this.writer, this.heapWriter);
   }
 
@@ -284,7 +284,7 @@ export class RowTranslation {
   }
 
   /** The row of `to` that a row of `from` becomes, as a plain object. Throws {@link RowNotMigrated}. */
-  forward({ source, base }: RowHit): PlainRow {
+  forward({ source, base }: RowRef): PlainRow {
     return this.#made(decodeRow(this.from.layout, source, base));
   }
 
@@ -294,11 +294,11 @@ export class RowTranslation {
   }
 
   /** The same, added to encoded rows. Returns where it begins in them. Throws {@link RowNotMigrated}. */
-  forwardInto(hit: RowHit, rows: PlainRows): number {
+  forwardInto(rowRef: RowRef, rows: PlainRows): number {
     const { layout } = this.to;
-    const { source, base } = hit;
+    const { source, base } = rowRef;
     try {
-      if (this.#migrate !== undefined || this.to.rules !== undefined) return rows.add(layout, this.forward(hit));
+      if (this.#migrate !== undefined || this.to.rules !== undefined) return rows.add(layout, this.forward(rowRef));
       const at = rows.begin(layout);
       for (const carried of this.#forward) {
         const { field, source: old, constant } = carried;
@@ -320,7 +320,7 @@ export class RowTranslation {
     }
   }
 
-  #carry({ field }: CarriedField, old: LayoutField, value: unknown, source: RowHit['source'], base: number): unknown {
+  #carry({ field }: CarriedField, old: LayoutField, value: unknown, source: RowRef['source'], base: number): unknown {
     return this.#converted(field, old, value, () => this.from.rowKey(source, base));
   }
 
@@ -505,7 +505,7 @@ export class RowTranslation {
    * What a stored row of `to` is once the row of `from` that it goes with is `after`; it was `before` when it was stored.
    * Where nothing is known of that, what both versions have counts as changed. Throws {@link RowNotMigrated}.
    */
-  inLine(stored: RowHit, before: RowHit | undefined, after: RowHit): PlainRow {
+  inLine(stored: RowRef, before: RowRef | undefined, after: RowRef): PlainRow {
     const row = decodeRow(this.to.layout, stored.source, stored.base);
     const now = this.forward(after);
     if (this.#migrate === undefined && before !== undefined) return this.#inLineByField(row, before, after, now);
@@ -522,7 +522,7 @@ export class RowTranslation {
    * What the changes between two rows of `from` change in a row of `to`, where functions of the application cannot make one of the
    * first. Each change is looked at for itself: if one alone cannot be made into a row either, it changes the field that carries over.
    */
-  #changedFields(before: RowHit, after: RowHit, now: PlainRow): Set<LayoutField> {
+  #changedFields(before: RowRef, after: RowRef, now: PlainRow): Set<LayoutField> {
     const { layout } = this.from;
     const changed = new Set<LayoutField>();
     const [old, row] = [before, after].map(({ source, base }) => decodeRow(layout, source, base)) as [
@@ -546,7 +546,7 @@ export class RowTranslation {
   }
 
   /** Each field for itself: a value of `from` that fits no more, or not yet, is no reason to take others for changed. */
-  #inLineByField(row: PlainRow, before: RowHit, after: RowHit, now: PlainRow): PlainRow {
+  #inLineByField(row: PlainRow, before: RowRef, after: RowRef, now: PlainRow): PlainRow {
     for (const { field, source } of this.#forward) {
       if (source === undefined || sameField(this.from.layout, source, before, after)) continue;
       setOwn(row, field.name, now[field.name]);

@@ -11,7 +11,7 @@ import { FieldProblem } from '../format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import type { TableState } from '../view/table-state.ts';
 import { PlainRows, RowNotMigrated } from './row-translation.ts';
@@ -105,12 +105,12 @@ export class ShadowChanges implements ChangeStream {
     return this.#take(activeKey, before);
   }
 
-  #take(key: Uint8Array, before: RowHit | undefined): void {
+  #take(key: Uint8Array, before: RowRef | undefined): void {
     if (this.#rows.sizeBytes > chunkBytes) this.#rows = new PlainRows();
     this.#shadow = { key, source: this.#rows, base: this.#encode(before) };
   }
 
-  #encode(before: RowHit | undefined): number {
+  #encode(before: RowRef | undefined): number {
     const rows = this.#rows;
     const { from, to } = this.#translation;
     const { source, base } = this.#written;
@@ -179,9 +179,9 @@ export class ChangeList {
   }
 
   /** Adds a copy of a row, or says that there is none. */
-  put(key: Uint8Array, hit: RowHit | undefined): void {
+  put(key: Uint8Array, rowRef: RowRef | undefined): void {
     const { layout } = this.#shape;
-    this.set(key, hit === undefined ? this.rows.addDeleted(layout) : this.rows.addCopy(layout, hit));
+    this.set(key, rowRef === undefined ? this.rows.addDeleted(layout) : this.rows.addCopy(layout, rowRef));
   }
 
   /** What was collected, to be applied to a tree. Nothing may be added any more. */

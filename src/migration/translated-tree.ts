@@ -16,7 +16,7 @@ import type { Node } from '../format/node.ts';
 import { rowMarks } from '../format/row-layout.ts';
 import type { BlockSource } from '../tree/block-source.ts';
 import { Tree, PartialNode } from '../tree/tree.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import { PlainRows, RowNotMigrated } from './row-translation.ts';
 import type { RowTranslation } from './row-translation.ts';
@@ -203,7 +203,7 @@ export class MadeEntries {
   }
 
   /** Adds what a row of the active version becomes, marks included. */
-  addTranslated(key: Uint8Array, row: RowHit): void {
+  addTranslated(key: Uint8Array, row: RowRef): void {
     this.#add(key, () => {
       const marks = (row.source.rows[row.base] as number) & rowMarks;
       const base = this.translation.forwardInto(row, this.#rows);
@@ -213,7 +213,7 @@ export class MadeEntries {
   }
 
   /** Adds a stored row as it is now that the row of the active version that it goes with has changed. */
-  addInLine(key: Uint8Array, stored: RowHit, before: RowHit | undefined, after: RowHit): void {
+  addInLine(key: Uint8Array, stored: RowRef, before: RowRef | undefined, after: RowRef): void {
     const { translation } = this;
     this.#add(key, () => this.#rows.add(translation.to.layout, translation.inLine(stored, before, after)));
   }

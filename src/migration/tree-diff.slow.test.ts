@@ -13,7 +13,7 @@ import { SeededRandom } from '../testing/seeded-random.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { BlockWriter, Uploads } from '../tree/block-writer.ts';
 import { Tree } from '../tree/tree.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { applyChanges } from '../tree/write.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import { PlainRows } from './row-translation.ts';
@@ -100,8 +100,8 @@ class Lab {
   }
 }
 
-function textOf(hit: RowHit | undefined): unknown {
-  return hit === undefined ? null : decodeRow(shape.layout, hit.source, hit.base)['text'];
+function textOf(rowRef: RowRef | undefined): unknown {
+  return rowRef === undefined ? null : decodeRow(shape.layout, rowRef.source, rowRef.base)['text'];
 }
 
 async function differences(a: Tree, b: Tree): Promise<[string, unknown, unknown][]> {

@@ -8,13 +8,13 @@ import type { Node } from '../format/node.ts';
 import { sameRow } from '../format/row-decode.ts';
 import type { RowLayout } from '../format/row-layout.ts';
 import { loadChild } from '../tree/tree.ts';
-import type { RowHit, Tree } from '../tree/tree.ts';
+import type { RowRef, Tree } from '../tree/tree.ts';
 
 /** A key whose rows differ: there may be none on either side. */
 export interface RowDifference {
   readonly key: Uint8Array;
-  readonly before: RowHit | undefined;
-  readonly after: RowHit | undefined;
+  readonly before: RowRef | undefined;
+  readonly after: RowRef | undefined;
 }
 
 interface Step {
@@ -74,7 +74,7 @@ class Walker {
     return step.at + 1 < step.node.count ? step.node.key(step.at + 1) : step.high;
   }
 
-  get hit(): RowHit {
+  get rowRef(): RowRef {
     const { node, at } = this.#step as Step;
     return { source: node, base: node.rowBase(at) };
   }
@@ -126,8 +126,8 @@ export async function* diffTrees(before: Tree, after: Tree, layout: RowLayout): 
     else if (order === 0 && !other.onEntry) await other.enter();
     else {
       const key = first.low as Uint8Array;
-      const old = order <= 0 ? a.hit : undefined;
-      const next = order >= 0 ? b.hit : undefined;
+      const old = order <= 0 ? a.rowRef : undefined;
+      const next = order >= 0 ? b.rowRef : undefined;
       if (old === undefined || next === undefined || !sameRow(layout, old, next)) {
         yield { key, before: old, after: next };
       }

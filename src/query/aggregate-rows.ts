@@ -21,7 +21,7 @@ import { writeOrderComponent } from './conditions/row-order.ts';
 import type { Execution, Row } from './operators/executor.ts';
 import { openTable } from './operators/open-operator.ts';
 import { countMerged, countRange } from './operators/range-count.ts';
-import { HitList } from './operators/row-batch.ts';
+import { RowBatch } from './operators/row-batch.ts';
 import type { TableAccess } from './planner/access-paths.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import type { QueryOptions } from './run-on-state.ts';
@@ -88,12 +88,12 @@ export class Fold {
 
   async #foldStream(): Promise<void> {
     const stream = this.#execution.open();
-    const hits = new HitList();
+    const batch = new RowBatch();
     for (;;) {
-      let more = stream.next(hits);
+      let more = stream.next(batch);
       if (isPromise(more)) more = await more;
-      for (let i = 0; i < hits.count; i++) this.#add(hits.sources[i] as RowSource, hits.bases[i] as number);
-      hits.clear();
+      for (let i = 0; i < batch.count; i++) this.#add(batch.sources[i] as RowSource, batch.bases[i] as number);
+      batch.clear();
       if (!more) return;
       await this.#execution.breathe();
     }
@@ -330,13 +330,13 @@ async function countSelected(execution: Execution, access: TableAccess): Promise
 async function countHits(execution: Execution): Promise<number> {
   const stream = execution.open();
   const { needed } = execution;
-  const hits = new HitList(needed);
+  const batch = new RowBatch(needed);
   let total = 0;
   while (total < needed) {
-    let more = stream.next(hits);
+    let more = stream.next(batch);
     if (isPromise(more)) more = await more;
-    total += hits.count;
-    hits.clear();
+    total += batch.count;
+    batch.clear();
     if (!more) break;
     await execution.breathe();
   }

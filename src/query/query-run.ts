@@ -4,7 +4,7 @@ import { ByteWriter } from '../base/bytes.ts';
 import { signalOptions } from '../base/options.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { KeyValue } from '../schema/table-shape.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import type { Overlay, QueryHost, ReadThrough, QueryRead } from '../view/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BudgetMeter } from './budget.ts';
@@ -167,7 +167,7 @@ function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Ro
   state.shape.writeKey(key, value);
   // Primary keys are held whole: that of a value which is too long for one is no row's.
   const found = state.lookup(key.bytes, key.length);
-  return isPromise(found) ? found.then((hit) => decoded(state, hit)) : decoded(state, found);
+  return isPromise(found) ? found.then((rowRef) => decoded(state, rowRef)) : decoded(state, found);
 }
 
 /** The primary key that rows must have, if that is all that a clause says. */
@@ -205,8 +205,8 @@ function valuesOf(host: QueryHost, { shape }: TableState, wheres: readonly Where
   return values;
 }
 
-function decoded({ shape: { decoder } }: TableState, hit: RowHit | undefined): Row[] {
-  return hit === undefined ? [] : [decoder.decode(hit.source, hit.base)];
+function decoded({ shape: { decoder } }: TableState, rowRef: RowRef | undefined): Row[] {
+  return rowRef === undefined ? [] : [decoder.decode(rowRef.source, rowRef.base)];
 }
 
 // What a query can have seen, for those who must know whether a change would have made a difference to it.

@@ -7,7 +7,7 @@ import { FieldProblem } from '../format/row-encode.ts';
 import type { QueryHost } from '../view/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { Query } from './query.ts';
 import type { Row } from './operators/executor.ts';
 import { workAhead } from './run-on-state.ts';
@@ -42,14 +42,14 @@ export class RowGetter {
     }
     const found = state.lookup(key.bytes, key.length);
     if (isPromise(found)) return this.#getSlowly(state, found, key.finish());
-    return Promise.resolve(decodeHit(shape, found));
+    return Promise.resolve(decodeRef(shape, found));
   }
 
-  async #getSlowly(state: TableState, first: Promise<RowHit | undefined>, key: Uint8Array): Promise<Row | undefined> {
+  async #getSlowly(state: TableState, first: Promise<RowRef | undefined>, key: Uint8Array): Promise<Row | undefined> {
     let found = first;
     for (let present = state; ; ) {
       try {
-        return decodeHit(present.shape, await found);
+        return decodeRef(present.shape, await found);
       } catch (error) {
         if (!(error instanceof BlockGone) || !(await this.#host.viewMovedOn(present))) throw error;
         present = await this.#host.tableState(present.shape.name);
@@ -59,6 +59,6 @@ export class RowGetter {
   }
 }
 
-function decodeHit(shape: TableShape, hit: RowHit | undefined): Row | undefined {
-  return hit === undefined ? undefined : shape.decoder.decode(hit.source, hit.base);
+function decodeRef(shape: TableShape, rowRef: RowRef | undefined): Row | undefined {
+  return rowRef === undefined ? undefined : shape.decoder.decode(rowRef.source, rowRef.base);
 }

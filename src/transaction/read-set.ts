@@ -15,7 +15,7 @@ import { shapeOf } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 
 /** How many rows are looked up in the store at the same time. */
 const maxLookups = 16;
@@ -39,7 +39,7 @@ function isWithin(key: Uint8Array, { from, to }: KeyRange): boolean {
 }
 
 /** Whether a row matches one of several queries. One that cannot tell might. */
-function matchesAny(predicates: readonly Predicate[], row: RowHit | undefined): boolean {
+function matchesAny(predicates: readonly Predicate[], row: RowRef | undefined): boolean {
   if (row === undefined) return false;
   try {
     return predicates.some(({ matches }) => matches(row.source, row.base));

@@ -9,7 +9,7 @@ import type { Node } from '../format/node.ts';
 import { TreeCursor } from './cursor.ts';
 import type { KeyRange, RunCursor } from './cursor.ts';
 import { Tree } from './tree.ts';
-import type { RowHit } from './tree.ts';
+import type { RowRef } from './tree.ts';
 
 export class SplitTree extends Tree {
   /** Has the keys under the bound; undefined: there are none. */
@@ -46,7 +46,7 @@ export class SplitTree extends Tree {
     return this.upper.mayBreak || this.lower?.mayBreak === true;
   }
 
-  override lookup(key: Uint8Array, length: number = key.length): RowHit | undefined | Promise<RowHit | undefined> {
+  override lookup(key: Uint8Array, length: number = key.length): RowRef | undefined | Promise<RowRef | undefined> {
     const isUnder = compareRanges(key, 0, length, this.bound, 0, this.bound.length) < 0;
     return isUnder ? this.lower?.lookup(key, length) : this.upper.lookup(key, length);
   }

@@ -12,7 +12,7 @@ import { noBlocks } from './block-source.ts';
 import type { BlockSource } from './block-source.ts';
 
 /** A found row: where its bytes are. */
-export interface RowHit {
+export interface RowRef {
   readonly source: RowSource;
   readonly base: number;
 }
@@ -120,7 +120,7 @@ export class Tree {
     key: Uint8Array,
     length: number = key.length,
     way?: LookupPath,
-  ): RowHit | undefined | Promise<RowHit | undefined> {
+  ): RowRef | undefined | Promise<RowRef | undefined> {
     if (this.ref === null) return undefined;
     let node = this.peekRoot();
     if (node === undefined) return this.#lookupFromRoot(key.slice(0, length));
@@ -162,15 +162,15 @@ export class Tree {
     return from === node.count || node.compareKey(from, last, last.length) > 0;
   }
 
-  async #lookupFromRoot(key: Uint8Array): Promise<RowHit | undefined> {
+  async #lookupFromRoot(key: Uint8Array): Promise<RowRef | undefined> {
     return this.#finish(await this.loadRoot(), key);
   }
 
-  async #lookupBelow(parent: Node, i: number, key: Uint8Array): Promise<RowHit | undefined> {
+  async #lookupBelow(parent: Node, i: number, key: Uint8Array): Promise<RowRef | undefined> {
     return this.#finish(await loadChild(this.source, parent, i), key);
   }
 
-  async #finish(start: Node, key: Uint8Array): Promise<RowHit | undefined> {
+  async #finish(start: Node, key: Uint8Array): Promise<RowRef | undefined> {
     let node = start;
     while (node.level > 0) {
       const i = node.childFor(key);
@@ -185,7 +185,7 @@ export function isSameTree(a: Tree | undefined, b: Tree | undefined): boolean {
   return a?.ref?.birth === b?.ref?.birth && a?.ref?.id === b?.ref?.id;
 }
 
-function hitAt(node: Node, at: number): RowHit | undefined {
+function hitAt(node: Node, at: number): RowRef | undefined {
   if (at < 0) return undefined;
   const problem = brokenIn(node)?.get(at);
   if (problem !== undefined) throw problem;

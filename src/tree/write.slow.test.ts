@@ -241,10 +241,10 @@ class Lab {
     const keys = [...this.model.keys()];
     for (let i = 0; i < 20; i++) {
       const known = keys.length > 0 && i % 2 === 0 ? bytesOf(keys[random(keys.length)] as string) : probe();
-      const hit = await this.tree.lookup(known);
-      expect(hit !== undefined).toBe(this.model.has(latin(known)));
-      if (hit !== undefined && this.options.rows) {
-        expect(readField(hit.source, hit.base, textField)).toBe(this.model.get(latin(known)));
+      const rowRef = await this.tree.lookup(known);
+      expect(rowRef !== undefined).toBe(this.model.has(latin(known)));
+      if (rowRef !== undefined && this.options.rows) {
+        expect(readField(rowRef.source, rowRef.base, textField)).toBe(this.model.get(latin(known)));
       }
     }
     return nodes;

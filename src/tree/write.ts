@@ -14,7 +14,7 @@ import type { BlockSource } from './block-source.ts';
 import { LevelWriter } from './block-writer.ts';
 import type { LevelContext, NodeSink, WriteCounters } from './block-writer.ts';
 import { loadChild } from './tree.ts';
-import type { RowHit, Tree } from './tree.ts';
+import type { RowRef, Tree } from './tree.ts';
 
 /** Changes in strictly ascending key order; positioned on one of them until `done`. */
 export interface ChangeStream extends Upcoming {
@@ -46,7 +46,7 @@ export interface RowRun {
 }
 
 /** Told of every entry that changes, before it does: the old row if there was one, and the change. */
-export type ChangeObserver = (old: RowHit | undefined, change: ChangeStream) => void;
+export type ChangeObserver = (old: RowRef | undefined, change: ChangeStream) => void;
 /** The same for rows that are new, many at once. */
 export type RunObserver = (added: RowRun) => void;
 

@@ -31,9 +31,9 @@ const empty = new TableState(shape, new Tree(noBlocks, null), new Map());
 
 function shown(state: TableState, keys: number): (unknown[] | undefined)[] {
   return Array.from({ length: keys }, (_, id) => {
-    const hit = state.lookup(keyOf(shape, id));
-    if (hit instanceof Promise) throw new Error('A layer in memory is read without waiting');
-    return hit && Object.values(decodeRow(shape.layout, hit.source, hit.base));
+    const rowRef = state.lookup(keyOf(shape, id));
+    if (rowRef instanceof Promise) throw new Error('A layer in memory is read without waiting');
+    return rowRef && Object.values(decodeRow(shape.layout, rowRef.source, rowRef.base));
   });
 }
 

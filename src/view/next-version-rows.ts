@@ -18,7 +18,7 @@ import { widthOf } from '../format/types.ts';
 import type { TableChange } from '../format/commit.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree, treeOfNode } from '../tree/tree.ts';
-import type { RowHit, Tree } from '../tree/tree.ts';
+import type { RowRef, Tree } from '../tree/tree.ts';
 import { isDeleted } from './merged-cursor.ts';
 import type { MemberChange, NextVersion, View } from './view.ts';
 import type { TableShape } from '../schema/table-shape.ts';
@@ -110,9 +110,9 @@ export class NextVersionRows {
  */
 function addTouched(
   layout: RowLayout,
-  then: RowHit,
-  before: RowHit,
-  after: RowHit,
+  then: RowRef,
+  before: RowRef,
+  after: RowRef,
   arena: RowArena,
 ): number | undefined {
   let at: number | undefined;

@@ -7,7 +7,7 @@ import { Types } from '../format/types.ts';
 import { SeededRandom } from '../testing/seeded-random.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
-import type { RowHit } from '../tree/tree.ts';
+import type { RowRef } from '../tree/tree.ts';
 import { KeyFilter, TableState } from './table-state.ts';
 import { indexLeafShape, TableShape } from '../schema/table-shape.ts';
 
@@ -27,7 +27,7 @@ function layerOfIds(...ids: readonly number[]): Tree {
 class CountedTree extends Tree {
   searches = 0;
 
-  override lookup(...given: Parameters<Tree['lookup']>): RowHit | undefined | Promise<RowHit | undefined> {
+  override lookup(...given: Parameters<Tree['lookup']>): RowRef | undefined | Promise<RowRef | undefined> {
     this.searches++;
     return super.lookup(...given);
   }

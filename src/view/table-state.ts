@@ -10,14 +10,14 @@ import type { AddedIndex, TableIndex, TableShape } from '../schema/table-shape.t
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import { openCursor } from '../tree/split-tree.ts';
 import { brokenIn } from '../tree/tree.ts';
-import type { RowHit, Tree } from '../tree/tree.ts';
+import type { RowRef, Tree } from '../tree/tree.ts';
 import { isSameIndex, isUsable } from './index-version.ts';
 import type { IndexVersion } from './index-version.ts';
 import { onTop, together } from './layers.ts';
 import { MergedCursor } from './merged-cursor.ts';
 
-function visible(hit: RowHit): RowHit | undefined {
-  return ((hit.source.rows[hit.base] as number) & rowDeletedFlag) !== 0 ? undefined : hit;
+function visible(rowRef: RowRef): RowRef | undefined {
+  return ((rowRef.source.rows[rowRef.base] as number) & rowDeletedFlag) !== 0 ? undefined : rowRef;
 }
 
 /** So many layers may lie loose on top of the others: looking into a few more takes less than joining them. */
@@ -110,23 +110,23 @@ export class TableState {
    * The row with a key: at once if it can be had from memory, else a promise. The key's bytes may be reused as soon as
    * the call returns.
    */
-  lookup(key: Uint8Array, length: number = key.length): RowHit | undefined | Promise<RowHit | undefined> {
+  lookup(key: Uint8Array, length: number = key.length): RowRef | undefined | Promise<RowRef | undefined> {
     const { layers } = this;
     if (!this.mayBeOverlaid(key, length)) return this.tree.lookup(key, length);
     for (let i = 0; i < layers.length; i++) {
-      const hit = (layers[i] as Tree).lookup(key, length);
-      if (isPromise(hit)) return this.#lookupFrom(hit, i, key.slice(0, length));
-      if (hit !== undefined) return visible(hit);
+      const rowRef = (layers[i] as Tree).lookup(key, length);
+      if (isPromise(rowRef)) return this.#lookupFrom(rowRef, i, key.slice(0, length));
+      if (rowRef !== undefined) return visible(rowRef);
     }
     return this.tree.lookup(key, length);
   }
 
-  async #lookupFrom(first: Promise<RowHit | undefined>, layer: number, key: Uint8Array): Promise<RowHit | undefined> {
-    let hit = await first;
-    for (let i = layer + 1; hit === undefined && i < this.layers.length; i++) {
-      hit = await (this.layers[i] as Tree).lookup(key);
+  async #lookupFrom(first: Promise<RowRef | undefined>, layer: number, key: Uint8Array): Promise<RowRef | undefined> {
+    let rowRef = await first;
+    for (let i = layer + 1; rowRef === undefined && i < this.layers.length; i++) {
+      rowRef = await (this.layers[i] as Tree).lookup(key);
     }
-    return hit === undefined ? this.tree.lookup(key) : visible(hit);
+    return rowRef === undefined ? this.tree.lookup(key) : visible(rowRef);
   }
 
   /**
@@ -141,14 +141,14 @@ export class TableState {
   isOverlaid(key: Uint8Array): boolean | Promise<boolean> {
     if (!this.mayBeOverlaid(key)) return false;
     for (let i = 0; i < this.layers.length; i++) {
-      const hit = (this.layers[i] as Tree).lookup(key);
-      if (isPromise(hit)) return this.#isOverlaidFrom(hit, i, key);
-      if (hit !== undefined) return true;
+      const rowRef = (this.layers[i] as Tree).lookup(key);
+      if (isPromise(rowRef)) return this.#isOverlaidFrom(rowRef, i, key);
+      if (rowRef !== undefined) return true;
     }
     return false;
   }
 
-  async #isOverlaidFrom(first: Promise<RowHit | undefined>, layer: number, key: Uint8Array): Promise<boolean> {
+  async #isOverlaidFrom(first: Promise<RowRef | undefined>, layer: number, key: Uint8Array): Promise<boolean> {
     if ((await first) !== undefined) return true;
     for (let i = layer + 1; i < this.layers.length; i++) {
       if ((await (this.layers[i] as Tree).lookup(key)) !== undefined) return true;

@@ -133,10 +133,10 @@ export class IndexRebuild {
       const growing: GrowingIndex[] = [...onFields, ...indexVersions];
       const entries = new Map<string, number>();
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
-        const hit = { source: leaf, base: leaf.rowBase(i) };
+        const rowRef = { source: leaf, base: leaf.rowBase(i) };
         for (const { changes } of growing) {
           const { count } = changes;
-          changes.add(undefined, hit, key);
+          changes.add(undefined, rowRef, key);
           if (changes.count > count) countEntry(entries, changes.index);
         }
       };

@@ -12,7 +12,7 @@ import { endOfValue } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { loadChild } from '../../tree/tree.ts';
-import type { RowHit, Tree } from '../../tree/tree.ts';
+import type { RowRef, Tree } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { filterOf } from '../conditions/condition.ts';
 import { RowOrder } from '../conditions/row-order.ts';
@@ -23,8 +23,8 @@ import { EntryRows } from './entry-reader.ts';
 import { collect } from './long-value-sort.ts';
 import { openAccess } from './open-operator.ts';
 import { countBelow, countMerged } from './range-count.ts';
-import { HitList, QueryWork } from './row-batch.ts';
-import type { HitStream } from './row-batch.ts';
+import { RowBatch, QueryWork } from './row-batch.ts';
+import type { RowStream } from './row-batch.ts';
 import { AllRows, CutKeysTie, TopRows } from './sort-and-top-n.ts';
 import type { Collector, Keep } from './sort-and-top-n.ts';
 
@@ -87,7 +87,7 @@ export class Execution {
     if (access.kind === 'nothing') return [];
     if (access.kind === 'keys' && access.keys.length === 1) {
       const found = this.state.lookup(access.keys[0] as Uint8Array);
-      return isPromise(found) ? found.then((hit) => this.#single(hit)) : this.#single(found);
+      return isPromise(found) ? found.then((rowRef) => this.#single(rowRef)) : this.#single(found);
     }
     const keep: Keep<Row> = (source, base) => this.decode(source, base);
     return this.collected(keep);
@@ -104,10 +104,10 @@ export class Execution {
     }
   }
 
-  #single(hit: RowHit | undefined): Row[] {
-    if (hit === undefined || this.query.offset > 0 || !this.#filter.matches(hit.source, hit.base)) return [];
-    this.expectReads(hit.source, 1);
-    return [this.decode(hit.source, hit.base)];
+  #single(rowRef: RowRef | undefined): Row[] {
+    if (rowRef === undefined || this.query.offset > 0 || !this.#filter.matches(rowRef.source, rowRef.base)) return [];
+    this.expectReads(rowRef.source, 1);
+    return [this.decode(rowRef.source, rowRef.base)];
   }
 
   async #collectOrdered<T>(keep: Keep<T>, scratch: Scratch): Promise<T[]> {
@@ -128,9 +128,9 @@ export class Execution {
     const order = new RowOrder(this.state.shape, this.plan.order);
     const { aheadBytes, blockBytes } = this.state.tree.source.memory;
     if (needed <= Math.min(mostHeldRows, aheadBytes / blockBytes)) {
-      const keepHit: Keep<RowHit> = (source, base) => ({ source, base });
-      const hits = await this.#collect(new TopRows(order, needed, keepHit), scratch);
-      return hits.slice(offset).map(({ source, base }) => keep(source, base));
+      const keepRef: Keep<RowRef> = (source, base) => ({ source, base });
+      const top = await this.#collect(new TopRows(order, needed, keepRef), scratch);
+      return top.slice(offset).map(({ source, base }) => keep(source, base));
     }
     const keepNow: Keep<T> = (source, base) => {
       this.expectReads(source, 1);
@@ -168,7 +168,7 @@ export class Execution {
   }
 
   /** The rows that match, as a stream. `access`: what is left of that of the plan. */
-  open(access?: Access): HitStream {
+  open(access?: Access): RowStream {
     const { state, query, needed } = this;
     const plan = access === undefined ? this.plan : { ...this.plan, access };
     const breathe = (): void | Promise<void> => this.breathe();
@@ -222,8 +222,8 @@ export class Execution {
 export class RowReader<T> {
   readonly #execution: Execution;
   readonly #keep: Keep<T>;
-  #stream: HitStream | undefined;
-  readonly #hits = new HitList();
+  #stream: RowStream | undefined;
+  readonly #batch = new RowBatch();
   #skip: number;
   #left: number;
   #ended = false;
@@ -245,8 +245,8 @@ export class RowReader<T> {
       if (skipped !== undefined) return skipped.then((left) => this.#begin(left));
       this.#stream = this.#execution.open();
     }
-    this.#hits.wanted = this.#skip + this.#left;
-    const more = this.#stream.next(this.#hits);
+    this.#batch.wanted = this.#skip + this.#left;
+    const more = this.#stream.next(this.#batch);
     return isPromise(more) ? more.then((moved) => this.#take(moved, rows)) : this.#take(more, rows);
   }
 
@@ -262,21 +262,21 @@ export class RowReader<T> {
   }
 
   #take(more: boolean, rows: T[]): boolean {
-    const hits = this.#hits;
+    const batch = this.#batch;
     const execution = this.#execution;
-    const skipped = Math.min(this.#skip, hits.count);
-    const end = skipped + Math.min(this.#left, hits.count - skipped);
+    const skipped = Math.min(this.#skip, batch.count);
+    const end = skipped + Math.min(this.#left, batch.count - skipped);
     this.#skip -= skipped;
     this.#left -= end - skipped;
     for (let i = skipped; i < end; ) {
-      const source = hits.sources[i] as RowSource;
+      const source = batch.sources[i] as RowSource;
       const from = i;
-      while (i < end && hits.sources[i] === source) i++;
+      while (i < end && batch.sources[i] === source) i++;
       execution.expectReads(source, i - from);
       this.sizeBytes += execution.rowSize.of(source) * (i - from);
-      for (let at = from; at < i; at++) rows.push(this.#keep(source, hits.bases[at] as number));
+      for (let at = from; at < i; at++) rows.push(this.#keep(source, batch.bases[at] as number));
     }
-    hits.clear();
+    batch.clear();
     this.#ended = !more || this.#left === 0;
     return !this.#ended;
   }

@@ -8,11 +8,11 @@ import type { RunCursor } from '../../tree/cursor.ts';
 import { CachedNode } from '../../cache/cached-node.ts';
 import type { RowPlaces } from '../../cache/cached-node.ts';
 import { PartialNode } from '../../tree/tree.ts';
-import type { LookupPath, RowHit, TreeIdentity } from '../../tree/tree.ts';
+import type { LookupPath, RowRef, TreeIdentity } from '../../tree/tree.ts';
 import { SplitTree } from '../../tree/split-tree.ts';
 import { missingRow, LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
-import type { HitList, HitStream, QueryWork } from './row-batch.ts';
+import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
 import type { Filter } from '../conditions/selector.ts';
@@ -23,7 +23,7 @@ const noBytes = new Uint8Array(0);
  * The rows of the entries that a cursor moves over, in their order. Rows that commits which are not merged yet have
  * changed are left out: the index does not know them as they are now.
  */
-export class IndexStream implements HitStream {
+export class IndexStream implements RowStream {
   readonly #state: TableState;
   readonly #index: TableIndex;
   readonly #cursor: RunCursor;
@@ -59,29 +59,29 @@ export class IndexStream implements HitStream {
     this.#overlaid = state.layers.length > 0;
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     if (this.#ended) return false;
-    const { wanted } = hits;
+    const { wanted } = batch;
     const step = this.#pace.step(wanted);
     // Where all rows match, none is looked up in vain.
     const most = this.#filter.empty ? Math.min(step, wanted) : step;
-    return this.#fill(new Lookups(this.#filter, hits, this.#work), hits, most, wanted);
+    return this.#fill(new Lookups(this.#filter, batch, this.#work), batch, most, wanted);
   }
 
   /**
    * Looks up the rows of the next entries, up to `most`, also of several runs: one may be a single entry, and its row must not be
    * waited for alone. `wanted` rows are of use.
    */
-  #fill(lookups: Lookups, hits: HitList, most: number, wanted: number): true | Promise<true> {
+  #fill(lookups: Lookups, batch: RowBatch, most: number, wanted: number): true | Promise<true> {
     let left = most;
-    while (left > 0 && hits.count < wanted) {
+    while (left > 0 && batch.count < wanted) {
       if (this.#from >= this.#to) {
         // Where rows are tested, the first that is found is often enough: more runs are looked at together from then on.
         if (left < most && !this.#filter.empty && !this.#goesOn) break;
         this.#cursor.expect?.(this.#filter.empty ? wanted - (most - left) : Number.POSITIVE_INFINITY, left);
         const moved = this.#cursor.next();
         const rest = left;
-        if (isPromise(moved)) return moved.then((more) => this.#goOn(more, lookups, hits, rest, wanted));
+        if (isPromise(moved)) return moved.then((more) => this.#goOn(more, lookups, batch, rest, wanted));
         if (!this.#enter(moved)) break;
       }
       left -= this.#lookUp(lookups, left);
@@ -90,8 +90,8 @@ export class IndexStream implements HitStream {
     return lookups.finish();
   }
 
-  #goOn(more: boolean, lookups: Lookups, hits: HitList, left: number, wanted: number): true | Promise<true> {
-    if (this.#enter(more)) return this.#fill(lookups, hits, left, wanted);
+  #goOn(more: boolean, lookups: Lookups, batch: RowBatch, left: number, wanted: number): true | Promise<true> {
+    if (this.#enter(more)) return this.#fill(lookups, batch, left, wanted);
     return lookups.finish();
   }
 
@@ -152,7 +152,7 @@ export class IndexStream implements HitStream {
   }
 
   /** Searches for a row. `places` is to remember that it is the one of entry `i`. */
-  #find(key: Uint8Array, length: number, { name }: Node, places?: RowPlaces, i = 0): RowHit | Promise<RowHit> {
+  #find(key: Uint8Array, length: number, { name }: Node, places?: RowPlaces, i = 0): RowRef | Promise<RowRef> {
     const { tree } = this.#state;
     const near = this.#leaf;
     if (near !== undefined) {
@@ -164,7 +164,7 @@ export class IndexStream implements HitStream {
     }
     const found = tree.lookup(key, length, this.#way);
     if (isPromise(found)) {
-      return found.then((hit) => hit ?? this.#missing(name));
+      return found.then((rowRef) => rowRef ?? this.#missing(name));
     }
     if (found === undefined) return this.#missing(name);
     const { source, base } = found;

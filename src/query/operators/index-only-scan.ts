@@ -7,13 +7,13 @@ import type { Node } from '../../format/node.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
-import type { RowHit } from '../../tree/tree.ts';
+import type { RowRef } from '../../tree/tree.ts';
 import { filterOf } from '../conditions/condition.ts';
 import { EntryReader, EntryRows } from './entry-reader.ts';
 import { rowOfEntry, LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
 import type { EntryUse } from '../planner/covering-index.ts';
-import type { HitList, HitStream, QueryWork } from './row-batch.ts';
+import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 import type { KeyProbe } from './key-probe.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
 import type { Filter } from '../conditions/selector.ts';
@@ -39,7 +39,7 @@ export interface EntryStreamOptions {
   readonly probes: readonly KeyProbe[];
 }
 
-export class EntryStream implements HitStream {
+export class EntryStream implements RowStream {
   readonly #state: TableState;
   readonly #index: TableIndex;
   readonly #cursor: RunCursor;
@@ -88,13 +88,13 @@ export class EntryStream implements HitStream {
     this.#picks = new Int32Array(this.#most);
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     if (this.#ended) return false;
-    const { wanted } = hits;
+    const { wanted } = batch;
     const step = this.#pace.step(wanted);
     this.#room = this.#use?.only === true ? Math.min(wanted, mostEntries) : step;
     this.#beyond = Math.max(0, wanted - this.#room);
-    return this.#fill(new Lookups(this.#filter, hits, this.#work), this.#tests.rowsAtOnce(entriesAtOnce));
+    return this.#fill(new Lookups(this.#filter, batch, this.#work), this.#tests.rowsAtOnce(entriesAtOnce));
   }
 
   /** Goes through entries until there is no more room for rows, or `entries` were looked at. */
@@ -173,7 +173,7 @@ export class EntryStream implements HitStream {
     return ready;
   }
 
-  /** Rows that are made of entries stay for as long as somebody has a hit in them; those that are only tested do not. */
+  /** Rows that are made of entries stay for as long as somebody has a rowRef in them; those that are only tested do not. */
   #freshRows(count: number): EntryRows {
     if (this.#use?.only === true || this.#rows === undefined) this.#rows = new EntryRows(this.#cursor.node.name);
     this.#rows.begin(count * this.#state.shape.layout.stride);
@@ -210,7 +210,7 @@ export class EntryStream implements HitStream {
     }
   }
 
-  #passUnlessOverlaid(lookups: Lookups, node: Node, i: number, row: RowHit): void {
+  #passUnlessOverlaid(lookups: Lookups, node: Node, i: number, row: RowRef): void {
     this.#reader.read(node, i);
     const overlaid = this.#state.isOverlaid(this.#reader.primaryKey);
     if (isPromise(overlaid)) lookups.await(overlaid.then((is) => (is ? undefined : row)));

@@ -8,33 +8,33 @@ import { maxKeyBytes } from '../../format/values.ts';
 import { isTextField, writeFieldComponent } from '../../schema/table-shape.ts';
 import { Scratch } from '../../cache/memory-budget.ts';
 import type { ReadMemory } from '../../cache/memory-budget.ts';
-import type { RowHit } from '../../tree/tree.ts';
+import type { RowRef } from '../../tree/tree.ts';
 import type { Collector } from './sort-and-top-n.ts';
-import { HitList } from './row-batch.ts';
-import type { HitStream } from './row-batch.ts';
+import { RowBatch } from './row-batch.ts';
+import type { RowStream } from './row-batch.ts';
 import { valueLength } from '../conditions/row-order.ts';
 import type { OrderField, RowOrder } from '../conditions/row-order.ts';
 
 /** Adds all rows of a stream to a collector. */
 export async function collect<T>(
-  stream: HitStream,
+  stream: RowStream,
   collector: Collector<T>,
   pacer: Pacer,
   onBound?: (collector: Collector<T>) => void,
 ): Promise<T[]> {
-  const hits = new HitList();
+  const batch = new RowBatch();
   for (;;) {
-    let more = stream.next(hits);
+    let more = stream.next(batch);
     if (isPromise(more)) more = await more;
     if (!more) return collector.finish(pacer);
-    for (let i = 0; i < hits.count; i++) collector.add(hits.sources[i] as RowSource, hits.bases[i] as number);
-    hits.clear();
+    for (let i = 0; i < batch.count; i++) collector.add(batch.sources[i] as RowSource, batch.bases[i] as number);
+    batch.clear();
     onBound?.(collector);
     if (pacer.due()) await pacer.pause();
   }
 }
 
-interface KeyedHit extends RowHit {
+interface KeyedHit extends RowRef {
   readonly key: Uint8Array;
 }
 
@@ -108,10 +108,10 @@ class AlikeRows {
  * Puts values in order of which an index holds only the first bytes: rows whose values begin alike come from the index
  * one after the other, by what follows that value in its keys. All others pass through.
  */
-export class LongValueStream implements HitStream {
-  readonly #stream: HitStream;
+export class LongValueStream implements RowStream {
+  readonly #stream: RowStream;
   readonly #options: LongValueOptions;
-  readonly #own = new HitList();
+  readonly #own = new RowBatch();
   readonly #writer = new ByteWriter(256);
   /** Rows with long values that begin alike. */
   #group: AlikeRows | undefined;
@@ -121,43 +121,43 @@ export class LongValueStream implements HitStream {
   #left: number;
   #ended = false;
 
-  constructor(stream: HitStream, options: LongValueOptions) {
+  constructor(stream: RowStream, options: LongValueOptions) {
     this.#stream = stream;
     this.#options = options;
     this.#left = options.needed;
   }
 
   /** Throws `MemoryBudgetError` where rows begin alike and there is no room for them. */
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     if (this.#ended) return false;
-    this.#own.wanted = hits.wanted;
+    this.#own.wanted = batch.wanted;
     const more = this.#stream.next(this.#own);
-    return isPromise(more) ? more.then((moved) => this.#pass(moved, hits)) : this.#pass(more, hits);
+    return isPromise(more) ? more.then((moved) => this.#pass(moved, batch)) : this.#pass(more, batch);
   }
 
-  #pass(more: boolean, hits: HitList): true | Promise<true> {
+  #pass(more: boolean, batch: RowBatch): true | Promise<true> {
     const own = this.#own;
     this.#ended = !more;
     for (let i = 0; i < own.count; i++) {
       const source = own.sources[i] as RowSource;
       const base = own.bases[i] as number;
-      if (this.#firstLong(source, base) >= 0) return this.#sort(i, hits);
-      this.#hand(source, base, hits);
+      if (this.#firstLong(source, base) >= 0) return this.#sort(i, batch);
+      this.#hand(source, base, batch);
     }
     own.clear();
     return true;
   }
 
   /** The rows from one on, until none is held that another one may come before. */
-  async #sort(from: number, hits: HitList): Promise<true> {
+  async #sort(from: number, batch: RowBatch): Promise<true> {
     const own = this.#own;
     const { memory, breathe } = this.#options;
     const scratch = new Scratch(memory);
     try {
       for (let i = from; ; i = 0) {
-        for (; i < own.count; i++) this.#sortIn(own.sources[i] as RowSource, own.bases[i] as number, scratch, hits);
+        for (; i < own.count; i++) this.#sortIn(own.sources[i] as RowSource, own.bases[i] as number, scratch, batch);
         own.clear();
-        if (this.#ended) this.#endGroup(hits, scratch);
+        if (this.#ended) this.#endGroup(batch, scratch);
         if (this.#group === undefined) return true;
         await breathe();
         // How long it goes on is not known.
@@ -180,11 +180,11 @@ export class LongValueStream implements HitStream {
     return -1;
   }
 
-  #sortIn(source: RowSource, base: number, scratch: Scratch, hits: HitList): void {
+  #sortIn(source: RowSource, base: number, scratch: Scratch, batch: RowBatch): void {
     const long = this.#firstLong(source, base);
     if (long < 0) {
-      this.#endGroup(hits, scratch);
-      this.#hand(source, base, hits);
+      this.#endGroup(batch, scratch);
+      this.#hand(source, base, batch);
       return;
     }
     const { fields } = this.#options.order;
@@ -193,24 +193,24 @@ export class LongValueStream implements HitStream {
     for (let i = 0; i <= long; i++) writeFieldComponent(writer, source, base, (fields[i] as OrderField).field);
     const held = this.#held;
     if (held === undefined || compareRanges(held, 0, held.length, writer.bytes, 0, writer.length) !== 0) {
-      this.#endGroup(hits, scratch);
+      this.#endGroup(batch, scratch);
       this.#held = writer.finish();
     }
     this.#group ??= new AlikeRows(this.#options, scratch, Math.max(1, this.#left));
     this.#group.add(source, base);
   }
 
-  #endGroup(hits: HitList, scratch: Scratch): void {
+  #endGroup(batch: RowBatch, scratch: Scratch): void {
     if (this.#group === undefined) return;
-    for (const { source, base } of this.#group.sorted()) this.#hand(source, base, hits);
+    for (const { source, base } of this.#group.sorted()) this.#hand(source, base, batch);
     // From here on they are the caller's.
     scratch.release();
     this.#group = undefined;
     this.#held = undefined;
   }
 
-  #hand(source: RowSource, base: number, hits: HitList): void {
-    hits.add(source, base);
+  #hand(source: RowSource, base: number, batch: RowBatch): void {
+    batch.add(source, base);
     this.#left--;
   }
 }

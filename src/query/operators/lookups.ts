@@ -8,12 +8,12 @@ import type { RowSource } from '../../format/row-layout.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
-import type { RowHit } from '../../tree/tree.ts';
+import type { RowRef } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { Filter } from '../conditions/selector.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
 import { mostKeyBytes } from '../planner/index-intersections.ts';
-import type { HitList, HitStream, QueryWork } from './row-batch.ts';
+import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 
 // The rows that entries of an index name.
 
@@ -30,9 +30,9 @@ export function missingRow({ state, index, leafName }: Place): never {
   throw new CorruptionError(leafName, `Index '${index.name}' has an entry for a row that table '${table}' has not`);
 }
 
-function storedRow(place: Place, key: Uint8Array): RowHit | Promise<RowHit> {
+function storedRow(place: Place, key: Uint8Array): RowRef | Promise<RowRef> {
   const found = place.state.tree.lookup(key);
-  if (isPromise(found)) return found.then((hit) => hit ?? missingRow(place));
+  if (isPromise(found)) return found.then((rowRef) => rowRef ?? missingRow(place));
   return found ?? missingRow(place);
 }
 
@@ -44,19 +44,19 @@ export function rowOfEntry(place: Place, key: Uint8Array): Found | Promise<Found
 }
 
 /** A row, or that there is none to add. */
-export type Found = RowHit | undefined;
+export type Found = RowRef | undefined;
 
 /** Lookups under way together. Their rows are added in the order in which they were asked for. */
 export class Lookups {
   readonly #filter: Filter;
-  readonly #hits: HitList;
+  readonly #batch: RowBatch;
   readonly #work: QueryWork;
   /** From the first row on that is not in memory. */
   #late: Promise<Found>[] | undefined;
 
-  constructor(filter: Filter, hits: HitList, work: QueryWork) {
+  constructor(filter: Filter, batch: RowBatch, work: QueryWork) {
     this.#filter = filter;
-    this.#hits = hits;
+    this.#batch = batch;
     this.#work = work;
   }
 
@@ -76,7 +76,7 @@ export class Lookups {
   pass(source: RowSource, base: number): void {
     if (this.#late === undefined) {
       this.#work.matches++;
-      this.#hits.add(source, base);
+      this.#batch.add(source, base);
     } else this.#late.push(Promise.resolve({ source, base }));
   }
 
@@ -96,19 +96,19 @@ export class Lookups {
     const late = this.#late;
     if (late === undefined) return true;
     return Promise.all(late).then((found) => {
-      for (const hit of found) this.#take(hit);
+      for (const rowRef of found) this.#take(rowRef);
       return true;
     });
   }
 
-  #take(hit: Found): void {
-    if (hit !== undefined) this.#test(hit.source, hit.base);
+  #take(rowRef: Found): void {
+    if (rowRef !== undefined) this.#test(rowRef.source, rowRef.base);
   }
 
   #test(source: RowSource, base: number): void {
     if (!this.#filter.matches(source, base)) return;
     this.#work.matches++;
-    this.#hits.add(source, base);
+    this.#batch.add(source, base);
   }
 }
 
@@ -141,7 +141,7 @@ export class LookupPace {
 }
 
 /** The rows with given primary keys, in the order of the keys. */
-export class KeyStream implements HitStream {
+export class KeyStream implements RowStream {
   readonly #state: TableState;
   readonly #keys: readonly Uint8Array[];
   readonly #filter: Filter;
@@ -157,10 +157,10 @@ export class KeyStream implements HitStream {
     this.#pace = new LookupPace(state.tree.source.memory, filter);
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     if (this.#next >= this.#keys.length) return false;
-    const lookups = new Lookups(this.#filter, hits, this.#work);
-    const end = Math.min(this.#keys.length, this.#next + this.#pace.step(hits.wanted));
+    const lookups = new Lookups(this.#filter, batch, this.#work);
+    const end = Math.min(this.#keys.length, this.#next + this.#pace.step(batch.wanted));
     while (this.#next < end) lookups.add(this.#state.lookup(this.#keys[this.#next++] as Uint8Array));
     return lookups.finish();
   }
@@ -181,7 +181,7 @@ export interface SortedLookupsOptions {
   readonly breathe: () => void | Promise<void>;
 }
 
-export class SortedLookups implements HitStream {
+export class SortedLookups implements RowStream {
   readonly #options: SortedLookupsOptions;
   readonly #pace: LookupPace;
   /** Of the entries that are looked up now, in the order of {@link #order}. */
@@ -197,15 +197,15 @@ export class SortedLookups implements HitStream {
     this.#pace = new LookupPace(options.state.tree.source.memory, options.filter);
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
-    if (this.#next < this.#order.length) return this.#lookUp(hits);
-    return this.#ended ? false : this.#collect().then(() => this.next(hits));
+  next(batch: RowBatch): boolean | Promise<boolean> {
+    if (this.#next < this.#order.length) return this.#lookUp(batch);
+    return this.#ended ? false : this.#collect().then(() => this.next(batch));
   }
 
-  #lookUp(hits: HitList): true | Promise<true> {
+  #lookUp(batch: RowBatch): true | Promise<true> {
     const { state, access, filter, work } = this.#options;
     const place = { state, index: access.index, leafName: this.#leafName };
-    const lookups = new Lookups(filter, hits, work);
+    const lookups = new Lookups(filter, batch, work);
     const end = Math.min(this.#order.length, this.#next + this.#pace.step(Number.POSITIVE_INFINITY));
     while (this.#next < end) lookups.add(rowOfEntry(place, this.#keys.key(this.#order[this.#next++] as number)));
     return lookups.finish();

@@ -7,8 +7,8 @@ import type { LayoutField } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
 import { TableShape } from '../../schema/table-shape.ts';
 import { SeededRandom } from '../../testing/seeded-random.ts';
-import { HitList } from './row-batch.ts';
-import type { HitStream } from './row-batch.ts';
+import { RowBatch } from './row-batch.ts';
+import type { RowStream } from './row-batch.ts';
 import { MergedStream, PreparedStream } from './merge-sorted.ts';
 import { RowOrder } from '../conditions/row-order.ts';
 
@@ -28,23 +28,23 @@ const most = 5000;
 const node = layerOf(shape, new Map(Array.from({ length: most }, (_, id) => [id, { id, rank: id }]))).node as Node;
 
 /** Rows with given ranks. */
-class Ranks implements HitStream {
+class Ranks implements RowStream {
   readonly #ranks: readonly number[];
   readonly #late: () => boolean;
-  readonly #batch: () => number;
+  readonly #batchSize: () => number;
   given = 0;
 
-  constructor(ranks: readonly number[], late: () => boolean, batch: () => number) {
+  constructor(ranks: readonly number[], late: () => boolean, batchSize: () => number) {
     this.#ranks = ranks;
     this.#late = late;
-    this.#batch = batch;
+    this.#batchSize = batchSize;
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     const give = (): boolean => {
       if (this.given === this.#ranks.length) return false;
-      for (let left = Math.min(this.#batch(), hits.wanted); left > 0 && this.given < this.#ranks.length; left--) {
-        hits.add(node, node.rowBase(this.#ranks[this.given++] as number));
+      for (let left = Math.min(this.#batchSize(), batch.wanted); left > 0 && this.given < this.#ranks.length; left--) {
+        batch.add(node, node.rowBase(this.#ranks[this.given++] as number));
       }
       return true;
     };
@@ -52,14 +52,14 @@ class Ranks implements HitStream {
   }
 }
 
-async function ranksOf(stream: HitStream, wanted: number): Promise<unknown[]> {
-  const hits = new HitList(wanted);
+async function ranksOf(stream: RowStream, wanted: number): Promise<unknown[]> {
+  const batch = new RowBatch(wanted);
   const found: unknown[] = [];
   for (;;) {
-    let more = stream.next(hits);
+    let more = stream.next(batch);
     if (more instanceof Promise) more = await more;
-    for (let i = 0; i < hits.count; i++) found.push(readField(node, hits.bases[i] as number, rank));
-    hits.clear();
+    for (let i = 0; i < batch.count; i++) found.push(readField(node, batch.bases[i] as number, rank));
+    batch.clear();
     if (!more || found.length >= wanted) return found;
   }
 }

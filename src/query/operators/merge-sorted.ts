@@ -3,7 +3,7 @@ import { isPromise } from '../../base/brands.ts';
 import { ByteWriter, compareRanges } from '../../base/bytes.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
-import type { RowHit, Tree } from '../../tree/tree.ts';
+import type { RowRef, Tree } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { RowOrder } from '../conditions/row-order.ts';
 import { isMerged } from '../planner/access-paths.ts';
@@ -12,8 +12,8 @@ import { mostKeyBytes } from '../planner/index-intersections.ts';
 import { indexCursor } from './index-cursor.ts';
 import { KeySet, SortedProbe } from './key-probe.ts';
 import type { KeyProbe } from './key-probe.ts';
-import { HitList } from './row-batch.ts';
-import type { HitStream, QueryWork } from './row-batch.ts';
+import { RowBatch } from './row-batch.ts';
+import type { RowStream, QueryWork } from './row-batch.ts';
 
 /** Rows of the smaller streams that are asked for at a time: mostly few of them are among those that are wanted. */
 const rowsAhead = 8;
@@ -22,34 +22,34 @@ const rowsAtOnce = 1024;
 
 /** A stream whose next row is looked at before it is taken. */
 class Ahead {
-  readonly #stream: HitStream;
+  readonly #stream: RowStream;
   readonly #order: RowOrder;
-  readonly #hits = new HitList(rowsAhead);
+  readonly #batch = new RowBatch(rowsAhead);
   #at = -1;
   #ended = false;
   /** Of the next row; undefined where it is not known, and at the end. */
   key: Uint8Array | undefined;
 
-  constructor(stream: HitStream, order: RowOrder) {
+  constructor(stream: RowStream, order: RowOrder) {
     this.#stream = stream;
     this.#order = order;
   }
 
   get source(): RowSource {
-    return this.#hits.sources[this.#at] as RowSource;
+    return this.#batch.sources[this.#at] as RowSource;
   }
 
   get base(): number {
-    return this.#hits.bases[this.#at] as number;
+    return this.#batch.bases[this.#at] as number;
   }
 
   /** Goes on to the next row, or to the end. */
   advance(): void | Promise<void> {
     this.#at++;
-    while (this.#at >= this.#hits.count && !this.#ended) {
-      this.#hits.clear();
+    while (this.#at >= this.#batch.count && !this.#ended) {
+      this.#batch.clear();
       this.#at = 0;
-      const more = this.#stream.next(this.#hits);
+      const more = this.#stream.next(this.#batch);
       if (isPromise(more)) {
         return more.then((moved) => {
           this.#ended = !moved;
@@ -60,17 +60,17 @@ class Ahead {
       }
       this.#ended = !more;
     }
-    this.key = this.#at < this.#hits.count ? this.#order.key(this.source, this.base) : undefined;
+    this.key = this.#at < this.#batch.count ? this.#order.key(this.source, this.base) : undefined;
     return undefined;
   }
 }
 
 /** Merges a stream with others, of which few rows are expected. */
-export class MergedStream implements HitStream {
-  readonly #stream: HitStream;
+export class MergedStream implements RowStream {
+  readonly #stream: RowStream;
   readonly #order: RowOrder;
   readonly #others: Ahead[];
-  readonly #own = new HitList();
+  readonly #own = new RowBatch();
   readonly #scratch = new ByteWriter(256);
   #begun = false;
   /** The rows of {@link #own} before it were handed on. */
@@ -79,35 +79,35 @@ export class MergedStream implements HitStream {
   /** The one of the others whose row comes next. */
   #first: Ahead | undefined;
 
-  constructor(stream: HitStream, others: readonly HitStream[], order: RowOrder) {
+  constructor(stream: RowStream, others: readonly RowStream[], order: RowOrder) {
     this.#stream = stream;
     this.#order = order;
     this.#others = others.map((other) => new Ahead(other, order));
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     if (!this.#begun) {
       this.#begun = true;
       const waits = this.#others.map((other) => other.advance()).filter((wait) => isPromise(wait));
       if (waits.length > 0) {
         return Promise.all(waits).then(() => {
           this.#choose();
-          return this.next(hits);
+          return this.next(batch);
         });
       }
       this.#choose();
     }
-    if (this.#ended || this.#at < this.#own.count) return this.#merge(hits);
+    if (this.#ended || this.#at < this.#own.count) return this.#merge(batch);
     this.#own.clear();
     this.#at = 0;
-    this.#own.wanted = hits.wanted;
+    this.#own.wanted = batch.wanted;
     const more = this.#stream.next(this.#own);
-    return isPromise(more) ? more.then((moved) => this.#enter(moved, hits)) : this.#enter(more, hits);
+    return isPromise(more) ? more.then((moved) => this.#enter(moved, batch)) : this.#enter(more, batch);
   }
 
-  #enter(more: boolean, hits: HitList): boolean | Promise<boolean> {
+  #enter(more: boolean, batch: RowBatch): boolean | Promise<boolean> {
     this.#ended = !more;
-    return this.#merge(hits);
+    return this.#merge(batch);
   }
 
   /** Finds the one of the others whose row comes first. */
@@ -133,33 +133,33 @@ export class MergedStream implements HitStream {
   }
 
   /** Hands on what is known to come next. */
-  #merge(hits: HitList): boolean | Promise<boolean> {
+  #merge(batch: RowBatch): boolean | Promise<boolean> {
     const own = this.#own;
-    const most = hits.count + rowsAtOnce;
+    const most = batch.count + rowsAtOnce;
     let mayInterrupt = own.count > this.#at && this.#first !== undefined && this.#isBefore(this.#first, own.count - 1);
     while (this.#at < own.count) {
       if (mayInterrupt && this.#isBefore(this.#first as Ahead, this.#at)) {
-        if (hits.count >= most) return true;
-        const waits = this.#takeFirst(hits);
-        if (waits !== undefined) return waits.then(() => this.#merge(hits));
+        if (batch.count >= most) return true;
+        const waits = this.#takeFirst(batch);
+        if (waits !== undefined) return waits.then(() => this.#merge(batch));
         mayInterrupt = this.#first !== undefined;
         continue;
       }
-      hits.add(own.sources[this.#at] as RowSource, own.bases[this.#at] as number);
+      batch.add(own.sources[this.#at] as RowSource, own.bases[this.#at] as number);
       this.#at++;
     }
     if (!this.#ended) return true;
     if (this.#first === undefined) return false;
-    for (let left = Math.min(hits.wanted, rowsAtOnce); left > 0 && this.#first !== undefined; left--) {
-      const waits = this.#takeFirst(hits);
+    for (let left = Math.min(batch.wanted, rowsAtOnce); left > 0 && this.#first !== undefined; left--) {
+      const waits = this.#takeFirst(batch);
       if (waits !== undefined) return waits.then(() => true);
     }
     return true;
   }
 
-  #takeFirst(hits: HitList): void | Promise<void> {
+  #takeFirst(batch: RowBatch): void | Promise<void> {
     const first = this.#first as Ahead;
-    hits.add(first.source, first.base);
+    batch.add(first.source, first.base);
     const waits = first.advance();
     if (isPromise(waits)) return waits.then(() => this.#choose());
     this.#choose();
@@ -168,19 +168,19 @@ export class MergedStream implements HitStream {
 }
 
 /** Rows that are all there before the first of them is handed out, in the order in which `prepare` gives them. */
-export class PreparedStream implements HitStream {
-  readonly #prepare: () => Promise<RowHit[]>;
-  #rows: RowHit[] | undefined;
+export class PreparedStream implements RowStream {
+  readonly #prepare: () => Promise<RowRef[]>;
+  #rows: RowRef[] | undefined;
 
-  constructor(prepare: () => Promise<RowHit[]>) {
+  constructor(prepare: () => Promise<RowRef[]>) {
     this.#prepare = prepare;
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     if (this.#rows !== undefined) return false;
     return this.#prepare().then((rows) => {
       this.#rows = rows;
-      for (const { source, base } of rows) hits.add(source, base);
+      for (const { source, base } of rows) batch.add(source, base);
       return true;
     });
   }
@@ -194,9 +194,9 @@ const widestWindow = 8;
 /** Rows that are asked of each of them: they are held, with their blocks, until its turn comes. */
 
 interface Part {
-  readonly stream: HitStream;
+  readonly stream: RowStream;
   /** Rows that it gave before its turn. */
-  readonly early: HitList;
+  readonly early: RowBatch;
   /** What it answered when it was begun, until that is taken. */
   moved: Promise<boolean> | undefined;
 }
@@ -209,30 +209,30 @@ function begin({ stream, early }: Part): Promise<boolean> {
 }
 
 /** The next ones are begun once a second one must be waited for. */
-export class UnionStream implements HitStream {
+export class UnionStream implements RowStream {
   readonly #parts: readonly Part[];
   #at = 0;
   /** Those before it were begun. */
   #begun = 0;
   #window = 0;
 
-  constructor(streams: readonly HitStream[]) {
-    this.#parts = streams.map((stream) => ({ stream, early: new HitList(rowsAhead), moved: undefined }));
+  constructor(streams: readonly RowStream[]) {
+    this.#parts = streams.map((stream) => ({ stream, early: new RowBatch(rowsAhead), moved: undefined }));
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     const part = this.#parts[this.#at];
     if (part === undefined) return false;
     const { moved } = part;
     part.moved = undefined;
-    const more = moved ?? part.stream.next(hits);
-    if (!isPromise(more)) return this.#after(part, more, hits);
+    const more = moved ?? part.stream.next(batch);
+    if (!isPromise(more)) return this.#after(part, more, batch);
     this.#beginNext();
-    return more.then((moves) => this.#after(part, moves, hits));
+    return more.then((moves) => this.#after(part, moves, batch));
   }
 
-  #after({ early }: Part, more: boolean, hits: HitList): boolean {
-    for (let i = 0; i < early.count; i++) hits.add(early.sources[i] as RowSource, early.bases[i] as number);
+  #after({ early }: Part, more: boolean, batch: RowBatch): boolean {
+    for (let i = 0; i < early.count; i++) batch.add(early.sources[i] as RowSource, early.bases[i] as number);
     early.clear();
     if (!more) this.#at++;
     return this.#at < this.#parts.length;
@@ -259,28 +259,28 @@ export interface IntersectionOptions {
   readonly breathe: () => void | Promise<void>;
   readonly work: QueryWork;
   /** Opens the first index, for rows whose keys are wherever the probes ask for them. */
-  readonly open: (probes: readonly KeyProbe[]) => HitStream;
+  readonly open: (probes: readonly KeyProbe[]) => RowStream;
   /** Opens the first index for rows that are then tested for what the other indexes would have told. */
-  readonly openFirst: () => HitStream;
+  readonly openFirst: () => RowStream;
 }
 
-export class IntersectionStream implements HitStream {
+export class IntersectionStream implements RowStream {
   readonly #options: IntersectionOptions;
-  #stream: HitStream | undefined;
+  #stream: RowStream | undefined;
 
   constructor(options: IntersectionOptions) {
     this.#options = options;
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
-    if (this.#stream !== undefined) return this.#stream.next(hits);
+  next(batch: RowBatch): boolean | Promise<boolean> {
+    if (this.#stream !== undefined) return this.#stream.next(batch);
     return this.#prepare().then((stream) => {
       this.#stream = stream;
-      return stream.next(hits);
+      return stream.next(batch);
     });
   }
 
-  async #prepare(): Promise<HitStream> {
+  async #prepare(): Promise<RowStream> {
     const { access, state, breathe, work, open, openFirst } = this.#options;
     const { first, others } = access;
     const probes: KeyProbe[] = [];

@@ -5,14 +5,14 @@ import { isTextField } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { CursorSequence } from '../../tree/split-tree.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
-import type { RowHit, Tree } from '../../tree/tree.ts';
+import type { RowRef, Tree } from '../../tree/tree.ts';
 import { AllRows, TopRows } from './sort-and-top-n.ts';
 import type { Keep } from './sort-and-top-n.ts';
 import { filterOf } from '../conditions/condition.ts';
 import type { EntryUse } from '../planner/covering-index.ts';
 import { EntryStream } from './index-only-scan.ts';
 import { ConcatenatedStream } from './row-batch.ts';
-import type { HitStream, QueryWork } from './row-batch.ts';
+import type { RowStream, QueryWork } from './row-batch.ts';
 import { indexCursor } from './index-cursor.ts';
 import { IndexStream } from './index-lookup.ts';
 import { IntersectionStream, UnionStream, MergedStream, PreparedStream } from './merge-sorted.ts';
@@ -42,7 +42,7 @@ export interface OpenOptions {
 }
 
 /** The rows that match, in the order of the plan if it says that its access has it. */
-export function openAccess(options: OpenOptions): HitStream {
+export function openAccess(options: OpenOptions): RowStream {
   const { state, plan, filter, work } = options;
   const { access } = plan;
   switch (access.kind) {
@@ -93,7 +93,7 @@ function openEntries(
   filter: Filter,
   use?: EntryUse,
   probes: readonly KeyProbe[] = [],
-): HitStream {
+): RowStream {
   const cursor = indexCursor(state.treeOf(access.index) as Tree, access, breathe);
   if (use === undefined && probes.length === 0) {
     // Where rows are not sorted afterwards, it may be over soon.
@@ -105,15 +105,15 @@ function openEntries(
   return new EntryStream({ state, access, cursor, filter, work, use, probes });
 }
 
-function openIntersection(options: OpenOptions, access: IntersectionAccess): HitStream {
+function openIntersection(options: OpenOptions, access: IntersectionAccess): RowStream {
   const { state, query, plan, filter, breathe, work } = options;
   const { first, firstCovers } = access;
-  const open = (probes: readonly KeyProbe[]): HitStream => openEntries(options, first, filter, plan.use, probes);
-  const openFirst = (): HitStream => openEntries(options, first, filterOf(residualOf(query, firstCovers)));
+  const open = (probes: readonly KeyProbe[]): RowStream => openEntries(options, first, filter, plan.use, probes);
+  const openFirst = (): RowStream => openEntries(options, first, filterOf(residualOf(query, firstCovers)));
   return new IntersectionStream({ state, access, breathe, work, open, openFirst });
 }
 
-function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAccess): HitStream {
+function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAccess): RowStream {
   const { state, plan, filter } = options;
   let stream =
     access.kind === 'index' ? openEntries(options, access, filter, plan.use) : openIntersection(options, access);
@@ -140,7 +140,7 @@ function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAcces
 function changedRows(
   { state, query, work, pacer }: OpenOptions,
   access: IndexAccess,
-): { readonly streams: readonly HitStream[]; readonly isOrdered: boolean } | undefined {
+): { readonly streams: readonly RowStream[]; readonly isOrdered: boolean } | undefined {
   const { layers } = state;
   if (layers.length === 0) return undefined;
   const filter = filterOf(query.conditions);
@@ -152,8 +152,8 @@ function changedRows(
 }
 
 /** The first rows of some streams, as many as can be of use, in order. */
-function sortedStream(streams: readonly HitStream[], order: RowOrder, { needed, pacer }: OpenOptions): HitStream {
-  const keep: Keep<RowHit> = (source, base) => ({ source, base });
+function sortedStream(streams: readonly RowStream[], order: RowOrder, { needed, pacer }: OpenOptions): RowStream {
+  const keep: Keep<RowRef> = (source, base) => ({ source, base });
   const collector = Number.isFinite(needed) ? new TopRows(order, needed, keep) : new AllRows(order, keep);
   return new PreparedStream(() => collect(new ConcatenatedStream(streams), collector, pacer));
 }

@@ -6,7 +6,7 @@ import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { SplitTree, splitRange } from '../../tree/split-tree.ts';
 import { loadChild } from '../../tree/tree.ts';
-import type { RowHit, Tree } from '../../tree/tree.ts';
+import type { RowRef, Tree } from '../../tree/tree.ts';
 import { LookupPace } from './lookups.ts';
 
 /** Entries of the tree with keys below `key`. */
@@ -51,7 +51,7 @@ export async function countMerged(
   const waiting: Promise<void>[] = [];
   let room = pace.step(Number.POSITIVE_INFINITY);
   let key = new Uint8Array(256);
-  const subtract = (before: RowHit | undefined): void => {
+  const subtract = (before: RowRef | undefined): void => {
     if (before !== undefined) total--;
   };
   for (;;) {

@@ -3,7 +3,7 @@ import { isPromise } from '../../base/brands.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 
 /** A list that is filled and emptied over and over. */
-export class HitList {
+export class RowBatch {
   readonly sources: RowSource[] = [];
   readonly bases: number[] = [];
   /** How many more rows are of use to whoever asks. */
@@ -28,23 +28,23 @@ export class HitList {
   }
 }
 
-export interface HitStream {
+export interface RowStream {
   /** Adds some rows, perhaps none; false once there are no more. Without a promise where all is in memory. */
-  next(hits: HitList): boolean | Promise<boolean>;
+  next(batch: RowBatch): boolean | Promise<boolean>;
 }
 
 /** One stream after the other. */
-export class ConcatenatedStream implements HitStream {
-  readonly #streams: HitStream[];
+export class ConcatenatedStream implements RowStream {
+  readonly #streams: RowStream[];
 
-  constructor(streams: readonly HitStream[]) {
+  constructor(streams: readonly RowStream[]) {
     this.#streams = [...streams];
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
+  next(batch: RowBatch): boolean | Promise<boolean> {
     const stream = this.#streams[0];
     if (stream === undefined) return false;
-    const more = stream.next(hits);
+    const more = stream.next(batch);
     return isPromise(more) ? more.then((moved) => this.#after(moved)) : this.#after(more);
   }
 

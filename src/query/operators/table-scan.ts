@@ -13,9 +13,9 @@ import { maxPicks } from '../conditions/selector.ts';
 import type { Filter } from '../conditions/selector.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
 import { indexCursor } from './index-cursor.ts';
-import type { HitList, HitStream, QueryWork } from './row-batch.ts';
+import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 
-export class TableStream implements HitStream {
+export class TableStream implements RowStream {
   readonly #layout: RowLayout;
   readonly #cursor: RunCursor;
   readonly #descending: boolean;
@@ -35,10 +35,10 @@ export class TableStream implements HitStream {
     this.#work = work;
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
-    const moved = this.#advance(hits.wanted);
-    if (isPromise(moved)) return moved.then((more) => more && this.#addRows(hits));
-    return moved && this.#addRows(hits);
+  next(batch: RowBatch): boolean | Promise<boolean> {
+    const moved = this.#advance(batch.wanted);
+    if (isPromise(moved)) return moved.then((more) => more && this.#addRows(batch));
+    return moved && this.#addRows(batch);
   }
 
   /** Counts matching rows instead of adding them: how many of the next ones; undefined once there are no more. */
@@ -78,20 +78,20 @@ export class TableStream implements HitStream {
     return count;
   }
 
-  #addRows(hits: HitList): true {
+  #addRows(batch: RowBatch): true {
     const { node } = this.#cursor;
     if (this.#filter.empty && this.#filter.bound === undefined) {
-      const count = Math.min(this.#to - this.#from, maxPicks, hits.wanted);
+      const count = Math.min(this.#to - this.#from, maxPicks, batch.wanted);
       this.#work.rows += count;
       this.#work.matches += count;
-      if (this.#descending) for (let k = 0; k < count; k++) hits.add(node, node.rowBase(--this.#to));
-      else for (let k = 0; k < count; k++) hits.add(node, node.rowBase(this.#from++));
+      if (this.#descending) for (let k = 0; k < count; k++) batch.add(node, node.rowBase(--this.#to));
+      else for (let k = 0; k < count; k++) batch.add(node, node.rowBase(this.#from++));
       return true;
     }
     const kept = this.#select(this.#filter.rowsAtOnce(this.#filter.slow ? 64 : maxPicks));
     const picks = this.#picks as Int32Array;
     for (let k = 0; k < kept; k++) {
-      hits.add(node, node.rowBase(picks[this.#descending ? kept - 1 - k : k] as number));
+      batch.add(node, node.rowBase(picks[this.#descending ? kept - 1 - k : k] as number));
     }
     return true;
   }
@@ -151,7 +151,7 @@ export interface LayerStreamOptions {
   readonly pacer: Pacer;
 }
 
-export class LayerStream implements HitStream {
+export class LayerStream implements RowStream {
   readonly #state: TableState;
   readonly #layer: Tree;
   readonly #newer: readonly Tree[];
@@ -178,26 +178,26 @@ export class LayerStream implements HitStream {
     this.#descending = access.oneValue && access.descending;
   }
 
-  next(hits: HitList): boolean | Promise<boolean> {
-    if (this.#cursor !== undefined) return this.#read(hits);
+  next(batch: RowBatch): boolean | Promise<boolean> {
+    if (this.#cursor !== undefined) return this.#read(batch);
     const entries = entriesOf(this.#layer, this.#state.shape, this.#access.index, this.#pacer);
-    return isPromise(entries) ? entries.then((made) => this.#begin(made, hits)) : this.#begin(entries, hits);
+    return isPromise(entries) ? entries.then((made) => this.#begin(made, batch)) : this.#begin(entries, batch);
   }
 
-  #begin({ tree, rows }: LayerEntries, hits: HitList): boolean {
+  #begin({ tree, rows }: LayerEntries, batch: RowBatch): boolean {
     this.#rows = rows;
     this.#cursor = indexCursor(tree, this.#access);
-    return this.#read(hits);
+    return this.#read(batch);
   }
 
-  #read(hits: HitList): boolean {
-    const most = hits.count + hits.wanted;
+  #read(batch: RowBatch): boolean {
+    const most = batch.count + batch.wanted;
     const atOnce = this.#filter.rowsAtOnce(this.#filter.slow ? slowEntriesAtOnce : entriesAtOnce);
-    for (let left = atOnce; left > 0 && hits.count < most; left--) {
+    for (let left = atOnce; left > 0 && batch.count < most; left--) {
       // What was added before the end is told first.
       if (this.#from >= this.#to && !this.#advance()) return left < atOnce;
       const i = this.#descending ? --this.#to : this.#from++;
-      this.#add((this.#rows as Uint32Array)[i] as number, hits);
+      this.#add((this.#rows as Uint32Array)[i] as number, batch);
     }
     return true;
   }
@@ -212,14 +212,14 @@ export class LayerStream implements HitStream {
     return true;
   }
 
-  #add(i: number, hits: HitList): void {
+  #add(i: number, batch: RowBatch): void {
     const node = this.#layer.node as Node;
     this.#work.rows++;
     if (this.#isHidden(node, i)) return;
     const base = node.rowBase(i);
     if (!this.#filter.matches(node, base)) return;
     this.#work.matches++;
-    hits.add(node, base);
+    batch.add(node, base);
   }
 
   /** Whether a later commit has changed the row. */

@@ -6,7 +6,7 @@ import type { Node } from '../../format/node.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { PartialNode } from '../../tree/tree.ts';
-import type { RowHit, Tree } from '../../tree/tree.ts';
+import type { RowRef, Tree } from '../../tree/tree.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { Access, IndexAccess, TableAccess } from './access-paths.ts';
 import type { Filter } from '../conditions/selector.ts';
@@ -76,7 +76,7 @@ function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part 
 }
 
 /** A row of a tree if all blocks on the way to it are in memory. */
-function glanceRow(tree: Tree, key: Uint8Array): RowHit | undefined {
+function glanceRow(tree: Tree, key: Uint8Array): RowRef | undefined {
   const leaf = tree.glanceLeaf(key);
   const at = leaf?.find(key) ?? -1;
   return leaf === undefined || at < 0 ? undefined : { source: leaf, base: leaf.rowBase(at) };

@@ -166,7 +166,11 @@ export const addedMutants: readonly Mutant[] = [
   {
     name: 'added indexes: the commit that was for an index of the same name counts for another one',
     edits: [
-      { file: checked, find: " && readField(hit.source, hit.base, fieldOf('birth')) === added.birth", replace: '' },
+      {
+        file: checked,
+        find: " && readField(rowRef.source, rowRef.base, fieldOf('birth')) === added.birth",
+        replace: '',
+      },
     ],
     tests: [unique],
   },

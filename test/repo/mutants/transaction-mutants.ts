@@ -59,7 +59,7 @@ export const transactionMutants: readonly Mutant[] = [
       {
         file: readSet,
         find: 'const known = before.lookup(key);',
-        replace: 'const known = (void before, undefined) as RowHit | Promise<RowHit> | undefined;',
+        replace: 'const known = (void before, undefined) as RowRef | Promise<RowRef> | undefined;',
       },
     ],
   },
@@ -176,7 +176,7 @@ export const transactionMutants: readonly Mutant[] = [
       {
         file: 'src/batch/folded-changes.ts',
         find: 'addTo(changed, operations.increments(i), this.#lenient);',
-        replace: `const known = operations as { sums?: Map<number, RowHit> };
+        replace: `const known = operations as { sums?: Map<number, RowRef> };
       const first = (known.sums ??= new Map()).get(i);
       addTo(changed, operations.increments(i), this.#lenient);
       if (first !== undefined) return first;
