@@ -28,7 +28,7 @@ interface Phase {
   readonly p999DelayMs: number;
   readonly p99DelayMs: number;
   /** Most CPU time of the main thread between two runs of a timer; undefined where it cannot be told. */
-  readonly longestTurnMs: number | undefined;
+  readonly maxTurnMs: number | undefined;
   /** Peak of the resident memory in this phase, over that before the first one. */
   readonly rssGrowthBytes: number;
 }
@@ -63,12 +63,12 @@ async function measurePhase(name: string, work: () => Promise<void>): Promise<Ph
   const delay = monitorEventLoopDelay({ resolution: 1 });
   let peak = process.memoryUsage.rss();
   let cpuMs = mainThreadMs();
-  let longestTurnMs = cpuMs === undefined ? undefined : 0;
+  let maxTurnMs = cpuMs === undefined ? undefined : 0;
   const sample = (): void => {
     peak = Math.max(peak, process.memoryUsage.rss());
     const now = mainThreadMs();
     if (now === undefined || cpuMs === undefined) return;
-    longestTurnMs = Math.max(longestTurnMs ?? 0, now - cpuMs);
+    maxTurnMs = Math.max(maxTurnMs ?? 0, now - cpuMs);
     cpuMs = now;
   };
   const sampler = setInterval(sample, 1);
@@ -85,7 +85,7 @@ async function measurePhase(name: string, work: () => Promise<void>): Promise<Ph
     maxDelayMs: delay.max / 1e6,
     p999DelayMs: delay.percentile(99.9) / 1e6,
     p99DelayMs: delay.percentile(99) / 1e6,
-    longestTurnMs,
+    maxTurnMs,
     rssGrowthBytes: peak - rssAtStart,
   };
 }
@@ -153,12 +153,12 @@ async function runParent(rows: number): Promise<void> {
     const [code] = (await once(child, 'exit')) as [number | null];
     if (code !== 0 || phases.length === 0) throw new Error(`The process that measures ${name} failed.`);
     for (const phase of phases) {
-      const { maxDelayMs, p999DelayMs, p99DelayMs, longestTurnMs } = phase;
+      const { maxDelayMs, p999DelayMs, p99DelayMs, maxTurnMs } = phase;
       result.push([
         name,
         phase.name,
         `${phase.seconds.toFixed(2)} s`,
-        ...[maxDelayMs, p999DelayMs, p99DelayMs, longestTurnMs].map(formatMs),
+        ...[maxDelayMs, p999DelayMs, p99DelayMs, maxTurnMs].map(formatMs),
         `${(phase.rssGrowthBytes / 1e6).toFixed(0)} MB`,
       ]);
     }

@@ -63,9 +63,9 @@ interface Reads {
   readonly getsPerSecond: number;
   readonly queriesPerSecond: number;
   /** Longest time that the event loop was held for, in milliseconds. */
-  readonly longestWaitMs: number;
+  readonly maxWaitMs: number;
   /** Most CPU time of the main thread between two runs of a timer, in milliseconds; NaN where it cannot be told. */
-  readonly longestTurnMs: number;
+  readonly maxTurnMs: number;
 }
 
 interface Result {
@@ -98,10 +98,10 @@ async function read(db: Database, version: 1 | 2, rows: number, goesOn: () => bo
   const table = version === 1 ? cities1 : cities2;
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
-  let [longestTurnMs, cpuMs] = [0, mainThreadMs()];
+  let [maxTurnMs, cpuMs] = [0, mainThreadMs()];
   const sampler = setInterval(() => {
     const now = mainThreadMs();
-    longestTurnMs = Math.max(longestTurnMs, now - cpuMs);
+    maxTurnMs = Math.max(maxTurnMs, now - cpuMs);
     cpuMs = now;
   }, 1);
   let [gets, getMs, queries, queryMs] = [0, 0, 0, 0];
@@ -130,8 +130,8 @@ async function read(db: Database, version: 1 | 2, rows: number, goesOn: () => bo
   return {
     getsPerSecond: (gets * 1000) / getMs,
     queriesPerSecond: (queries * 1000) / queryMs,
-    longestWaitMs: delay.max / 1e6,
-    longestTurnMs,
+    maxWaitMs: delay.max / 1e6,
+    maxTurnMs,
   };
 }
 
@@ -279,9 +279,7 @@ function readsOf(name: string, before: Reads, during: Reads): string[] {
     ratio(during.getsPerSecond, before.getsPerSecond),
     ...[before, during].map(({ queriesPerSecond }) => queriesPerSecond.toFixed(0)),
     ratio(during.queriesPerSecond, before.queriesPerSecond),
-    ...[before, during].map(
-      ({ longestWaitMs, longestTurnMs }) => `${longestWaitMs.toFixed(0)} (${longestTurnMs.toFixed(0)}) ms`,
-    ),
+    ...[before, during].map(({ maxWaitMs, maxTurnMs }) => `${maxWaitMs.toFixed(0)} (${maxTurnMs.toFixed(0)}) ms`),
   ];
 }
 

@@ -48,9 +48,9 @@ export const packages: Readonly<Record<string, string>> = {
 };
 
 /** Who is left out where there are more rows than this, and why. */
-export const leftOut: Readonly<Record<string, { readonly mostRows: number; readonly reason: string }>> = {
+export const leftOut: Readonly<Record<string, { readonly maxRows: number; readonly reason: string }>> = {
   's3db.js': {
-    mostRows: 10_000,
+    maxRows: 10_000,
     reason:
       'left out: it makes five requests for each row, so that 100,000 take half an hour to load. See the table of 5,000 rows.',
   },

@@ -41,7 +41,7 @@ export class StoreRounds {
     try {
       for (const name of contenders) {
         const left = leftOut[name];
-        if (left !== undefined && rows > left.mostRows) {
+        if (left !== undefined && rows > left.maxRows) {
           this.#fail(name, left.reason);
           continue;
         }

@@ -54,7 +54,7 @@ const longMs = 4000;
 /** Work is warmed up until it was faster by less than this so many times in a row, or for so long at most. */
 const stillFaster = 1.1;
 const enoughAlike = 2;
-const mostWarmUpMs = 8000;
+const maxWarmUpMs = 8000;
 
 /**
  * Frees the disk of what is not needed any more, but removes no file: for five minutes ext4 gives away no inode that was
@@ -155,7 +155,7 @@ class Worker {
         alike = speed > best * stillFaster ? 0 : alike + 1;
         best = Math.max(best, speed);
         spentMs += elapsedMs;
-        const mayBeFaster = alike < enoughAlike && spentMs + 2 * elapsedMs < mostWarmUpMs;
+        const mayBeFaster = alike < enoughAlike && spentMs + 2 * elapsedMs < maxWarmUpMs;
         if (elapsedMs < budgetMs / 2 || !isWarm || mayBeFaster) continue;
         times = Math.max(least, Math.round((times * budgetMs) / elapsedMs));
         break;

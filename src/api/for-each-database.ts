@@ -41,14 +41,14 @@ export interface ForEachDatabaseOptions extends Omit<StoreDbOptions, 'dbPrefix' 
 
 const mebibyte = 1024 * 1024;
 const defaultConcurrency = 8;
-const mostAtOnce = 256;
+const maxAtOnce = 256;
 
 const { dbPrefix: _, ...commonKinds } = storeDbKinds;
 
 const databasesOptions = new OptionTable<ForEachDatabaseOptions>({
   ...commonKinds,
   nodeId: { ...commonKinds.nodeId, isRequired: false },
-  concurrency: kinds.whole(1, mostAtOnce),
+  concurrency: kinds.whole(1, maxAtOnce),
   create: kinds.flag,
   signal: kinds.signal,
   onProgress: kinds.callback,

@@ -123,9 +123,9 @@ export async function untilAborted<T>(work: Promise<T>, outer: AbortSignal | und
 // Deadlines for calls that reach the store: after a time, or when the caller's signal says so, the call is given up.
 
 /** So many deadlines may have the same signal, one after the other: listeners that were forgotten on it do not pile up. */
-const mostUses = 64;
+const maxUses = 64;
 /** Spare signals are kept for so many calls at the same time. */
-const mostSpares = 64;
+const maxSpares = 64;
 
 /**
  * Signals of deadlines that were met, for those to come. Node.js makes each signal with a hidden class of its own, which
@@ -143,7 +143,7 @@ export class SignalPool {
   /** To be called once nothing is under way any more that has the signal. */
   giveBack(controller: AbortController): void {
     const uses = (this.#uses.get(controller) ?? 0) + 1;
-    if (controller.signal.aborted || uses >= mostUses || this.#spares.length >= mostSpares) return;
+    if (controller.signal.aborted || uses >= maxUses || this.#spares.length >= maxSpares) return;
     this.#uses.set(controller, uses);
     this.#spares.push(controller);
   }

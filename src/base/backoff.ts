@@ -7,7 +7,7 @@ export interface Backoff {
   /** The pause after the first attempt, in milliseconds, before jitter. */
   readonly firstMs: number;
   /** The longest pause, in milliseconds, before jitter. */
-  readonly longestMs: number;
+  readonly maxMs: number;
   /**
    * `full`: anything from 0 up to the pause, to spread those who compete. `around`: from half the pause to one and a half, for
    * what takes some time to pass.
@@ -16,8 +16,8 @@ export interface Backoff {
 }
 
 /** The pause after an attempt, counted from 1, in milliseconds. `random` is from 0 to 1. */
-export function pauseMs({ firstMs, longestMs, jitter }: Backoff, attempt: number, random: number): number {
-  return Math.min(longestMs, firstMs * 2 ** (attempt - 1)) * (jitter === 'full' ? random : 0.5 + random);
+export function pauseMs({ firstMs, maxMs, jitter }: Backoff, attempt: number, random: number): number {
+  return Math.min(maxMs, firstMs * 2 ** (attempt - 1)) * (jitter === 'full' ? random : 0.5 + random);
 }
 
 /** Pauses after an attempt, counted from 1. Rejects with the signal's reason as soon as it is aborted. */

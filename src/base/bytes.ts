@@ -77,8 +77,8 @@ const strictDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** Up to so many characters a loop is faster than the encoder, which takes microseconds for the shortest text. */
 const fewCharacters = 32;
 /** No character that is one unit takes more bytes, and one that is two takes fewer for each. */
-const mostBytesPerUnit = 3;
-const scratch = new Uint8Array(fewCharacters * mostBytesPerUnit);
+const maxBytesPerUnit = 3;
+const scratch = new Uint8Array(fewCharacters * maxBytesPerUnit);
 
 /**
  * Writes a text into `bytes` from `start` on, where there is room enough, and returns where it ends; -1 for one with characters of
@@ -201,7 +201,7 @@ export class ByteWriter {
   /** Appends a well-formed string as UTF-8 and returns how many bytes it took. */
   utf8(text: string): number {
     const units = text.length;
-    this.ensure(units * mostBytesPerUnit);
+    this.ensure(units * maxBytesPerUnit);
     const { bytes } = this;
     const start = this.length;
     const end = units <= fewCharacters ? writeUtf8(text, bytes, start) : -1;

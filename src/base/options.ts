@@ -67,9 +67,9 @@ const longestName = 64;
 /** The known name that is nearest to one that is not known; undefined if none is near. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   if (name.length > longestName) return undefined;
-  const [written, mostLetters] = [name.toLowerCase(), Math.max(1, Math.floor(name.length / 3))];
+  const [written, maxLetters] = [name.toLowerCase(), Math.max(1, Math.floor(name.length / 3))];
   let nearest: string | undefined;
-  let least = mostLetters + 1;
+  let least = maxLetters + 1;
   for (const candidate of known) {
     if (Math.abs(candidate.length - name.length) >= least) continue;
     const letters = distance(written, candidate.toLowerCase());

@@ -10,7 +10,7 @@ const sliceMs = 4;
  */
 const restShare = 3;
 /** Longest rest, in milliseconds: what took longer than a slice was mostly waiting. */
-const longestRestMs = 4 * sliceMs;
+const maxRestMs = 4 * sliceMs;
 
 export class Pacer {
   readonly #environment: Environment;
@@ -35,7 +35,7 @@ export class Pacer {
   /** Lets the event loop run. */
   async pause(): Promise<void> {
     const workedMs = this.#environment.monotonicMs() - this.#since;
-    if (this.#rests) await sleep(this.#environment, Math.min(restShare * workedMs, longestRestMs));
+    if (this.#rests) await sleep(this.#environment, Math.min(restShare * workedMs, maxRestMs));
     else await this.#environment.yieldToEventLoop();
     this.#since = this.#environment.monotonicMs();
   }

@@ -23,7 +23,7 @@ import { Operation } from './table-operations.ts';
 import type { TableOperations } from './table-operations.ts';
 
 /** For fewer operations a look at the range of their keys costs as much as it spares. */
-const leastToProbe = 4;
+const minToProbe = 4;
 
 /** Operations whose outcome depends on the row that is there. */
 const dependsOnRow: ReadonlySet<Operation> = new Set([
@@ -88,7 +88,7 @@ export class FoldedChanges implements ChangeStream {
     this.#isFree =
       first !== undefined &&
       last !== undefined &&
-      order.length >= leastToProbe &&
+      order.length >= minToProbe &&
       state.holdsNone(keys.key(first), keys.key(last));
   }
 

@@ -7,10 +7,10 @@ import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 
 /** Rows that are read before their turn, at most: by then the cache should still have them. */
-const mostAhead = 64;
+const maxAhead = 64;
 
 /** Those that are done with are forgotten once they are so many. */
-const mostPassed = 1024;
+const maxPassed = 1024;
 
 interface Mutation {
   readonly host: StateHost;
@@ -44,13 +44,13 @@ export class TriggerReads {
   }
 
   #fill(): void {
-    while (this.#begun < mostAhead && this.#next < this.#waiting.length) {
+    while (this.#begun < maxAhead && this.#next < this.#waiting.length) {
       const mutation = this.#waiting[this.#next++] as Mutation;
       this.#begun++;
       // Whatever comes of it, the mutation itself finds out at its turn.
       this.#read(mutation).catch(() => undefined);
     }
-    if (this.#next === this.#waiting.length || this.#next >= mostPassed) {
+    if (this.#next === this.#waiting.length || this.#next >= maxPassed) {
       this.#waiting.splice(0, this.#next);
       this.#next = 0;
     }

@@ -17,7 +17,7 @@ import { skipKeyComponent, writeHeldComponent } from '../format/ordered-key.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { describeKey, describeValue } from '../base/messages.ts';
-import { mostLookups } from '../query/operators/lookups.ts';
+import { maxLookups } from '../query/operators/lookups.ts';
 import { endOfValue, valuesIn, writeWholeValues } from '../schema/table-shape.ts';
 import type { AddedIndex, TableIndex } from '../schema/table-shape.ts';
 import { entryAt, valuesOfLayer } from '../view/layers.ts';
@@ -178,7 +178,7 @@ export class UniqueCheck {
   async #checkOthers(values: NewValues, order: Uint32Array, pacer: Pacer): Promise<void> {
     const layers = await this.#layerValues(values.index, pacer);
     const late: { readonly at: number; readonly other: Promise<Uint8Array | undefined> }[] = [];
-    const most = mostLookups(this.#state.tree.source.memory);
+    const most = maxLookups(this.#state.tree.source.memory);
     const settle = async (): Promise<void> => {
       for (const { at, other } of late.splice(0)) {
         const key = await other;

@@ -24,7 +24,7 @@ export interface BlobOptions {
 const defaultContentType = 'application/octet-stream';
 const maxContentTypeLength = 255;
 const defaultIdleMs = 60_000;
-const longestIdleMs = 2_147_483_647;
+const maxIdleMs = 2_147_483_647;
 
 function isStream(data: unknown): data is AsyncIterable<Uint8Array | string> {
   return typeof data === 'object' && data !== null && Symbol.asyncIterator in data;
@@ -38,7 +38,7 @@ export const contentTypeKind: OptionKind = kinds.text(
 
 const blobOptions = new OptionTable<BlobOptions>({
   contentType: contentTypeKind,
-  idleMs: kinds.milliseconds(1, longestIdleMs),
+  idleMs: kinds.milliseconds(1, maxIdleMs),
 });
 
 /** A value for a blob field, as `db.Blob()` returns it. */

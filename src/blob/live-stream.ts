@@ -67,10 +67,10 @@ export async function* whileLive(
   function nextOf(from: Reader): ReturnType<Reader['next']> {
     return new Promise((resolve, reject) => {
       const startedMs = environment.monotonicMs();
-      const stalled = (mostMs: number): void => {
+      const stalled = (maxMs: number): void => {
         giveUp(
           new DeadlineExceededError(
-            `The stream of a blob gave nothing for ${mostMs} ms, and was ended. Nothing was committed: drop the batch with ` +
+            `The stream of a blob gave nothing for ${maxMs} ms, and was ended. Nothing was committed: drop the batch with ` +
               'clear(), and give the field a new db.Blob(). Option idleMs of db.Blob() says how long a stream may wait.',
           ),
         );
@@ -78,9 +78,9 @@ export async function* whileLive(
       let timer = environment.setTimer(() => stalled(idleMs), idleMs);
       const onEnding = (): void => {
         timer.cancel();
-        const mostMs = Math.min(idleMs, endingIdleMs);
-        const leftMs = Math.max(0, mostMs - (environment.monotonicMs() - startedMs));
-        timer = environment.setTimer(() => stalled(mostMs), leftMs);
+        const maxMs = Math.min(idleMs, endingIdleMs);
+        const leftMs = Math.max(0, maxMs - (environment.monotonicMs() - startedMs));
+        timer = environment.setTimer(() => stalled(maxMs), leftMs);
       };
       const onAbort = (): void => giveUp(abortedError('batch.flush()', signal?.reason));
       const settled = (): void => {

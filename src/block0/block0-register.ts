@@ -35,7 +35,7 @@ export interface ReplacedHooks {
 }
 
 const maxAttempts = 5;
-const betweenAttempts: Backoff = { firstMs: 40, longestMs: 320, jitter: 'around' };
+const betweenAttempts: Backoff = { firstMs: 40, maxMs: 320, jitter: 'around' };
 /** Attempts at an update that other writes of Block 0 come before. */
 const maxUpdates = 40;
 

@@ -19,7 +19,7 @@ const mebibyte = 1024 * 1024;
 /** By how much V8 lets memory outside its heap grow before it looks (`kExternalAllocationSoftLimit`). */
 const softLimitBytes = 64 * mebibyte;
 /** Looking more often than that would cost more than the memory is worth. */
-const leastBytes = 16 * mebibyte;
+const minBytes = 16 * mebibyte;
 /** Part of the budget that unused blocks may take before they are looked for. */
 const unusedShare = 1 / 4;
 
@@ -30,7 +30,7 @@ export class CollectionHint {
 
   /** `budgetBytes`: of what unused blocks take a part. `give`, which gives the hint, is replaced by tests. */
   constructor(budgetBytes: number, give: (lengthBytes: number) => void = allocate) {
-    this.#everyBytes = Math.max(leastBytes, Math.floor(budgetBytes * unusedShare));
+    this.#everyBytes = Math.max(minBytes, Math.floor(budgetBytes * unusedShare));
     this.#give = give;
   }
 
@@ -98,7 +98,7 @@ class LruQueue<T extends Queued<T>> {
 
 export const defaultBlockBytes = 65_536;
 /** So many ghosts there may be in the smallest cache. */
-const fewestGhosts = 64;
+const minGhosts = 64;
 /** Shares of fresh leaves among all leaves, and of inner nodes among all blocks, that the cache may learn. */
 const freshShares = { least: 0.1, most: 0.5 };
 const innerShares = { least: 0.25, most: 0.9, first: 0.5 };
@@ -248,7 +248,7 @@ export class BlockQueues {
   #remember(name: string, queue: QueueName): void {
     this.#ghosts.delete(name);
     this.#ghosts.set(name, queue);
-    const most = Math.max(fewestGhosts, this.count, Math.ceil(this.#limit() / this.#blockBytes));
+    const most = Math.max(minGhosts, this.count, Math.ceil(this.#limit() / this.#blockBytes));
     while (this.#ghosts.size > most) this.#ghosts.delete(this.#ghosts.keys().next().value as string);
   }
 }

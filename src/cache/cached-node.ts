@@ -10,9 +10,9 @@ import { Node, nodeKind } from '../format/node.ts';
 
 /** Rows that are searched by way of a leaf before it is worth the memory to remember where they are. */
 const worthwhileSearches = 64;
-const mostRows = 0xffff;
+const maxRows = 0xffff;
 /** Paths of two levels, with 16 bits for each, as {@link Uint32Array} holds them. */
-const mostPath = 2 ** 32;
+const maxPath = 2 ** 32;
 /** What is remembered takes so much for each entry of the leaf. */
 const entryBytes = Uint32Array.BYTES_PER_ELEMENT + Uint16Array.BYTES_PER_ELEMENT;
 
@@ -54,7 +54,7 @@ export class RowPlaces {
   note(tree: object, i: number, path: number, row: number): void {
     if (this.#tree !== tree) return;
     if (this.#rows === undefined && ++this.#searches < worthwhileSearches) return;
-    if (row >= mostRows || path >= mostPath) return;
+    if (row >= maxRows || path >= maxPath) return;
     if (this.#rows === undefined) this.#allocate();
     (this.#paths as Uint32Array)[i] = path;
     (this.#rows as Uint16Array)[i] = row + 1;

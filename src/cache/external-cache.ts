@@ -23,7 +23,7 @@ const sealBytes = 16;
 const patienceMs = 1000;
 /** How long a cache that failed is passed over, in milliseconds: at first, and at most. */
 const firstPauseMs = 1000;
-const longestPauseMs = 60_000;
+const maxPauseMs = 60_000;
 /** So many blocks may be on their way to the cache; others are not put there. */
 const maxSets = 32;
 
@@ -123,7 +123,7 @@ export class ExternalCache {
     if (this.#isPaused) return;
     const { environment, logger } = this.#options;
     const isNew = this.#pauseMs === 0;
-    this.#pauseMs = isNew ? firstPauseMs : Math.min(longestPauseMs, this.#pauseMs * 2);
+    this.#pauseMs = isNew ? firstPauseMs : Math.min(maxPauseMs, this.#pauseMs * 2);
     this.#pausedUntilMs = environment.monotonicMs() + this.#pauseMs;
     if (!isNew) return;
     const reason = messageOf(error);

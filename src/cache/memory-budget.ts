@@ -11,29 +11,29 @@ import { BlockQueues, CollectionHint, defaultBlockBytes } from './block-queues.t
 /** Part of a budget that blocks may have, with the commits that wait: the rest is for what is not counted. */
 const cachedShare = 0.5;
 /** Part of that which is left to blocks, whatever the others ask for. */
-const leastCacheShare = 1 / 8;
+const minCacheShare = 1 / 8;
 /** Part of a budget that queries may have, with the commits that wait; and those of an instance that has little yet. */
 const scratchShares = { usual: 3 / 4, small: 7 / 8 };
 /** Part of a budget that is little. */
 const smallShare = 1 / 64;
 /** Queries may collect this much however small the budget is: the least that can be set for it. */
-const leastScratchBytes = 1024 * 1024;
+const minScratchBytes = 1024 * 1024;
 /** Part of what blocks may have that may be read ahead. */
 const aheadShare = 1 / 8;
 /** Part of a budget that the commits that wait in several instances may take before some of them are merged out of turn. */
 const waitingShare = 1 / 8;
 /** What one instance may have waiting, whatever those of the others take, in bytes. */
-const leastWaitingBytes = 128 * 1024;
+const minWaitingBytes = 128 * 1024;
 
 /** Bytes that queries may hold, of an instance or a budget of which commits that wait take `committedBytes`. */
 export function scratchRoom(maxBytes: number, committedBytes: number, share: number = scratchShares.usual): number {
-  return Math.max(leastScratchBytes, maxBytes * share - committedBytes);
+  return Math.max(minScratchBytes, maxBytes * share - committedBytes);
 }
 
 /** What blocks may take, of an instance or a budget of which other things take `otherBytes`. */
 export function cacheRoom(maxBytes: number, otherBytes: number): number {
   const most = Math.floor(maxBytes * cachedShare);
-  return Math.max(Math.floor(most * leastCacheShare), most - otherBytes);
+  return Math.max(Math.floor(most * minCacheShare), most - otherBytes);
 }
 
 /** What may be read ahead at the same time. */
@@ -179,7 +179,7 @@ export class SharedMemory {
   /** What commits that wait in an instance may take, by what those of the others do. */
   waitingRoom(account: Account): number {
     const others = this.#committedBytes - account.committedBytes;
-    return Math.max(leastWaitingBytes, this.maxBytes * waitingShare * 2 - others);
+    return Math.max(minWaitingBytes, this.maxBytes * waitingShare * 2 - others);
   }
 
   addCommitted(bytes: number): void {
@@ -298,7 +298,7 @@ export interface SharedMemoryStats {
  */
 const brand: unique symbol = Symbol.for('store-db/memory-budget/1');
 
-const leastBytes = 1024 * 1024;
+const minBytes = 1024 * 1024;
 
 /**
  * Memory that several instances share: given to each of them as the option `memory`, it bounds what they take together. Blocks
@@ -313,11 +313,11 @@ export class MemoryBudget {
 
   /** `maxBytes`: at least 1 MiB; 256 MiB do for thousands of databases. Throws `InvalidOptionError`. */
   constructor(maxBytes: number) {
-    if (!Number.isSafeInteger(maxBytes) || maxBytes < leastBytes) {
+    if (!Number.isSafeInteger(maxBytes) || maxBytes < minBytes) {
       throw new InvalidOptionError(
         'maxBytes',
         `new MemoryBudget() was given ${describeValue(maxBytes)}; it must be a number of bytes, an integer of at least ` +
-          `${leastBytes} (1 MiB), such as 256 * 1024 * 1024.`,
+          `${minBytes} (1 MiB), such as 256 * 1024 * 1024.`,
       );
     }
     this.maxBytes = maxBytes;

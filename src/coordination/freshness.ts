@@ -28,19 +28,19 @@ export type Polling = 'interval' | 'adaptive' | 'onDemand';
 export const pollings: readonly Polling[] = ['interval', 'adaptive', 'onDemand'];
 
 /** Longest pause of `adaptive` polling; an interval that is longer still is the pause itself. */
-const longestPauseMs = 60_000;
+const maxPauseMs = 60_000;
 
 export class PollingPace {
   readonly #polling: Polling;
   readonly #intervalMs: number;
-  readonly #mostSlots: number;
+  readonly #maxSlots: number;
   /** The pause up to the next turn. */
   #slots = 1;
 
   constructor(polling: Polling, intervalMs: number) {
     this.#polling = polling;
     this.#intervalMs = intervalMs;
-    this.#mostSlots = polling === 'adaptive' ? Math.max(1, Math.floor(longestPauseMs / intervalMs)) : 1;
+    this.#maxSlots = polling === 'adaptive' ? Math.max(1, Math.floor(maxPauseMs / intervalMs)) : 1;
   }
 
   /** Whether the pause is always the same, so that nothing but a turn sets the next one. */
@@ -65,7 +65,7 @@ export class PollingPace {
    * is shown it.
    */
   turned(): void {
-    this.#slots = Math.min(this.#slots * 2, this.#mostSlots);
+    this.#slots = Math.min(this.#slots * 2, this.#maxSlots);
   }
 
   /** Milliseconds until the next turn; undefined for none. `untilMergeMs`: until this node may merge, if it is to. */

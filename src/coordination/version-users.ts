@@ -7,7 +7,7 @@
 import type { StoredMigration, VersionUser } from '../format/stored-table.ts';
 
 /** Instances that are listed one by one for each migration; beyond, those of one node and version are one entry. */
-const mostListed = 64;
+const maxListed = 64;
 /** Stands for several instances of a node. */
 const several = '*';
 
@@ -46,7 +46,7 @@ export function withUser(
     return isOld(migration, user.version) || user.nodeId !== nodeId;
   });
   const users: readonly VersionUser[] = [...others, { nodeId, version, instance, sinceMs }];
-  return { ...migration, users: users.length > mostListed ? together(users) : users };
+  return { ...migration, users: users.length > maxListed ? together(users) : users };
 }
 
 /** The list without an instance that ends. */

@@ -42,7 +42,7 @@ export interface WriteForwardLoopOptions extends TurnSettings {
 }
 
 /** A slot that was trimmed shows nothing new, so that a view must not live from peeking alone. */
-const longestPeekingMs = 600_000;
+const maxPeekingMs = 600_000;
 
 export class WriteForwardLoop {
   readonly #options: WriteForwardLoopOptions;
@@ -139,7 +139,7 @@ export class WriteForwardLoop {
     if (viewAgeMs <= intervalMs / 2) return;
     const isDue = this.#untilDue(follower.view, environment.monotonicMs()) === 0;
     this.#read = false;
-    if (this.#pace.isBackedOff && !isDue && viewAgeMs < longestPeekingMs) await freshness.peek();
+    if (this.#pace.isBackedOff && !isDue && viewAgeMs < maxPeekingMs) await freshness.peek();
     else await freshness.catchUp();
   }
 

@@ -72,7 +72,7 @@ const maxPinAttempts = 8;
 const maxFailedMerges = 8;
 const maxLostMerges = 40;
 /** Pauses after a merge of a checkpoint that failed, or came too late. */
-const betweenMerges: Backoff = { firstMs: 10, longestMs: 1000, jitter: 'full' };
+const betweenMerges: Backoff = { firstMs: 10, maxMs: 1000, jitter: 'full' };
 
 /** A pinned state: its pin, and the view that shows it. */
 export interface PinnedView {

@@ -33,7 +33,7 @@ export interface LogFeedOptions {
 
 /** Slots that are read at the same time: at first, and at most. */
 const firstWindow = 4;
-const largestWindow = 16;
+const maxWindow = 16;
 /** A window of more bytes is followed by a smaller one, and one of less by a larger one. */
 const windowBytes = 1024 * 1024;
 
@@ -129,7 +129,7 @@ export class LogFeed {
     }
     this.#ready = found;
     const isLarge = found.reduce((bytes, logged) => bytes + sizeOf(logged.commit), 0) > windowBytes;
-    this.#window = isLarge ? Math.max(1, this.#window >> 1) : Math.min(largestWindow, this.#window * 2);
+    this.#window = isLarge ? Math.max(1, this.#window >> 1) : Math.min(maxWindow, this.#window * 2);
   }
 
   #checkFloor(floor: number): void {
@@ -163,7 +163,7 @@ export class LogFeed {
     const { databaseId } = this.#options.engine.view.block0;
     const from = news.findIndex(({ seq }) => seq === this.#at + 1);
     if (from < 0 || news.some(({ commit }) => commit.databaseId !== databaseId)) return [];
-    return news.slice(from, from + largestWindow);
+    return news.slice(from, from + maxWindow);
   }
 
   #refresh(): Promise<void> {

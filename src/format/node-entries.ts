@@ -402,7 +402,7 @@ function clearMarks(bytes: Uint8Array, start: number, end: number, stride: numbe
 
 /** A small one is allocated on the heap of the runtime, which costs next to nothing. */
 const firstCapacity = 8;
-const mostNumber = 0xffff_ffff;
+const maxNumber = 0xffff_ffff;
 
 class NumberList {
   /** The numbers up to {@link length}; replaced as the list grows. */
@@ -425,7 +425,7 @@ class NumberList {
 
   push(value: number): void {
     if (this.#length === this.values.length) this.ensure(1);
-    if (value > mostNumber) fail(value);
+    if (value > maxNumber) fail(value);
     this.values[this.#length++] = value;
   }
 
@@ -441,7 +441,7 @@ class NumberList {
       if (value > most) most = value;
       values[at++] = value;
     }
-    if (most > mostNumber) fail(most);
+    if (most > maxNumber) fail(most);
     this.#length = at;
   }
 

@@ -281,7 +281,7 @@ export class Node implements RowSource {
   #searchAlike(from: number, head: number, key: Uint8Array, length: number): number {
     const heads = this.#heads as Uint32Array;
     let low = from;
-    let high = head === mostHead ? heads.length : firstNotBelow(heads, head + 1, from - 1);
+    let high = head === maxHead ? heads.length : firstNotBelow(heads, head + 1, from - 1);
     while (low < high) {
       const middle = (low + high) >>> 1;
       const order = this.#compareSuffix(middle, key, length);
@@ -417,7 +417,7 @@ export function openSealed(name: string, bytes: Uint8Array): Node {
 /** Bytes of a key in its head. */
 const headBytes = 4;
 /** No head is greater. */
-const mostHead = 0xffff_ffff;
+const maxHead = 0xffff_ffff;
 
 /** Up to four bytes as a number that sorts as they do. What lies beyond `end` counts as zeros. */
 export function headOf(bytes: Uint8Array, start: number, end: number): number {

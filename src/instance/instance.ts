@@ -47,7 +47,7 @@ import type { PriceTable } from '../storage/prices.ts';
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
 
 /** How long closing may take where waiting for flushes took all the time that `stop()` has, in milliseconds. */
-const leastCloseMs = 1000;
+const minCloseMs = 1000;
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -258,7 +258,7 @@ export class Instance implements BatchOwner, QueryHost {
       const startedMs = this.environment.monotonicMs();
       const [ended] = await Promise.allSettled([host.end()]);
       await this.#held.release();
-      await host.engine.close(Math.max(leastCloseMs, stopTimeoutMs - (this.environment.monotonicMs() - startedMs)));
+      await host.engine.close(Math.max(minCloseMs, stopTimeoutMs - (this.environment.monotonicMs() - startedMs)));
       if (ended.status === 'rejected') throw ended.reason;
     } finally {
       await this.#driver.close?.();

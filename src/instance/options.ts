@@ -171,7 +171,7 @@ function duration(value: string | undefined): number | undefined {
 }
 
 const blockBytes = kinds.whole(512, 16 * mebibyte);
-const mostCommits = 2000;
+const maxCommits = 2000;
 
 function isNodeList(nodes: unknown): nodes is readonly number[] {
   return Array.isArray(nodes) && nodes.length > 0 && nodes.every((id) => Number.isInteger(id) && id >= 0 && id <= 255);
@@ -189,7 +189,7 @@ const memoryBudget: OptionKind = {
 };
 
 const mergePolicyOptions = new OptionTable<MergePolicy>({
-  minCommits: kinds.whole(1, mostCommits),
+  minCommits: kinds.whole(1, maxCommits),
   maxWaitMs: kinds.whole(0, 86_400_000),
 });
 
@@ -268,7 +268,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
 
 function filledPolicy({ minCommits, maxWaitMs }: MergePolicy = {}): Required<MergePolicy> {
   return {
-    minCommits: minCommits ?? (maxWaitMs === undefined ? 1 : mostCommits),
+    minCommits: minCommits ?? (maxWaitMs === undefined ? 1 : maxCommits),
     maxWaitMs: maxWaitMs ?? 600_000,
   };
 }
@@ -373,10 +373,10 @@ export const startOptions: OptionTable<StartOptions> = new OptionTable({
   },
 });
 
-const longestExpiryMs = 30 * 86_400_000;
+const maxExpiryMs = 30 * 86_400_000;
 
 const snapshotOptions = new OptionTable<SnapshotOptions>({
-  expiresAfterMs: kinds.milliseconds(1000, longestExpiryMs),
+  expiresAfterMs: kinds.milliseconds(1000, maxExpiryMs),
   signal: kinds.signal,
 });
 

@@ -87,7 +87,7 @@ export interface FlushRoom {
 }
 
 /** Pauses between attempts to learn the outcome of a commit. */
-const whileUnknown: Backoff = { firstMs: 20, longestMs: 1000, jitter: 'around' };
+const whileUnknown: Backoff = { firstMs: 20, maxMs: 1000, jitter: 'around' };
 
 export interface LogWriterOptions {
   readonly environment: Environment;
@@ -453,7 +453,7 @@ function rejectAll(flushes: readonly Waiting[], failure: unknown): void {
 
 /** Confirmed losses after which a flush fails with `ContentionError`. */
 const maxLosses = 32;
-const afterLoss: Backoff = { firstMs: 32, longestMs: 1000, jitter: 'full' };
+const afterLoss: Backoff = { firstMs: 32, maxMs: 1000, jitter: 'full' };
 
 /** One flush's attempts to win a slot, whichever. */
 class SlotRace {
@@ -479,9 +479,9 @@ class SlotRace {
 /** The longest delay, as a part of the time that the last commit took. */
 const partOfCommit = 0.1;
 /** And in milliseconds, whatever that one took. */
-const longestMs = 25;
+const maxMs = 25;
 /** Less is not worth a timer: clocks tick by the millisecond. */
-const leastTimerMs = 1;
+const minTimerMs = 1;
 
 /** Decides how long a commit is delayed. One flush alone never is. */
 class GroupDelay {
@@ -500,7 +500,7 @@ class GroupDelay {
   ended(flushes: number): void {
     const nowMs = this.#environment.monotonicMs();
     this.#expected = flushes;
-    this.#untilMs = nowMs + Math.min(longestMs, (nowMs - this.#begunMs) * partOfCommit);
+    this.#untilMs = nowMs + Math.min(maxMs, (nowMs - this.#begunMs) * partOfCommit);
   }
 
   /** A flush has come: `flushes` wait now. */
@@ -516,7 +516,7 @@ class GroupDelay {
     if (this.#isWorthwhile(waiting(), 0)) {
       // Some have their answer already, and have only not come to run.
       await this.#environment.yieldToEventLoop();
-      if (this.#isWorthwhile(waiting(), leastTimerMs)) await this.#allOrTime();
+      if (this.#isWorthwhile(waiting(), minTimerMs)) await this.#allOrTime();
     }
     this.#begunMs = this.#environment.monotonicMs();
   }
@@ -531,8 +531,8 @@ class GroupDelay {
     timer?.cancel();
   }
 
-  #isWorthwhile(waiting: number, leastMs: number): boolean {
+  #isWorthwhile(waiting: number, minMs: number): boolean {
     const leftMs = this.#untilMs - this.#environment.monotonicMs();
-    return this.#expected > 1 && waiting < this.#expected && leftMs > leastMs;
+    return this.#expected > 1 && waiting < this.#expected && leftMs > minMs;
   }
 }

@@ -221,8 +221,8 @@ export async function inlineRoots(
   }
   for (const { name, base } of merged) if (base !== undefined) bases.set(name, inliner.merged(base));
   const { catalogue } = block0;
-  const mostBytes = Math.min(catalogue === undefined ? maxTablesBytes : maxChangedBytes, tablesBlocks * blockSizeBytes);
-  const anew = changedBytes(block0, merged) > mostBytes;
+  const maxBytes = Math.min(catalogue === undefined ? maxTablesBytes : maxChangedBytes, tablesBlocks * blockSizeBytes);
+  const anew = changedBytes(block0, merged) > maxBytes;
   const inlined = inliner.inlined(anew);
   const rename = new Map<Candidate, Promise<StoredRoot>>();
   const rootOf = (pending: PendingRoot): StoredRoot | Promise<StoredRoot> => {
@@ -265,12 +265,12 @@ function changedBytes({ tables, catalogue }: Block0, merged: readonly MergedTabl
 }
 
 /** The smallest candidates that there is room for. */
-function smallest(candidates: readonly Candidate[], mostBytes: number): Set<Candidate> {
+function smallest(candidates: readonly Candidate[], maxBytes: number): Set<Candidate> {
   const inlined = new Set<Candidate>();
   let bytes = 0;
   for (const candidate of candidates.toSorted((a, b) => a.bytes.length - b.bytes.length)) {
     bytes += candidate.bytes.length;
-    if (bytes > mostBytes) break;
+    if (bytes > maxBytes) break;
     inlined.add(candidate);
   }
   return inlined;

@@ -23,7 +23,7 @@ export interface LeftoverOptions {
 }
 
 /** Most keys that one deletion names. */
-const mostDeleted = 1000;
+const maxDeleted = 1000;
 
 export class Leftovers {
   readonly #options: LeftoverOptions;
@@ -71,7 +71,7 @@ export class Leftovers {
 
   async #delete(keys: readonly string[]): Promise<void> {
     const { driver, logger } = this.#options;
-    for (let at = 0; at < keys.length; at += mostDeleted) await driver.delete(keys.slice(at, at + mostDeleted));
+    for (let at = 0; at < keys.length; at += maxDeleted) await driver.delete(keys.slice(at, at + maxDeleted));
     if (keys.length > 0) {
       logger.warn(`Removed ${keys.length} objects that were written after the database was deleted or replaced`, {
         keys,

@@ -25,7 +25,7 @@ interface SeenTail {
  */
 const restFactor = 3;
 /** But not longer: what waits is read one by one by whoever opens the database. */
-const longestRestMs = 60_000;
+const maxRestMs = 60_000;
 
 /** Applies a policy to what one node sees. Time is its own monotonic clock: nodes need not agree on what is due. */
 export class MergeWait {
@@ -51,7 +51,7 @@ export class MergeWait {
 
   /** Takes note of a merge in turn that has just ended, and of how long it took. */
   merged(durationMs: number, nowMs: number): void {
-    this.#restsUntilMs = nowMs + Math.min(restFactor * durationMs, longestRestMs);
+    this.#restsUntilMs = nowMs + Math.min(restFactor * durationMs, maxRestMs);
   }
 
   /**

@@ -251,7 +251,7 @@ export interface GenerationTimeOptions {
 }
 
 /** Places at which times went back that are remembered. */
-const mostSetBack = 64;
+const maxSetBack = 64;
 
 /** The time of the generation after the one that a Block 0 is of, and the history to say it in. The kept state is stored. */
 async function generationTime(
@@ -280,7 +280,7 @@ async function generationTime(
 
 function withSetBack(history: StoredHistory, generation: number): StoredHistory {
   const setBack = [...(history.setBack ?? []), generation].filter((at) => at > history.floor);
-  return { ...history, setBack: setBack.slice(-mostSetBack) };
+  return { ...history, setBack: setBack.slice(-maxSetBack) };
 }
 
 /** The store's own time; undefined where nothing tells it. */

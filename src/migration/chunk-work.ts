@@ -24,7 +24,7 @@ export interface ChunkTask {
   /** Names it in reports of failures. */
   readonly name: string;
   /** Most rows of a chunk. */
-  readonly mostRows: number;
+  readonly maxRows: number;
   /** Rows under which only chunks that are lost grow smaller. Default 0. */
   readonly steadyRows?: number;
   /** When to begin; undefined: there is nothing to do. `atOnce`: a turn that this node has now will do. */
@@ -57,11 +57,11 @@ export type Step =
 
 /** Rows of the first chunk; later ones are as large as the time for a chunk allows. */
 const firstRows = 500;
-const leastRows = 16;
+const minRows = 16;
 /** Part of the memory that a chunk may hold rows in. */
 const memoryShare = 1 / 32;
 /** Longest time that a chunk takes, rests included, in milliseconds; never more than a third of a slot. */
-const longestChunkMs = 1600;
+const maxChunkMs = 1600;
 /** Chunks in a row that others may come before until the next turn is waited for. */
 const maxLost = 8;
 
@@ -153,7 +153,7 @@ export class ChunkWork {
       let fillMs = 0;
       if (done === 'lost') {
         lost++;
-        this.#rows = Math.max(leastRows, this.#rows >> 1);
+        this.#rows = Math.max(minRows, this.#rows >> 1);
       } else {
         lost = 0;
         this.#fit(done.rows, tookMs);
@@ -168,16 +168,16 @@ export class ChunkWork {
 
   /** Chunks are to fill their time, but where few rows take hardly less of it than many. */
   #fit(rows: number, tookMs: number): void {
-    const { mostRows, steadyRows = 0 } = this.#task;
+    const { maxRows, steadyRows = 0 } = this.#task;
     const isSmall = this.#rows < steadyRows;
-    if (tookMs > this.#chunkMs && !isSmall) this.#rows = Math.max(leastRows, this.#rows >> 1);
+    if (tookMs > this.#chunkMs && !isSmall) this.#rows = Math.max(minRows, this.#rows >> 1);
     else if ((isSmall || tookMs < this.#chunkMs / 2) && rows >= this.#rows) {
-      this.#rows = Math.min(mostRows, this.#rows * 2);
+      this.#rows = Math.min(maxRows, this.#rows * 2);
     }
   }
 
   get #chunkMs(): number {
-    return Math.min(longestChunkMs, this.#options.intervalMs / 3);
+    return Math.min(maxChunkMs, this.#options.intervalMs / 3);
   }
 
   /**

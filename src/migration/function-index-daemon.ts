@@ -47,7 +47,7 @@ interface Job {
 }
 
 /** Most rows of a chunk. */
-const mostRows = 50_000;
+const maxRows = 50_000;
 
 export class FunctionIndexDaemon {
   readonly #options: FunctionIndexDaemonOptions;
@@ -59,7 +59,7 @@ export class FunctionIndexDaemon {
     this.#options = options;
     this.#chunks = new ChunkWork(options, {
       name: 'Making an index',
-      mostRows,
+      maxRows,
       delayMs: (atOnce) => (this.#jobs().length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
         for (const job of this.#jobs()) await this.#chunks.repeat(() => this.#step(job));

@@ -36,7 +36,7 @@ export interface IndexDaemonOptions {
 }
 
 /** Most rows of a chunk. */
-const mostRows = 50_000;
+const maxRows = 50_000;
 
 export class IndexDaemon {
   readonly #options: IndexDaemonOptions;
@@ -47,7 +47,7 @@ export class IndexDaemon {
     this.#options = options;
     this.#chunks = new ChunkWork(options, {
       name: 'Adding an index',
-      mostRows,
+      maxRows,
       delayMs: (atOnce) => (this.#tables().length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
         for (const table of this.#tables()) await this.#chunks.repeat(() => this.#step(table));

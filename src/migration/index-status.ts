@@ -141,7 +141,7 @@ export interface DropIndexOptions {
 
 /** Attempts at a step that other writes of Block 0 come before. */
 const maxAttempts = 40;
-const betweenAttempts: Backoff = { firstMs: 40, longestMs: 640, jitter: 'full' };
+const betweenAttempts: Backoff = { firstMs: 40, maxMs: 640, jitter: 'full' };
 
 /** There is nothing to drop any more. */
 class AlreadyGone extends Error {}

@@ -37,7 +37,7 @@ export interface MigrationDaemonOptions {
 }
 
 /** Most rows of a chunk. */
-const mostRows = 20_000;
+const maxRows = 20_000;
 /**
  * Rows under which only chunks that are lost grow smaller: an index in another order than the keys is written anew almost
  * whole for every chunk, however few rows it has.
@@ -63,7 +63,7 @@ export class MigrationDaemon {
     this.#options = options;
     this.#chunks = new ChunkWork(options, {
       name: 'A migration',
-      mostRows,
+      maxRows,
       steadyRows,
       delayMs: (atOnce) => this.#delayMs(atOnce),
       work: () => this.#work(),

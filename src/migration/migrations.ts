@@ -82,7 +82,7 @@ const finishOptions = new OptionTable<FinishOptions>({ force: kinds.flag, signal
 
 /** Attempts at a step that other writes of Block 0 come before. */
 const maxAttempts = 40;
-const betweenAttempts: Backoff = { firstMs: 40, longestMs: 640, jitter: 'full' };
+const betweenAttempts: Backoff = { firstMs: 40, maxMs: 640, jitter: 'full' };
 
 /** Waits, of an eighth of an interval each, until rows that are said not to fit are believed not to. */
 const patientWaits = 32;

@@ -11,7 +11,7 @@ import type { TypeId } from '../format/types.ts';
 import { normalizeValue } from '../format/values.ts';
 
 /** Most values that a field may be one of: each is in the schema, which every commit to the table carries. */
-const mostValues = 1000;
+const maxValues = 1000;
 /** So many are told in an error. */
 const toldValues = 20;
 
@@ -60,9 +60,9 @@ function readValues(table: string, name: string, typeId: TypeId, oneOf: unknown)
     const message = `Field '${name}' is of type ${typeName(typeId)}, and \`oneOf\` is for integers, varchar and uuid.`;
     throw new InvalidSchemaError(table, message);
   }
-  if (!Array.isArray(oneOf) || oneOf.length === 0 || oneOf.length > mostValues) {
+  if (!Array.isArray(oneOf) || oneOf.length === 0 || oneOf.length > maxValues) {
     const what = Array.isArray(oneOf) ? `an array of ${oneOf.length}` : describeValue(oneOf);
-    const message = `\`oneOf\` of field '${name}' must be an array of 1 to ${mostValues} values, not ${what}.`;
+    const message = `\`oneOf\` of field '${name}' must be an array of 1 to ${maxValues} values, not ${what}.`;
     throw new InvalidSchemaError(table, message);
   }
   const values = (oneOf as readonly unknown[]).map((value) => {

@@ -41,7 +41,7 @@ export interface IndexCondition {
 }
 
 /** A condition asks for so many values of a field at most: each is in the schema, which every commit to the table carries. */
-const mostValues = 1000;
+const maxValues = 1000;
 
 /** One text for each value of a type: that of the constant that stands for it. */
 export function textOfValue(value: OrderedValue): string {
@@ -78,8 +78,8 @@ function readCondition(table: string, index: string, field: StoredField, conditi
     refuse(table, index, `field '${name}' is of type ${typeName(typeId)}, which it cannot ask for.`);
   if (isNotNull(condition)) return { field: name, values: 'not null' };
   const given: readonly unknown[] = Array.isArray(condition) ? condition : [condition];
-  if (given.length === 0 || given.length > mostValues) {
-    refuse(table, index, `field '${name}' takes 1 to ${mostValues} values, not ${given.length}.`);
+  if (given.length === 0 || given.length > maxValues) {
+    refuse(table, index, `field '${name}' takes 1 to ${maxValues} values, not ${given.length}.`);
   }
   if (given.some((value) => typeof value === 'object' && value !== null && !isDate(value) && !isBytes(value))) {
     const allowed = 'a value, null, an array of these, or { not: null }';

@@ -233,7 +233,7 @@ function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
 /** Shapes that somebody uses, by their schemas as text, in the very order in which those have their fields. */
 const shapes = new Map<string, WeakRef<TableShape>>();
 /** So many entries there may be before those of shapes that nobody uses are removed. */
-let mostShapes = 64;
+let maxShapes = 64;
 
 /**
  * The shape of a schema: one for all who have the same in this process. Databases of the same tables share it, and the code that
@@ -245,9 +245,9 @@ export function shapeOf(schema: StoredSchema): TableShape {
   if (known !== undefined) return known;
   const shape = new TableShape(schema);
   shapes.set(text, new WeakRef(shape));
-  if (shapes.size > mostShapes) {
+  if (shapes.size > maxShapes) {
     for (const [other, unused] of shapes) if (unused.deref() === undefined) shapes.delete(other);
-    mostShapes = Math.max(64, shapes.size * 2);
+    maxShapes = Math.max(64, shapes.size * 2);
   }
   return shape;
 }
@@ -388,7 +388,7 @@ export function normalizeKey({ keyField, keyFields }: TableShape, value: unknown
     }
     normal.push(normalizeKeyField(field, part, ''));
   }
-  if (sumOf(keyFields, normal, mostTextBytes) > maxKeyBytes) {
+  if (sumOf(keyFields, normal, maxTextBytes) > maxKeyBytes) {
     checkKeyBytes(namesOf(keyFields), value, keyFields, normal);
   }
   return normal;
@@ -415,7 +415,7 @@ function checkKeyBytes(
   fields: readonly LayoutField[],
   normal: readonly OrderedValue[],
 ): void {
-  if (sumOf(fields, normal, mostTextBytes) <= maxKeyBytes) return;
+  if (sumOf(fields, normal, maxTextBytes) <= maxKeyBytes) return;
   const bytes = sumOf(fields, normal, (text) => encodeUtf8(text).length);
   if (bytes <= maxKeyBytes) return;
   const message = `${describeKey(value)} has ${bytes} bytes, and a primary key takes up to ${maxKeyBytes}`;
@@ -423,7 +423,7 @@ function checkKeyBytes(
 }
 
 /** Bytes that the texts of a key can have at most. */
-function mostTextBytes(text: string): number {
+function maxTextBytes(text: string): number {
   return text.length * 3;
 }
 

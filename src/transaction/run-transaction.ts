@@ -34,7 +34,7 @@ export interface TransactionOptions {
 export type TransactionFunction<T> = (tx: Transaction) => Promise<T> | T;
 
 const defaultMaxAttempts = 16;
-const betweenAttempts: Backoff = { firstMs: 20, longestMs: 2000, jitter: 'around' };
+const betweenAttempts: Backoff = { firstMs: 20, maxMs: 2000, jitter: 'around' };
 
 const transactionOptions = new OptionTable<TransactionOptions>({
   maxAttempts: kinds.whole(1, 1000),

@@ -237,7 +237,7 @@ class CachedSource implements BlockSource {
 // Whether a leaf is one of the tree in which it was found: under a right checksum, too, it may be another table's.
 
 /** So often the heap may be pointed to as a whole without being looked at: it is not much, whoever copies the rows. */
-const mostSharedBytes = 1024 * 1024;
+const maxSharedBytes = 1024 * 1024;
 
 /**
  * Whether every value has bytes of its own in the heap. If many pointed to the same bytes, the rows would take up far more
@@ -246,7 +246,7 @@ const mostSharedBytes = 1024 * 1024;
 function hasOwnValues(node: Node, variableFields: readonly LayoutField[]): boolean {
   const heapBytes = node.heapEnd - node.heapStart;
   const { count, rowsView } = node;
-  if (count * variableFields.length * heapBytes <= mostSharedBytes) return true;
+  if (count * variableFields.length * heapBytes <= maxSharedBytes) return true;
   let bytes = 0;
   for (let i = 0; i < count; i++) {
     const base = node.rowBase(i);

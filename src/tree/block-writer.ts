@@ -280,7 +280,7 @@ export interface UploadOptions {
 const maxUploads = 16;
 const maxUploadBytes = 4 * 1024 * 1024;
 const maxAttempts = 4;
-const afterFailure: Backoff = { firstMs: 50, longestMs: 200, jitter: 'around' };
+const afterFailure: Backoff = { firstMs: 50, maxMs: 200, jitter: 'around' };
 
 /** Uploads of create-only objects, a few at a time. The first failure is kept and thrown by the next call. */
 export class Uploads {

@@ -30,8 +30,8 @@ export interface LookupPath {
 }
 
 /** Children of a node of which a path can be told: 16 bits for each level, and no more than two of them. */
-const mostChildren = 0x1_0000;
-const mostPathLevels = 2;
+const maxChildren = 0x1_0000;
+const maxPathLevels = 2;
 
 /** Stands for a tree where it is remembered, without keeping it in memory. */
 export type TreeIdentity = object;
@@ -57,7 +57,7 @@ export class Tree {
 
   /** For those who remember paths in the tree; undefined where it has none to be remembered. No other tree has the same. */
   get identity(): TreeIdentity | undefined {
-    return (this.ref?.level ?? 0) > mostPathLevels ? undefined : this.#identity;
+    return (this.ref?.level ?? 0) > maxPathLevels ? undefined : this.#identity;
   }
 
   /** Entries in the tree. */
@@ -129,7 +129,7 @@ export class Tree {
       const i: number = node.childFor(key, length);
       const child: Node | undefined = this.source.peekChild(node, i);
       if (child === undefined) return this.#lookupBelow(node, i, key.slice(0, length));
-      path = i < mostChildren ? path * mostChildren + i : Number.POSITIVE_INFINITY;
+      path = i < maxChildren ? path * maxChildren + i : Number.POSITIVE_INFINITY;
       node = child;
     }
     if (way !== undefined) way.path = path;

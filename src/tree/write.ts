@@ -325,7 +325,7 @@ interface Upcoming {
 }
 
 /** Nodes that are read ahead at the same time. */
-const mostAhead = 16;
+const maxAhead = 16;
 
 class WriteAhead {
   readonly #source: BlockSource;
@@ -344,7 +344,7 @@ class WriteAhead {
     if (this.#node !== node) this.#next = 0;
     this.#node = node;
     // Of the last child, it is not known here where it ends.
-    for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < mostAhead; i++) {
+    for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < maxAhead; i++) {
       this.#next = i + 1;
       if (!changes.mayChange(node.key(i), node.key(i + 1))) continue;
       if (this.#source.glanceChild(node, i) === undefined && !this.#load(node, i)) return;

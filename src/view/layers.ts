@@ -110,14 +110,14 @@ const committedName = 'memory/committed';
 /**
  * Layers in memory are joined while the older is not much larger, so that many small commits become few layers. Large
  * ones are left as they are, since joining copies every row, unless there are very many: a merge that is asked for long
- * before that ({@link mostLayers}) has not come.
+ * before that ({@link maxLayers}) has not come.
  */
 const maxJoinedBytes = 512 * 1024;
 const farTooManyLayers = 128;
 /** A table with more layers is slow to read from: they are worth a merge. */
-export const mostLayers = 24;
+export const maxLayers = 24;
 /** Where there are more rows, merging is as fast as sorting. */
-const mostSorted = 1024;
+const maxSorted = 1024;
 
 /** The node of a layer that is nothing else. */
 function nodeOf({ node }: Tree): Node | undefined {
@@ -158,7 +158,7 @@ function sorted(shape: TableShape, nodes: readonly Node[]): Node {
 
 /** Layers as one, if they are small: a commit of many flushes has a row or two from each. The newest is the last. */
 export function together(shape: TableShape, layers: readonly Tree[]): readonly Tree[] {
-  if (layers.length < 2 || layers.reduce((count, layer) => count + layer.count, 0) > mostSorted) return layers;
+  if (layers.length < 2 || layers.reduce((count, layer) => count + layer.count, 0) > maxSorted) return layers;
   const nodes: Node[] = [];
   for (const layer of layers) {
     const node = nodeOf(layer);

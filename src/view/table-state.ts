@@ -21,7 +21,7 @@ function visible(rowRef: RowRef): RowRef | undefined {
 }
 
 /** So many layers may lie loose on top of the others: looking into a few more takes less than joining them. */
-const mostLoose = 16;
+const maxLoose = 16;
 
 export class TableState {
   readonly shape: TableShape;
@@ -83,7 +83,7 @@ export class TableState {
 
   /** The same for a state that is looked at a few times and then forgotten: it is not made to be read fast. */
   withLooseLayer(layer: Tree): TableState {
-    if (this.#loose < mostLoose) return this.#withAll([layer, ...this.layers], this.#loose + 1, [layer]);
+    if (this.#loose < maxLoose) return this.#withAll([layer, ...this.layers], this.#loose + 1, [layer]);
     const loose = [...this.layers.slice(0, this.#loose).toReversed(), layer];
     return this.#withAll(this.layers.slice(this.#loose), 0, []).withLayers(loose);
   }
@@ -223,12 +223,12 @@ class CheckedCursor implements RunCursor {
 /** With so many bits for a key, of which two are set, about one other key in forty is taken for one that is there. */
 const bitsOfKey = 16;
 const bitsOfWord = 32;
-const fewestKeys = 128;
+const minKeys = 128;
 /** Of a longer key only the end counts, where keys mostly differ. */
-const mostHashed = 32;
+const maxHashed = 32;
 
 function hashOfKey(key: Uint8Array, length: number): number {
-  return hashOf(key, length > mostHashed ? length - mostHashed : 0, length);
+  return hashOf(key, length > maxHashed ? length - maxHashed : 0, length);
 }
 
 /** Two of the bits of a word. */
@@ -250,7 +250,7 @@ export class KeyFilter {
   #key = new Uint8Array(64);
 
   private constructor(keys: number) {
-    const words = 2 ** Math.ceil(Math.log2((Math.max(fewestKeys, keys) * bitsOfKey) / bitsOfWord));
+    const words = 2 ** Math.ceil(Math.log2((Math.max(minKeys, keys) * bitsOfKey) / bitsOfWord));
     this.#words = new Int32Array(words);
     this.#mask = words - 1;
     this.#left = (words * bitsOfWord) / bitsOfKey;

@@ -29,7 +29,7 @@ import { checkLeaf } from '../tree/block-source.ts';
 import type { BlockReader } from '../tree/block-source.ts';
 import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
 import type { IndexVersion } from './index-version.ts';
-import { mostLayers } from './layers.ts';
+import { maxLayers } from './layers.ts';
 import { TableState } from './table-state.ts';
 
 /** A confirmed commit and its slot. */
@@ -320,7 +320,7 @@ export class View {
         bytes += layer.node?.memoryBytes ?? 0;
         slow ||= (layer.node?.level ?? 0) > 0;
       }
-      slow ||= table.layers.length > mostLayers;
+      slow ||= table.layers.length > maxLayers;
     }
     this.pendingBytes = bytes;
     this.isSlow = slow;

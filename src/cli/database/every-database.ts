@@ -12,7 +12,7 @@ import { plural } from '../terminal/figures.ts';
 import { Progress } from '../terminal/progress.ts';
 
 const mebibyte = 1024 * 1024;
-const mostAtOnce = 256;
+const maxAtOnce = 256;
 
 export const everyOptions = {
   all: { type: 'boolean', default: false, describe: 'Every database in the store, or under the prefix of the URL' },
@@ -77,8 +77,8 @@ async function placesOf(session: Session, url: string): Promise<Found> {
 export async function doToEvery<T extends object>(session: Session, url: string, task: EachTask<T>): Promise<ExitCode> {
   const { terminal, signal } = session;
   const { what, concurrency, yes } = task;
-  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > mostAtOnce) {
-    throw new UsageError(`--concurrency is ${concurrency}; it must be an integer from 1 to ${mostAtOnce}.`);
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > maxAtOnce) {
+    throw new UsageError(`--concurrency is ${concurrency}; it must be an integer from 1 to ${maxAtOnce}.`);
   }
   await using found = await placesOf(session, url);
   const { where, places } = found;

@@ -308,8 +308,8 @@ export async function findDatabases(
   // Folders around the one that is looked through are of no interest.
   const looked = new Set<string>(under === undefined ? [] : foldersOf(under));
   let after: string | undefined;
-  const mostSteps = patient ? Number.POSITIVE_INFINITY : maxSteps;
-  for (let step = 0; step < mostSteps; step++) {
+  const stepLimit = patient ? Number.POSITIVE_INFINITY : maxSteps;
+  for (let step = 0; step < stepLimit; step++) {
     const { entries } = await driver.list(under === undefined ? '' : `${under}/`, {
       limit: 1,
       signal,

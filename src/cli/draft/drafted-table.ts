@@ -45,8 +45,8 @@ export interface DraftOptions {
 }
 
 /** The expected length of texts: half as much again as the longest that is there, in tens of bytes. */
-function roomFor(longestBytes: number): number {
-  return Math.max(10, Math.ceil((longestBytes * 1.5) / 10) * 10);
+function roomFor(maxBytes: number): number {
+  return Math.max(10, Math.ceil((maxBytes * 1.5) / 10) * 10);
 }
 
 /** Names of columns that are likely to be meant as a key, in the order of how likely. */
@@ -122,13 +122,13 @@ export class DraftedTable {
 
   #field(name: string): DraftedField {
     const profile = this.#profiles.get(name) as ColumnProfile;
-    const { count, longestBytes, example, isUnique } = profile;
+    const { count, maxBytes, example, isUnique } = profile;
     const typeId = this.#declared.get(name) ?? profile.typeId;
-    const isText = typeId === Types.varchar && longestBytes > 0;
+    const isText = typeId === Types.varchar && maxBytes > 0;
     const nulls = this.#rows - count;
     const definition = {
       typeId,
-      ...(isText && { maxLength: roomFor(longestBytes) }),
+      ...(isText && { maxLength: roomFor(maxBytes) }),
       ...(nulls === 0 && { required: true }),
     };
     const note = count === 0 ? 'it has no values' : noteOf(name, typeId, profile);
@@ -232,7 +232,7 @@ const maxKeyBytes = 1024;
 
 const least64 = -(2n ** 63n);
 const most64 = 2n ** 63n - 1n;
-const mostUnsigned64 = 2n ** 64n - 1n;
+const maxUnsigned64 = 2n ** 64n - 1n;
 
 /** Integer types leave room for values of twice the size. */
 const most32 = 2 ** 30;
@@ -248,7 +248,7 @@ class ColumnProfile {
   /** Values that are not null. */
   count = 0;
   /** UTF-8 bytes of the longest value as text. */
-  longestBytes = 0;
+  maxBytes = 0;
   /** The first value, as text. */
   example: string | undefined;
   /** A value beside others than texts that is likely to stand for null. */
@@ -281,7 +281,7 @@ class ColumnProfile {
       // What is nothing but text stays that, and most columns are.
       if (this.#kinds !== kinds.text || typeof value !== 'string')
         this.#kinds &= this.#kindsOf(value, text, isFromJson);
-      if (text.length * 3 > this.longestBytes) this.longestBytes = Math.max(this.longestBytes, Buffer.byteLength(text));
+      if (text.length * 3 > this.maxBytes) this.maxBytes = Math.max(this.maxBytes, Buffer.byteLength(text));
     }
     if (this.#seen === undefined) return;
     const mayBeKey = !isObject && text.length <= maxKeyBytes && Buffer.byteLength(text) <= maxKeyBytes;
@@ -379,6 +379,6 @@ class ColumnProfile {
     if (least >= 0 && most <= 2 * most32) return Types.uint32;
     if (least >= -most32 && most <= most32) return Types.int32;
     if (least >= least64 && most <= most64) return Types.int64;
-    return least >= 0 && most <= mostUnsigned64 ? Types.uint64 : undefined;
+    return least >= 0 && most <= maxUnsigned64 ? Types.uint64 : undefined;
   }
 }

@@ -91,7 +91,7 @@ export function withCondition(
 // Values of conditions, by the types of the fields that they are compared with.
 
 /** Of milliseconds since 1970. Fewer are a year, a day such as 20240131, or seconds. */
-const leastDigitsOfTime = 12;
+const minTimeDigits = 12;
 
 function bytesOf(digits: string): Buffer {
   if (/^([0-9a-f]{2})*$/i.test(digits)) return Buffer.from(digits, 'hex');
@@ -118,9 +118,9 @@ function typedValue(typeId: TypeId, { kind, value }: Token): unknown {
       `"${value}" is no uuid: it takes 32 hexadecimal digits, as 0198c2a4-0000-7000-8000-000000000000`,
     );
   }
-  if (typeId === Types.timestamp && /^-?\d+$/.test(value) && value.replace('-', '').length < leastDigitsOfTime) {
+  if (typeId === Types.timestamp && /^-?\d+$/.test(value) && value.replace('-', '').length < minTimeDigits) {
     throw new ValueError(
-      `"${value}" is no timestamp: milliseconds since 1970 have at least ${leastDigitsOfTime} digits, and a day is written 2024-01-31`,
+      `"${value}" is no timestamp: milliseconds since 1970 have at least ${minTimeDigits} digits, and a day is written 2024-01-31`,
     );
   }
   // What an integer is compared with need not be one.

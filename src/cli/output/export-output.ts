@@ -131,12 +131,12 @@ export interface WritableTarget {
 }
 
 /** Links that lead to links, as many as systems follow. */
-const mostLinks = 40;
+const maxLinks = 40;
 
 /** The file that a name stands for, through links, whether or not it is there. */
 async function behindLinks(file: string): Promise<string> {
   let at = path.resolve(file);
-  for (let link = 0; link < mostLinks; link++) {
+  for (let link = 0; link < maxLinks; link++) {
     let to: string;
     try {
       to = await readlink(at);

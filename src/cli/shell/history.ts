@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 
 /** Lines that are kept. */
-const mostLines = 1000;
+const maxLines = 1000;
 
 /** The file that holds them; undefined where `STOREDB_HISTORY` is empty, and none are kept. */
 export function historyFile(): string | undefined {
@@ -30,8 +30,8 @@ export class ShellHistory {
     if (file === undefined) return history;
     const text = await readFile(file, 'utf8').catch(() => '');
     history.#lines = text.split('\n').filter((line) => line !== '');
-    if (history.#lines.length > 2 * mostLines) {
-      history.#lines = history.#lines.slice(-mostLines);
+    if (history.#lines.length > 2 * maxLines) {
+      history.#lines = history.#lines.slice(-maxLines);
       history.#write(() => writeFile(file, history.#lines.map((line) => `${line}\n`).join(''), { mode: 0o600 }));
     }
     return history;
@@ -39,7 +39,7 @@ export class ShellHistory {
 
   /** The newest first, as readline wants them. */
   get newestFirst(): string[] {
-    return this.#lines.slice(-mostLines).toReversed();
+    return this.#lines.slice(-maxLines).toReversed();
   }
 
   /** Keeps a line, unless it repeats the last one. Others who type at the same time keep theirs. */

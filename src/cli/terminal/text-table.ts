@@ -23,7 +23,7 @@ function printableCell(cell: Cell): PrintableCell {
 }
 
 /** The widest column gives way where the lines would not fit. */
-const leastWidth = 8;
+const minWidth = 8;
 /** Rows that say how wide the columns of a long table are. */
 const measuredRows = 1000;
 /** Text is written in pieces of about that many characters. */
@@ -44,8 +44,8 @@ function widthsFor(cells: readonly (readonly PrintableCell[])[], columns: number
   for (let over = sum(widths) - room; over > 0; ) {
     const widest = widths.indexOf(Math.max(...widths));
     const width = widths[widest] as number;
-    if (width <= leastWidth) break;
-    const next = Math.max(leastWidth, width - Math.min(over, Math.max(1, width >> 3)));
+    if (width <= minWidth) break;
+    const next = Math.max(minWidth, width - Math.min(over, Math.max(1, width >> 3)));
     over -= width - next;
     widths[widest] = next;
   }

@@ -94,7 +94,7 @@ export interface CollectorOptions {
 /** How far clocks of nodes may differ before a snapshot is taken for abandoned too early. */
 const clockMarginMs = 300_000;
 /** So long after the last write a clock may be wrong. */
-const mostLeadMs = 86_400_000;
+const maxLeadMs = 86_400_000;
 /** After so long nobody waits for what a probe of the store would tell. */
 const probeLifeMs = 86_400_000;
 /** Roots of snapshots that are read at the same time. */
@@ -263,9 +263,9 @@ export class Collector {
     this.#doubted = undefined;
     if (this.#settings.trustClock || this.#options.clock.isOfStore) return undefined;
     const isDoubted = doubtedMs !== undefined && now >= doubtedMs - clockMarginMs;
-    if (isDoubted && now - doubtedMs >= mostLeadMs) return undefined;
+    if (isDoubted && now - doubtedMs >= maxLeadMs) return undefined;
     const last = Math.max(changedMs, writer.atMs);
-    if (!isDoubted && now - last <= mostLeadMs) return undefined;
+    if (!isDoubted && now - last <= maxLeadMs) return undefined;
     this.#doubted = { nowMs: now, lastMs: last };
     return isDoubted ? doubtedMs : Math.floor(now);
   }

@@ -78,7 +78,7 @@ export interface RepairContext extends VerifyContext {
 
 /** Attempts at replacing Block 0 that other nodes come before. */
 const maxLost = 20;
-const afterLoss: Backoff = { firstMs: 10, longestMs: 1000, jitter: 'full' };
+const afterLoss: Backoff = { firstMs: 10, maxMs: 1000, jitter: 'full' };
 
 async function repairDatabase(context: RepairContext, options: RepairOptions): Promise<RepairReport> {
   const { table, index, signal, dryRun = false, log: way } = options;

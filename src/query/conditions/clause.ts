@@ -272,7 +272,7 @@ function* anyOf({ shape }: CompileOptions, branches: readonly (readonly Conditio
 // ask several fields for one value each are a list of tuples.
 
 /** Fewer branches are left as they are: each may have an access of its own. */
-const fewestListed = 64;
+const minListed = 64;
 
 /** The field of a branch that is `field = value`, and the value. */
 function equalityOf(branch: Branch): { readonly field: LayoutField; readonly value: FieldValue } | undefined {
@@ -287,7 +287,7 @@ function equalityOf(branch: Branch): { readonly field: LayoutField; readonly val
  * even few tuples are looked up by.
  */
 function* joiningEqualities(branches: readonly Branch[], keyFields: readonly LayoutField[]): Steps<readonly Branch[]> {
-  if (branches.length < fewestListed) {
+  if (branches.length < minListed) {
     return keyFields.length === 1 || branches.length < 2 ? branches : yield* joiningTuples(branches, keyFields);
   }
   return yield* joiningTuples(yield* joiningValues(branches), keyFields);
@@ -326,7 +326,7 @@ function* joiningTuples(branches: readonly Branch[], keyFields: readonly LayoutF
   for (const alike of groups.values()) {
     const [{ values: first }] = alike as [(typeof alike)[number]];
     const isOfKey = keyFields.slice(0, first.size).every((field) => first.has(field));
-    if (alike.length < (isOfKey ? 2 : fewestListed)) for (const { branch } of alike) others.push(branch);
+    if (alike.length < (isOfKey ? 2 : minListed)) for (const { branch } of alike) others.push(branch);
     else {
       const fields = [...first.keys()];
       const tuples = alike.map(({ values }) => fields.map((field) => values.get(field) as FieldValue));
@@ -351,7 +351,7 @@ function* joiningValues(branches: readonly Branch[]): Steps<readonly Branch[]> {
     else alike.push(branch);
   }
   for (const [field, alike] of byField) {
-    if (alike.length < fewestListed) for (const branch of alike) others.push(branch);
+    if (alike.length < minListed) for (const branch of alike) others.push(branch);
     else others.push([yield* listed(field, alike)]);
   }
   return others;

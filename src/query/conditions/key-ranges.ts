@@ -146,11 +146,11 @@ function* rangingBy(keys: KeyAccess): Steps<readonly KeyRange[]> {
 }
 
 /** Ranges or components of two lists that are compared with each other without a pause. */
-const mostCompared = 65_536;
+const maxCompared = 65_536;
 
 /** Whether two lists are so short that what is in both may be looked for at once. */
 export function areFew(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length + b.length <= mostCompared;
+  return a.length + b.length <= maxCompared;
 }
 
 /** What both of two accesses select; of very long ones what the shorter one does. */

@@ -31,9 +31,9 @@ import type { Collector, Keep } from './sort-and-top-n.ts';
 export type Row = Record<string, unknown>;
 
 /** Rows held undecoded while the first ones are searched for, at most: each may keep a block in memory. */
-const mostHeldRows = 256;
+const maxHeldRows = 256;
 /** What is held of the keys of more rows: texts of some kilobytes would take more memory than the blocks in the cache. */
-const mostHeldKeyBytes = 256;
+const maxHeldKeyBytes = 256;
 
 export interface ExecutionOptions {
   readonly environment: Environment;
@@ -127,7 +127,7 @@ export class Execution {
     const { offset } = this.query;
     const order = new RowOrder(this.state.shape, this.plan.order);
     const { aheadBytes, blockBytes } = this.state.tree.source.memory;
-    if (needed <= Math.min(mostHeldRows, aheadBytes / blockBytes)) {
+    if (needed <= Math.min(maxHeldRows, aheadBytes / blockBytes)) {
       const keepRef: Keep<RowRef> = (source, base) => ({ source, base });
       const top = await this.#collect(new TopRows(order, needed, keepRef), scratch);
       return top.slice(offset).map(({ source, base }) => keep(source, base));
@@ -146,9 +146,9 @@ export class Execution {
   }
 
   /** Goes through the rows with the first bytes of their keys, which nearly always tell them apart, or else once more. */
-  async #collectTop<T>(collector: (mostKeyBytes?: number) => Collector<T>, scratch: Scratch): Promise<T[]> {
+  async #collectTop<T>(collector: (maxKeyBytes?: number) => Collector<T>, scratch: Scratch): Promise<T[]> {
     try {
-      return await this.#collect(collector(mostHeldKeyBytes), scratch);
+      return await this.#collect(collector(maxHeldKeyBytes), scratch);
     } catch (error) {
       if (!(error instanceof CutKeysTie)) throw error;
     }

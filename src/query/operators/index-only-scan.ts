@@ -19,8 +19,8 @@ import type { IndexAccess } from '../planner/access-paths.ts';
 import type { Filter } from '../conditions/selector.ts';
 
 /** Entries that are looked at together: few at first, for a query may need no more. */
-const fewestEntries = 32;
-const mostEntries = 1024;
+const minEntries = 32;
+const maxEntries = 1024;
 /** Bytes of rows that are made together, about. */
 const chunkBytes = 64 * 1024;
 /** Entries that are gone through before whoever asks may do something else. */
@@ -55,7 +55,7 @@ export class EntryStream implements RowStream {
   readonly #descending: boolean;
   readonly #overlaid: boolean;
   readonly #most: number;
-  #chunk = fewestEntries;
+  #chunk = minEntries;
   #rows: EntryRows | undefined;
   /** The entries that are looked at: where each is in its leaf, and whether its row must be looked up to test it. */
   readonly #entries: Int32Array;
@@ -82,7 +82,7 @@ export class EntryStream implements RowStream {
     this.#pace = new LookupPace(state.tree.source.memory, filter);
     this.#descending = access.oneValue && access.descending;
     this.#overlaid = state.layers.length > 0;
-    this.#most = Math.max(fewestEntries, Math.min(mostEntries, Math.floor(chunkBytes / state.shape.layout.stride)));
+    this.#most = Math.max(minEntries, Math.min(maxEntries, Math.floor(chunkBytes / state.shape.layout.stride)));
     this.#entries = new Int32Array(this.#most);
     this.#whole = new Uint8Array(this.#most);
     this.#picks = new Int32Array(this.#most);
@@ -92,7 +92,7 @@ export class EntryStream implements RowStream {
     if (this.#ended) return false;
     const { wanted } = batch;
     const step = this.#pace.step(wanted);
-    this.#room = this.#use?.only === true ? Math.min(wanted, mostEntries) : step;
+    this.#room = this.#use?.only === true ? Math.min(wanted, maxEntries) : step;
     this.#beyond = Math.max(0, wanted - this.#room);
     return this.#fill(new Lookups(this.#filter, batch, this.#work), this.#tests.rowsAtOnce(entriesAtOnce));
   }

@@ -5,7 +5,7 @@ import { widthOf } from '../../format/types.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
-import { leastKeyBytes } from '../planner/index-intersections.ts';
+import { minKeyBytes } from '../planner/index-intersections.ts';
 import type { KeyRange, RunCursor } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
 import { endOfValue, isTextField } from '../../schema/table-shape.ts';
@@ -162,7 +162,7 @@ export class KeySet implements KeyProbe {
         const start = endOfValue(node, key, key.length, index);
         if (within?.has(key, start, key.length) === false) continue;
         this.#keys.add(this.#held(key, start, key.length));
-        this.sizeBytes += leastKeyBytes + (this.#isNumber ? 0 : key.length - start);
+        this.sizeBytes += minKeyBytes + (this.#isNumber ? 0 : key.length - start);
       }
       entries += to - from;
       if (this.sizeBytes > maxBytes) return undefined;

@@ -52,7 +52,7 @@ export interface LongValueOptions {
 /** What a row takes beside its key and its block. */
 const listBytes = 120;
 /** More rows than are wanted, and so many again, are sorted out at once. */
-const leastSurplus = 16;
+const minSurplus = 16;
 
 /** Rows whose keys in an index are the same as far as that tells: held until all are there, or the first of them. */
 class AlikeRows {
@@ -76,7 +76,7 @@ class AlikeRows {
   /** Throws `MemoryBudgetError` where there is no room for it. */
   add(source: RowSource, base: number): void {
     this.#hold({ source, base, key: this.#order.key(source, base) });
-    if (this.#rows.length >= this.#wanted * 2 + leastSurplus) this.#cut();
+    if (this.#rows.length >= this.#wanted * 2 + minSurplus) this.#cut();
     this.#scratch.add(this.#bytes - this.#counted);
     this.#counted = this.#bytes;
   }

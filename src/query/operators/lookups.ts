@@ -12,7 +12,7 @@ import type { RowRef } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { Filter } from '../conditions/selector.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
-import { mostKeyBytes } from '../planner/index-intersections.ts';
+import { maxKeyBytes } from '../planner/index-intersections.ts';
 import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 
 // The rows that entries of an index name.
@@ -113,29 +113,29 @@ export class Lookups {
 }
 
 /** Lookups that are begun together at most, and at least once a query has shown that it goes on. */
-const mostTogether = 256;
-const fewestTogether = 8;
+const maxTogether = 256;
+const minTogether = 8;
 
 /** So many lookups may be begun together: each may hold a block. */
-export function mostLookups({ aheadBytes, blockBytes }: ReadMemory): number {
-  return Math.max(fewestTogether, Math.min(mostTogether, Math.floor(aheadBytes / blockBytes)));
+export function maxLookups({ aheadBytes, blockBytes }: ReadMemory): number {
+  return Math.max(minTogether, Math.min(maxTogether, Math.floor(aheadBytes / blockBytes)));
 }
 
 /** How many lookups are begun together: few at first, for a query may need no more. Each may hold a block. */
 export class LookupPace {
   readonly #most: number;
-  #next = fewestTogether;
+  #next = minTogether;
 
   /** `filter`: what rows are tested for. */
   constructor(memory: ReadMemory, filter?: Filter) {
-    const most = mostLookups(memory);
+    const most = maxLookups(memory);
     this.#most = filter === undefined ? most : filter.rowsAtOnce(most);
   }
 
   /** For the next round, when `wanted` rows are of use. */
   step(wanted: number): number {
     const step = Math.min(this.#most, Math.max(this.#next, Math.min(wanted, 64)));
-    this.#next = Math.min(this.#next * 2, mostTogether);
+    this.#next = Math.min(this.#next * 2, maxTogether);
     return step;
   }
 }
@@ -214,7 +214,7 @@ export class SortedLookups implements RowStream {
   /** Takes the keys of the next entries, as many as there is room for. */
   async #collect(): Promise<void> {
     const { state, access, cursor, work, pacer, breathe } = this.#options;
-    const most = mostKeyBytes(state);
+    const most = maxKeyBytes(state);
     const keys = new KeyList();
     let entry: Uint8Array = new Uint8Array(256);
     while (keys.sizeBytes < most) {

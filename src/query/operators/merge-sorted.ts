@@ -8,7 +8,7 @@ import type { TableState } from '../../view/table-state.ts';
 import type { RowOrder } from '../conditions/row-order.ts';
 import { isMerged } from '../planner/access-paths.ts';
 import type { IntersectionAccess } from '../planner/access-paths.ts';
-import { mostKeyBytes } from '../planner/index-intersections.ts';
+import { maxKeyBytes } from '../planner/index-intersections.ts';
 import { indexCursor } from './index-cursor.ts';
 import { KeySet, SortedProbe } from './key-probe.ts';
 import type { KeyProbe } from './key-probe.ts';
@@ -293,7 +293,7 @@ export class IntersectionStream implements RowStream {
       }
       const more = new KeySet(state.shape.keyField);
       const cursor = indexCursor(tree, { ...other, descending: false }, breathe);
-      const options = { within: keys, maxBytes: mostKeyBytes(state), breathe };
+      const options = { within: keys, maxBytes: maxKeyBytes(state), breathe };
       const entries = await more.addAll(cursor, other.index, options);
       // There are more of them than it looked like.
       if (entries === undefined) return openFirst();

@@ -81,10 +81,10 @@ export function openTable(
 }
 
 /** More ranges are not looked for in each layer: its rows are tested instead. */
-const mostLayerRanges = 1024;
+const maxLayerRanges = 1024;
 
 /** Where more of a table is in memory, its rows are found as fast in any order. */
-const mostlyAtHand = 0.9;
+const mostlyCached = 0.9;
 
 /** The rows of an index's entries, unless unmerged commits have changed them. `use`: what entries are good for. */
 function openEntries(
@@ -98,7 +98,7 @@ function openEntries(
   if (use === undefined && probes.length === 0) {
     // Where rows are not sorted afterwards, it may be over soon.
     const mayStop = plan.ordered || (query.unordered === true && Number.isFinite(needed));
-    return access.oneValue || mayStop || estimateTree(state.tree).atHand > mostlyAtHand
+    return access.oneValue || mayStop || estimateTree(state.tree).cachedFraction > mostlyCached
       ? new IndexStream(state, access, cursor, filter, work)
       : new SortedLookups({ state, access, cursor, filter, work, pacer, breathe });
   }
@@ -144,7 +144,7 @@ function changedRows(
   const { layers } = state;
   if (layers.length === 0) return undefined;
   const filter = filterOf(query.conditions);
-  if (access.ranges.length <= mostLayerRanges && haveEntries(state, access.index)) {
+  if (access.ranges.length <= maxLayerRanges && haveEntries(state, access.index)) {
     const streams = layers.map((_, position) => new LayerStream({ state, position, access, filter, work, pacer }));
     return { streams, isOrdered: true };
   }

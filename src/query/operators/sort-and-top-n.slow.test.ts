@@ -27,13 +27,13 @@ async function tableOf(rows: readonly Row[]): Promise<TestTable> {
 }
 
 /** The ids of the first rows by text, of a collector that holds so much of each key, and what it says that it takes. */
-async function firstIds(table: TestTable, count: number, mostKeyBytes?: number): Promise<[number[], number]> {
+async function firstIds(table: TestTable, count: number, maxKeyBytes?: number): Promise<[number[], number]> {
   const { state } = table;
   const order = new RowOrder(state.shape, [{ field: requireField(state.shape, 'text', 'orderBy'), descending: false }]);
   const keep = (source: { readonly rowsView: DataView }, base: number): number => {
     return source.rowsView.getUint32(base + requireField(state.shape, 'id', 'select').offset, true);
   };
-  const top = new TopRows(order, count, keep, () => 8, mostKeyBytes);
+  const top = new TopRows(order, count, keep, () => 8, maxKeyBytes);
   const filter = new Filter([]);
   const opening = { state, filter, work: new QueryWork(), breathe: () => undefined };
   const stream = openTable(opening, { kind: 'table', ranges: [{}], descending: false });

@@ -80,7 +80,7 @@ export class TopRows<T> implements Collector<T> {
   readonly #count: number;
   readonly #keep: Keep<T>;
   readonly #sizeOf: SizeOf;
-  readonly #mostKeyBytes: number;
+  readonly #maxKeyBytes: number;
   readonly #heap: Entry<T>[] = [];
   readonly #slabs = new KeySlabs();
   /** Of what is kept of the rows that were added first: those that take their places count as much. */
@@ -91,7 +91,7 @@ export class TopRows<T> implements Collector<T> {
   #hasNewRoot = true;
 
   /**
-   * `count`: how many rows are wanted, at least one. `mostKeyBytes`: so much of each key is held. If that does not tell
+   * `count`: how many rows are wanted, at least one. `maxKeyBytes`: so much of each key is held. If that does not tell
    * two rows apart which have to be, `add` and `finish` throw {@link CutKeysTie}.
    */
   constructor(
@@ -99,13 +99,13 @@ export class TopRows<T> implements Collector<T> {
     count: number,
     keep: Keep<T>,
     sizeOf: SizeOf = sizeOfHit,
-    mostKeyBytes: number = Number.POSITIVE_INFINITY,
+    maxKeyBytes: number = Number.POSITIVE_INFINITY,
   ) {
     this.#order = order;
     this.#count = count;
     this.#keep = keep;
     this.#sizeOf = sizeOf;
-    this.#mostKeyBytes = mostKeyBytes;
+    this.#maxKeyBytes = maxKeyBytes;
   }
 
   get sizeBytes(): number {
@@ -116,7 +116,7 @@ export class TopRows<T> implements Collector<T> {
     const scratch = this.#scratch;
     scratch.length = 0;
     this.#order.write(scratch, source, base);
-    scratch.length = Math.min(scratch.length, this.#mostKeyBytes);
+    scratch.length = Math.min(scratch.length, this.#maxKeyBytes);
     const heap = this.#heap;
     if (heap.length < this.#count) {
       const key = this.#slabs.none;
@@ -144,7 +144,7 @@ export class TopRows<T> implements Collector<T> {
    * an entry ties with it: each was compared with it, or with one between them.
    */
   #checked(difference: number, length: number): number {
-    if (difference === 0 && length === this.#mostKeyBytes) throw new CutKeysTie();
+    if (difference === 0 && length === this.#maxKeyBytes) throw new CutKeysTie();
     return difference;
   }
 
@@ -203,7 +203,7 @@ export class TopRows<T> implements Collector<T> {
 
 /** Sizes of slabs: each is twice as large as the one before, up to the largest. */
 const firstSlabBytes = 4096;
-const largestSlabBytes = 256 * 1024;
+const maxSlabBytes = 256 * 1024;
 /** Room is given in steps: then most keys fit where one of nearly their length was. */
 const stepBytes = 32;
 
@@ -239,7 +239,7 @@ class KeySlabs {
     // Doubled where it moves once more, or keys that grow little by little would leave as many places behind.
     const room = Math.ceil(Math.max(length, (key.limit - key.start) * 2) / stepBytes) * stepBytes;
     if (this.#used + room > this.#slab.length) {
-      const next = Math.min(largestSlabBytes, Math.max(firstSlabBytes, this.#slab.length * 2));
+      const next = Math.min(maxSlabBytes, Math.max(firstSlabBytes, this.#slab.length * 2));
       this.#slab = new Uint8Array(Math.max(next, room));
       this.#used = 0;
       this.sizeBytes += this.#slab.length;

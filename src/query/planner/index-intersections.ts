@@ -7,7 +7,7 @@ import type { Candidate, CompiledQuery, IndexAccess } from './access-paths.ts';
 import { estimateEntries } from './tree-statistics.ts';
 
 /** So many of the indexes that have the fewest entries are tried together. */
-const mostParts = 3;
+const maxParts = 3;
 /** Where one index has so few entries, looking up their rows takes no longer than reading another one. */
 const fewEntries = 4;
 
@@ -15,12 +15,12 @@ const fewEntries = 4;
 const keyShare = 0.5;
 
 /** Bytes of primary keys that one intersection may hold. */
-export function mostKeyBytes({ tree }: TableState): number {
+export function maxKeyBytes({ tree }: TableState): number {
   return tree.source.memory.aheadBytes * keyShare;
 }
 
 /** About what a key takes in a set beside its own bytes. */
-export const leastKeyBytes = 64;
+export const minKeyBytes = 64;
 
 interface First {
   readonly candidate: Candidate;
@@ -72,10 +72,10 @@ export function intersectionsOf(
   const parts = usable
     .flatMap((candidate) => partOf(state, candidate))
     .toSorted((a, b) => a.entries - b.entries)
-    .slice(0, mostParts);
+    .slice(0, maxParts);
   const [fewest] = parts;
   if (fewest === undefined || fewest.entries <= fewEntries) return [];
-  const fits = fewest.entries * leastKeyBytes <= mostKeyBytes(state);
+  const fits = fewest.entries * minKeyBytes <= maxKeyBytes(state);
   const ordered = fits ? inOrder.map((first) => intersectionOf(state, query, first, [fewest])) : [];
   return parts.length < 2 ? ordered : [...ordered, ...ofConditions(state, query, parts)];
 }

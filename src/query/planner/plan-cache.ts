@@ -23,7 +23,7 @@ interface KnownPlan extends PlannedQuery {
 }
 
 /** Plans that are remembered of a state. When there are more, all of them are forgotten. */
-const mostPlans = 64;
+const maxPlans = 64;
 /** Longer values are not worth being compared. */
 const longestText = 256;
 
@@ -57,7 +57,7 @@ function remember(state: TableState, words: string, planned: KnownPlan): void {
   if (plans === undefined) {
     plans = new Map();
     plansOf.set(state, plans);
-  } else if (plans.size >= mostPlans && !plans.has(words)) plans.clear();
+  } else if (plans.size >= maxPlans && !plans.has(words)) plans.clear();
   plans.set(words, planned);
 }
 

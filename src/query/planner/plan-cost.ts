@@ -83,7 +83,7 @@ function leavesOf(rows: number, leaves: number): number {
 function estimateAccess(state: TableState, access: Access): AccessEstimate {
   const none = { indexLeaves: 0, indexMissing: 0, ranges: 1, exact: true };
   const table = estimateTree(state.tree);
-  const missingOf = (leaves: number): number => leaves * (1 - table.atHand);
+  const missingOf = (leaves: number): number => leaves * (1 - table.cachedFraction);
   switch (access.kind) {
     case 'nothing':
       return { ...none, entries: 0, leaves: 0, missing: 0 };

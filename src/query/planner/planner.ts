@@ -12,7 +12,7 @@ import { PlanCosts, costOfReads } from './plan-cost.ts';
 import type { Estimated } from './plan-cost.ts';
 
 /** What looks good because nobody has looked at it is looked at, so often at most. */
-const mostLooks = 3;
+const maxLooks = 3;
 
 /** The plan that comes by the rows in one of the possible ways. */
 export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate, forgone?: Forgone): Plan {
@@ -50,7 +50,7 @@ export function planQuery(state: TableState, query: CompiledQuery, looks = 0): P
   if (obvious !== undefined) return planOf(state, query, obvious);
   const comparison = comparePlans(state, query, candidates);
   const { all, best } = comparison;
-  if (looks < mostLooks && isWorthProbing(best, all, query)) {
+  if (looks < maxLooks && isWorthProbing(best, all, query)) {
     return probe(state, all).then(() => planQuery(state, query, looks + 1));
   }
   // What was just read is in memory: nothing is forgone.
@@ -163,9 +163,9 @@ function eligible(
   all: readonly Estimated[],
 ): readonly Estimated[] {
   if (query.sorts === undefined) return all;
-  const mostBytes = query.sorts === 'none' ? -1 : state.tree.source.memory.aheadBytes;
+  const maxBytes = query.sorts === 'none' ? -1 : state.tree.source.memory.aheadBytes;
   const fit = all.filter(({ candidate, estimate }) => {
-    return candidate.ordered || costs.heldBytes(estimate.matches) <= mostBytes;
+    return candidate.ordered || costs.heldBytes(estimate.matches) <= maxBytes;
   });
   return fit.length === 0 ? all : fit;
 }

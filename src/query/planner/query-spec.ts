@@ -69,18 +69,18 @@ export function compileOptions(host: QueryHost, shape: TableShape): CompileOptio
 }
 
 /** Conditions and values that are compiled, and planned, without a pause. */
-const mostAtOnce = 1024;
+const maxAtOnce = 1024;
 
 /** Whether a clause has so many conditions and values that compiling it would keep others waiting. */
 export function isHeavy({ weight }: Where): boolean {
-  return weight > mostAtOnce;
+  return weight > maxAtOnce;
 }
 
 /** Whether clauses have so many conditions and values together. */
 export function areHeavy(wheres: readonly Where[]): boolean {
   let weight = 0;
   for (const where of wheres) weight += where.weight;
-  return weight > mostAtOnce;
+  return weight > maxAtOnce;
 }
 
 /** Compiles a query for a version of its table. `conditions`: those of its clauses, where they are compiled already. */
@@ -169,7 +169,7 @@ export function* preparing(host: QueryHost, shape: TableShape, wheres: readonly 
  * looked at when the query is run.
  */
 export function checkBeginning(host: QueryHost, shape: TableShape | undefined, written: WrittenClause): void {
-  let left = mostAtOnce;
+  let left = maxAtOnce;
   for (const condition of conditionsIn(written)) {
     if (host.registeredFunction(condition.name) !== undefined) {
       checkFunctionOperator(condition.name, condition.operator);
@@ -191,7 +191,7 @@ function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
 // Whether the rows that `offset()` leaves out can be passed by the counts in the nodes of a tree, and whether that pays.
 
 /** Fewer rows are passed faster than their number is looked up. */
-const fewestSkipped = 16;
+const minSkipped = 16;
 
 /** The access of a plan whose rows can be skipped by counting, if it is one. */
 export function skippable(
@@ -199,7 +199,7 @@ export function skippable(
   query: CompiledQuery,
   { access, covered, ordered }: Candidate,
 ): IndexAccess | TableAccess | undefined {
-  if (query.offset < fewestSkipped || !ordered || query.counts === true) return undefined;
+  if (query.offset < minSkipped || !ordered || query.counts === true) return undefined;
   if ((access.kind !== 'table' && access.kind !== 'index') || access.ranges.length !== 1) return undefined;
   if (residualOf(query, covered).length > 0) return undefined;
   if (state.layers.length > 0 && !paysDespite(state, access, query.offset)) return undefined;
@@ -213,5 +213,5 @@ export function skippable(
  */
 function paysDespite(state: TableState, { kind }: IndexAccess | TableAccess, offset: number): boolean {
   const { entries, leaves } = estimateTree(state.tree);
-  return kind === 'table' && offset >= fewestSkipped + state.layerRows * (1 + entries / Math.max(1, leaves));
+  return kind === 'table' && offset >= minSkipped + state.layerRows * (1 + entries / Math.max(1, leaves));
 }

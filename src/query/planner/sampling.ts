@@ -87,13 +87,13 @@ class Sampler {
   readonly #filter: Filter;
   readonly #picks = new Int32Array(rowsOfLeaf);
   /** Rows of each leaf that may be tested: fewer, or none, where there are very many conditions. */
-  readonly #mostRows: number;
+  readonly #maxRows: number;
   tested = 0;
   matched = 0;
 
   constructor(filter: Filter) {
     this.#filter = filter;
-    this.#mostRows = Math.min(rowsOfLeaf, Math.floor(costOfLeaf / Math.max(1, filter.cost)));
+    this.#maxRows = Math.min(rowsOfLeaf, Math.floor(costOfLeaf / Math.max(1, filter.cost)));
   }
 
   /** Rows that are not merged yet, and rows that they replace, have the chances of any other. */
@@ -113,7 +113,7 @@ class Sampler {
   #testRows({ leaf, from, to }: Part): void {
     const step = Math.max(1, Math.floor((to - from) / rowsOfLeaf));
     let count = 0;
-    for (let i = from; i < to && count < this.#mostRows; i += step) this.#picks[count++] = i;
+    for (let i = from; i < to && count < this.#maxRows; i += step) this.#picks[count++] = i;
     this.tested += count;
     this.matched += this.#filter.select(leaf, leaf.rowsStart, leaf.stride, this.#picks, count);
   }
@@ -124,7 +124,7 @@ class Sampler {
       const range = ranges[this.#sequence.below(ranges.length)] as KeyRange;
       const part = someLeaf(tree, range, this.#sequence);
       if (part === undefined) continue;
-      for (let k = 0; k < Math.min(entriesOfLeaf, this.#mostRows, part.to - part.from); k++) {
+      for (let k = 0; k < Math.min(entriesOfLeaf, this.#maxRows, part.to - part.from); k++) {
         const key = part.leaf.key(part.from + this.#sequence.below(part.to - part.from));
         const end = endOfValue(part.leaf, key, key.length, index);
         const row = glanceRow(state.tree, key.subarray(end));

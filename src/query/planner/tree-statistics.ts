@@ -30,7 +30,7 @@ const entriesOfValue = 2;
 /** Ranges that are looked at one by one; of more, some hundreds are taken at even distances. */
 const fewRanges = 1024;
 /** Of fewer values the number of entries says nothing of others. */
-const fewestCounted = 2;
+const minCounted = 2;
 
 /** The shape of a tree. */
 export interface TreeEstimate {
@@ -39,7 +39,7 @@ export interface TreeEstimate {
   /** Levels above the leaves. */
   readonly level: number;
   /** Which part of the leaves is in memory, from 0 to 1. */
-  readonly atHand: number;
+  readonly cachedFraction: number;
   /** Size of a leaf, in bytes. */
   readonly leafBytes: number;
 }
@@ -55,7 +55,7 @@ interface RangeEstimate {
   readonly missing: number;
 }
 
-const emptyTree: TreeEstimate = { entries: 0, leaves: 0, level: 0, atHand: 1, leafBytes: 0 };
+const emptyTree: TreeEstimate = { entries: 0, leaves: 0, level: 0, cachedFraction: 1, leafBytes: 0 };
 const nothing: RangeEstimate = { entries: 0, exact: true, leaves: 0, missing: 0 };
 
 /** A sum over the children `from` to `to`, both included; of many, from some of them. */
@@ -77,7 +77,7 @@ function countChildren(node: Node, from: number, to: number): number {
 }
 
 /** How many of the children `from` to `to` are in memory. */
-function countAtHand(tree: Tree, node: Node, from: number, to: number): number {
+function countCached(tree: Tree, node: Node, from: number, to: number): number {
   return sumOver(from, to, (i) => (tree.source.glanceChild(node, i) === undefined ? 0 : 1));
 }
 
@@ -124,19 +124,20 @@ export function estimateTree(tree: Tree): TreeEstimate {
 function estimateAnew(tree: Tree, ref: BlockRef & { readonly level: number }): TreeEstimate {
   const { count: entries, level, sizeBytes } = ref;
   const root = tree.glanceRoot();
-  if (level === 0) return { entries, leaves: 1, level, atHand: root === undefined ? 0 : 1, leafBytes: sizeBytes };
+  if (level === 0)
+    return { entries, leaves: 1, level, cachedFraction: root === undefined ? 0 : 1, leafBytes: sizeBytes };
   if (root === undefined) {
     // The length of a root right above the leaves tells how many there are.
     const leaves = level === 1 ? sizeBytes / (childRefBytes + usualKeyBytes) : entries / usualLeafEntries;
-    return { entries, leaves: Math.min(entries, Math.max(1, leaves)), level, atHand: 0, leafBytes: sizeBytes };
+    return { entries, leaves: Math.min(entries, Math.max(1, leaves)), level, cachedFraction: 0, leafBytes: sizeBytes };
   }
   const inner = lowestInner(tree, root);
   const last = inner.count - 1;
   const below = countChildren(inner, 0, last);
   const perLeaf = below / (inner.level === 1 ? inner.count : leavesBelow(inner));
-  const atHand = inner.level === 1 ? countAtHand(tree, inner, 0, last) / inner.count : 0;
+  const cachedFraction = inner.level === 1 ? countCached(tree, inner, 0, last) / inner.count : 0;
   const leafBytes = inner.child(inner.count >> 1).sizeBytes;
-  return { entries, leaves: Math.max(1, entries / Math.max(1, perLeaf)), level, atHand, leafBytes };
+  return { entries, leaves: Math.max(1, entries / Math.max(1, perLeaf)), level, cachedFraction, leafBytes };
 }
 
 class RangeCounter {
@@ -161,7 +162,7 @@ class RangeCounter {
     this.entries += entries;
     if (node.level === 1) {
       this.leaves += to - from + 1;
-      this.missing += to - from + 1 - countAtHand(this.#tree, node, from, to);
+      this.missing += to - from + 1 - countCached(this.#tree, node, from, to);
     } else this.#addUnseen(entries);
   }
 
@@ -169,7 +170,7 @@ class RangeCounter {
   #addUnseen(entries: number): void {
     const leaves = (entries / Math.max(1, this.#shape.entries)) * this.#shape.leaves;
     this.leaves += leaves;
-    this.missing += leaves * (1 - this.#shape.atHand);
+    this.missing += leaves * (1 - this.#shape.cachedFraction);
   }
 
   /** What lies between the bounds below a node. A bound that is undefined lies outside. */
@@ -227,8 +228,9 @@ class RangeCounter {
 /** A range of the tree, or the entries of one value. `shape` is what {@link estimateTree} says of it. */
 function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, ofValue: boolean): RangeEstimate {
   if (tree.ref === null) return nothing;
-  const { entries, leaves, atHand } = shape;
-  if (from === undefined && to === undefined) return { entries, exact: true, leaves, missing: leaves * (1 - atHand) };
+  const { entries, leaves, cachedFraction } = shape;
+  if (from === undefined && to === undefined)
+    return { entries, exact: true, leaves, missing: leaves * (1 - cachedFraction) };
   const root = tree.glanceRoot();
   if (root === undefined) {
     const guess = ofValue ? Math.min(entries, entriesOfValue) : Math.max(1, entries * partWithin);
@@ -259,7 +261,7 @@ export function estimateRanges(tree: Tree, ranges: readonly KeyRange[], ofValues
       counted++;
     }
   }
-  const likeThem = counted < fewestCounted ? 0 : (sum.entries / counted) * (seen - counted);
+  const likeThem = counted < minCounted ? 0 : (sum.entries / counted) * (seen - counted);
   sum.entries += Math.max(guessed, likeThem);
   if (step === 1) return sum;
   const times = ranges.length / seen;

@@ -78,7 +78,7 @@ const maxAttempts = 6;
 /** Probes are tiny: what takes longer than this will not come, or comes while the next attempt is made. */
 const requestTimeoutMs = 5000;
 const cleanUpTimeoutMs = 5000;
-const betweenAttempts: Backoff = { firstMs: 100, longestMs: 2000, jitter: 'around' };
+const betweenAttempts: Backoff = { firstMs: 100, maxMs: 2000, jitter: 'around' };
 /** Damage on the way is never the same so often in a row. */
 const timesNotByChance = 3;
 
@@ -130,9 +130,9 @@ export class Prober {
     return medianMs === undefined || maxMs === undefined ? undefined : { medianMs, maxMs };
   }
 
-  /** Waits, longer with every attempt, and at least `leastMs`. */
-  async pause(attempt: number, leastMs = 0): Promise<void> {
-    const delayMs = leastMs + pauseMs(betweenAttempts, attempt, this.environment.random());
+  /** Waits, longer with every attempt, and at least `minMs`. */
+  async pause(attempt: number, minMs = 0): Promise<void> {
+    const delayMs = minMs + pauseMs(betweenAttempts, attempt, this.environment.random());
     try {
       await sleep(this.environment, delayMs, this.#signal);
     } catch {

@@ -200,11 +200,11 @@ export async function probeDeletions(prober: Prober, verdicts: Verdicts): Promis
 
 const racers = 16;
 /** Races of each kind that must have shown who won. */
-const leastRounds = 2;
+const minRounds = 2;
 const maxRounds = 6;
 /** Answers, of all races of a kind together, that end the races; and how few will do after the last. */
-const wantedAnswers = leastRounds * racers * 0.5;
-const leastAnswers = 4;
+const wantedAnswers = minRounds * racers * 0.5;
+const minAnswers = 4;
 /** Stores that limit how often a key is written allow it once a second. */
 const keyPauseMs = 1200;
 
@@ -233,7 +233,7 @@ function emptyTally(): Tally {
 }
 
 function isOver({ decided, answers }: Tally): boolean {
-  return decided >= leastRounds && answers >= wantedAnswers;
+  return decided >= minRounds && answers >= wantedAnswers;
 }
 
 export async function probeRaces(prober: Prober, verdicts: Verdicts): Promise<void> {
@@ -256,7 +256,7 @@ export async function probeRaces(prober: Prober, verdicts: Verdicts): Promise<vo
 }
 
 function conclude(verdicts: Verdicts, check: CheckName, { rounds, decided, answers, failure }: Tally): void {
-  if (decided >= leastRounds && answers >= leastAnswers) {
+  if (decided >= minRounds && answers >= minAnswers) {
     verdicts.pass(check, `In ${decided} races of ${racers} puts each, one won, and what it wrote was stored.`);
     return;
   }

@@ -32,7 +32,7 @@ export async function putRepeatedly(
 
 /** How long a store may be away, in milliseconds. */
 const defaultMs = 10_000;
-const longestPauseMs = 1000;
+const maxPauseMs = 1000;
 
 /** Whether a request failed since the store, or the way to it, was not there or had too much to do. */
 export function isOutage(error: unknown): error is StorageError {
@@ -67,7 +67,7 @@ export class Patience {
    * not once the signal is aborted, whose reason may be anything and is no error of a request.
    */
   async pause(firstPauseMs: number, attempt: number, signal: AbortSignal | undefined): Promise<boolean> {
-    const backoff = { firstMs: firstPauseMs, longestMs: longestPauseMs, jitter: 'around' } as const;
+    const backoff = { firstMs: firstPauseMs, maxMs: maxPauseMs, jitter: 'around' } as const;
     await backOff(this.#environment, backoff, attempt, signal).catch(() => undefined);
     return signal?.aborted !== true;
   }
@@ -77,7 +77,7 @@ export class Patience {
 // it made after the database was deleted, and nobody else.
 
 /** Names that are remembered. What an instance writes beyond that is not known to be its own. */
-const mostKeys = 10_000;
+const maxKeys = 10_000;
 
 export class OwnWrites {
   /** By name, the number of the write. In ascending order. */
@@ -88,7 +88,7 @@ export class OwnWrites {
   note(key: string): void {
     this.#count++;
     this.#keys.delete(key);
-    if (this.#keys.size < mostKeys) this.#keys.set(key, this.#count);
+    if (this.#keys.size < maxKeys) this.#keys.set(key, this.#count);
   }
 
   /** What to tell {@link seen} about a look that begins now. */

@@ -40,7 +40,7 @@ export interface OpenClient {
 /** Most connections, and so most requests at a time; others wait for one. */
 const maxSockets = 64;
 /** Most bytes of an answer that is no object's content: a page of keys, each of them escaped, has 7 MB. */
-const mostAnswerBytes = 32 * 1024 * 1024;
+const maxAnswerBytes = 32 * 1024 * 1024;
 /** Time to connect, in milliseconds. */
 const connectionTimeoutMs = 5000;
 
@@ -106,8 +106,8 @@ function bounded(body: Readable): Readable {
   const counter = new Transform({
     transform(chunk: Uint8Array, _encoding, done) {
       length += chunk.length;
-      if (length <= mostAnswerBytes) done(null, chunk);
-      else done(new Error(`The store's answer goes on behind ${mostAnswerBytes} bytes, more than any answer has`));
+      if (length <= maxAnswerBytes) done(null, chunk);
+      else done(new Error(`The store's answer goes on behind ${maxAnswerBytes} bytes, more than any answer has`));
     },
   });
   // Whoever reads the counter is told of what fails.
@@ -124,7 +124,7 @@ function boundAnswers(stack: S3Client['middlewareStack']): void {
         const response = result.response as { statusCode: number; headers?: Record<string, string>; body?: unknown };
         const isContent = commandName === 'GetObjectCommand' && response.statusCode < 300;
         const statedBytes = Number(response.headers?.['content-length'] ?? Number.NaN);
-        if (!isContent && response.body instanceof Readable && !(statedBytes <= mostAnswerBytes)) {
+        if (!isContent && response.body instanceof Readable && !(statedBytes <= maxAnswerBytes)) {
           response.body = bounded(response.body);
         }
         return result;
@@ -230,7 +230,7 @@ export async function openClient(options: ClientOptions): Promise<OpenClient> {
 // Takes secrets that are known out of texts, and out of all that an error shows.
 
 /** Shorter parts of a secret say nothing of it, and would be found by chance. */
-const leastLength = 12;
+const minLength = 12;
 /** What secrets are made of, also as it stands in URLs and in markup. */
 const words = /(?:[\w+/~.-]|%[0-9a-f]{2}|&#?\w{2,6};)+/gi;
 
@@ -245,16 +245,16 @@ function decoded(word: string): string {
 function withoutKnown(text: string, secrets: readonly string[]): string {
   let safe = text;
   for (const secret of secrets) {
-    if (secret.length < leastLength) continue;
+    if (secret.length < minLength) continue;
     if (safe.includes(secret)) safe = safe.replaceAll(secret, '\u2026');
   }
   return safe.replace(words, (word) => {
-    if (word.length < leastLength) return word;
+    if (word.length < minLength) return word;
     const plain = decoded(word);
     const one = plain.toLowerCase();
     const isSecret = secrets.some((secret) => {
       const other = secret.toLowerCase();
-      return secret.length >= leastLength && (one.includes(other) || other.includes(one));
+      return secret.length >= minLength && (one.includes(other) || other.includes(one));
     });
     return isSecret ? '\u2026' : word;
   });

@@ -116,17 +116,17 @@ async function readAnswer(
   const body = output.Body;
   if (body === undefined) return new Uint8Array(0);
   const asked = range !== undefined && output.ContentRange !== undefined ? range.end - range.start : undefined;
-  const mostBytes = Math.min(asked ?? MAX_WHOLE_BYTES, output.ContentLength ?? MAX_WHOLE_BYTES);
+  const maxBytes = Math.min(asked ?? MAX_WHOLE_BYTES, output.ContentLength ?? MAX_WHOLE_BYTES);
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
     if (asked === undefined) checkWholeBytes(key, output.ContentLength ?? 0);
     length += chunk.length;
-    if (length > mostBytes) {
+    if (length > maxBytes) {
       throw new StorageError(
         key,
         'none',
-        `The answer for ${key} goes on behind the ${mostBytes} bytes that it may have.`,
+        `The answer for ${key} goes on behind the ${maxBytes} bytes that it may have.`,
       );
     }
     chunks.push(chunk);

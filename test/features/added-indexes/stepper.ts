@@ -59,7 +59,7 @@ export class Stepper {
     const added = table && uniqueToCheck(table);
     if (table === undefined || added === undefined) return undefined;
     const { environment } = this.#shelf;
-    const task = { name: 'test', mostRows: 10, delayMs: () => undefined, work: async () => {} };
+    const task = { name: 'test', maxRows: 10, delayMs: () => undefined, work: async () => {} };
     const work = new ChunkWork({ environment, engine, role: 'writer', intervalMs: quietIntervalMs }, task);
     const chunks: Pick<ChunkWork, 'store'> = { store: (build) => meanwhile().then(() => work.store(build)) };
     const silent = (): void => undefined;

@@ -61,17 +61,17 @@ describe('a long table', () => {
     const output = new PassThrough();
     const terminal = new Terminal(new PassThrough(), output, new PassThrough());
     let read = 0;
-    let mostWaiting = 0;
+    let maxWaiting = 0;
     output.on('data', (chunk: Buffer) => (read += chunk.length));
     const table = new TableWriter(terminal, [{ name: 'id', align: 'right' }, { name: 'what' }]);
     for (let i = 0; i < 200_000; i++) {
       await table.add([String(i), 'x'.repeat(i % 20)]);
-      mostWaiting = Math.max(mostWaiting, output.writableLength);
+      maxWaiting = Math.max(maxWaiting, output.writableLength);
     }
     table.end();
     await terminal.flushed();
     expect(read).toBeGreaterThan(200_000 * 15);
-    expect(mostWaiting).toBeLessThan(400_000);
+    expect(maxWaiting).toBeLessThan(400_000);
   }, 20_000);
 
   it('lines up behind the rows that were measured, and cuts nothing in a pipe', async () => {

@@ -316,4 +316,4 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
 };
 
 /** The most bytes that any sample has. */
-export const largestSampleBytes: number = Math.max(...Object.values(objects).map(({ bytes }) => bytes.length));
+export const maxSampleBytes: number = Math.max(...Object.values(objects).map(({ bytes }) => bytes.length));

@@ -253,7 +253,7 @@ export const planMutants: readonly Mutant[] = [
   },
   {
     name: 'plans: a plan that looks good because nobody looked at it is taken',
-    edits: [{ file: 'src/query/planner/planner.ts', find: 'looks < mostLooks &&', replace: 'looks < 1 &&' }],
+    edits: [{ file: 'src/query/planner/planner.ts', find: 'looks < maxLooks &&', replace: 'looks < 1 &&' }],
     tests: ['test/features/query/explain.test.ts'],
   },
   {
@@ -272,7 +272,7 @@ export const planMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/query/operators/long-value-sort.ts',
-        find: 'if (this.#rows.length >= this.#wanted * 2 + leastSurplus) this.#cut();',
+        find: 'if (this.#rows.length >= this.#wanted * 2 + minSurplus) this.#cut();',
         replace: '',
       },
     ],

@@ -26,7 +26,7 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
   ['src/base/abort.ts followers', 'belongs to the signal of the application, and goes with it'],
   ['src/base/ids.ts lastIds', 'belongs to the environment: ids ascend for all who have the same clock'],
   ['src/schema/table-shape.ts shapes', 'databases of a process share the code that the runtime makes for a shape'],
-  ['src/schema/table-shape.ts mostShapes', 'goes with the shapes'],
+  ['src/schema/table-shape.ts maxShapes', 'goes with the shapes'],
   ['src/format/compression.ts expandZstd', 'code that is loaded once, as a module is'],
   ['src/format/commit.ts schemaTexts', 'belongs to the schema, which never changes'],
   ['src/format/row-decode.ts decoders', 'belongs to the layout, which never changes'],

@@ -14,7 +14,7 @@ import { ServiceProcess } from './service-process.ts';
 
 const drainMs = 700;
 /** By default an idle connection is kept for 72 seconds; a busy machine may take its time. */
-const mostStopMs = 10_000;
+const maxStopMs = 10_000;
 
 let folder: string;
 
@@ -55,13 +55,13 @@ describe('a service that is told to stop', () => {
       (await service.send('POST', '/notes', { topic: 'a', title: 'late' })).status,
     ]).toEqual([200, 201]);
     // Now it listens no more.
-    await vi.waitFor(() => expect(service.fetch('/live')).rejects.toThrow('fetch failed'), mostStopMs);
+    await vi.waitFor(() => expect(service.fetch('/live')).rejects.toThrow('fetch failed'), maxStopMs);
     await sleep(200);
     socket.write(body.slice(10));
     const [answer] = (await once(socket, 'data')) as [Buffer];
     expect(answer.toString()).toContain('201 Created');
     expect(await stopped).toBe(0);
-    expect(performance.now() - startedMs).toBeLessThan(mostStopMs);
+    expect(performance.now() - startedMs).toBeLessThan(maxStopMs);
 
     const again = await ServiceProcess.start({ NOTES_FOLDER: folder });
     const { notes } = (await (await again.fetch('/notes')).json()) as { notes: { title: string }[] };

@@ -14,7 +14,7 @@ import { headerOf, xmlAnswer } from './s3-message.ts';
 import type { S3Answer } from './s3-message.ts';
 import { childText, parseXml } from './xml.ts';
 
-const leastPartSizeBytes = 5 * 1024 * 1024;
+const minPartSizeBytes = 5 * 1024 * 1024;
 const maxPartNumber = 10_000;
 
 function findUpload({ request, bucket }: Exchange): OpenUpload {
@@ -100,10 +100,10 @@ function chooseParts(upload: OpenUpload, body: Uint8Array): Part[] {
     return { number, part };
   });
   for (const { number, part } of chosen.slice(0, -1)) {
-    if (part.bytes.length >= leastPartSizeBytes) continue;
+    if (part.bytes.length >= minPartSizeBytes) continue;
     throw new S3Error('EntityTooSmall', {
       ProposedSize: part.bytes.length,
-      MinSizeAllowed: leastPartSizeBytes,
+      MinSizeAllowed: minPartSizeBytes,
       PartNumber: number,
       ETag: part.etag,
     });

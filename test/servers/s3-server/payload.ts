@@ -18,7 +18,7 @@ interface Unchunked {
 }
 
 const streamed = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
-const leastChunkSizeBytes = 8192;
+const minChunkSizeBytes = 8192;
 const namePrefix = 'x-amz-checksum-';
 
 function parseTrailers(text: string): Map<string, string> {
@@ -46,7 +46,7 @@ function unchunk(body: Buffer): Unchunked {
       return { bytes: Buffer.concat(chunks), trailers: parseTrailers(body.toString('latin1', start)) };
     }
     const last = chunks.at(-1);
-    if (last !== undefined && last.length < leastChunkSizeBytes) {
+    if (last !== undefined && last.length < minChunkSizeBytes) {
       throw new S3Error('InvalidChunkSizeError', { Chunk: chunks.length + 1, BadChunkSize: last.length });
     }
     if (body.toString('latin1', start + sizeBytes, start + sizeBytes + 2) !== '\r\n') {

@@ -42,9 +42,9 @@ export interface SnapshotHolderOptions {
 }
 
 const invariant = 'snapshots';
-const mostHeld = 3;
+const maxHeld = 3;
 /** Instances that wait look at the store all the time. */
-const longestWaitMs = 10_000;
+const maxWaitMs = 10_000;
 
 export class SnapshotHolder {
   readonly #options: SnapshotHolderOptions;
@@ -58,7 +58,7 @@ export class SnapshotHolder {
   async act(): Promise<void> {
     const { random } = this.#options;
     const dice = random.next();
-    if (this.#held.length === 0 || (dice < 0.3 && this.#held.length < mostHeld)) await this.#take();
+    if (this.#held.length === 0 || (dice < 0.3 && this.#held.length < maxHeld)) await this.#take();
     else if (dice < 0.8) await this.#read(random.pick(this.#held));
     else await this.#release(random.pick(this.#held));
   }
@@ -243,7 +243,7 @@ export class SnapshotHolder {
     const held = this.#held;
     const ended = held.filter(({ pin }) => !world.ledger.isPinned(pin.id));
     for (const each of held) if (!ended.includes(each)) await this.#read(each);
-    if (ended.length === 0 || timeToLiveMs > longestWaitMs) return;
+    if (ended.length === 0 || timeToLiveMs > maxWaitMs) return;
     // By then each has tried to renew it.
     await sleep(environment, timeToLiveMs);
     for (const each of ended) await this.#checkEnded(each);
