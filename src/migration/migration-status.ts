@@ -13,11 +13,11 @@ export interface MigrationStatus {
   /** Name of the table. */
   readonly table: string;
   /**
-   * `none`: one version only. `beside`: instances write a newer version too, and nobody has asked for the rest of it.
+   * `none`: one version only. `dual-write`: instances write a newer version too, and nobody has asked for the rest of it.
    * `building`: the other rows are being made. `blocked`: some cannot be; the old version stays in force. `switched`: all are
    * there, and the old version lives on until somebody asks for its end.
    */
-  readonly state: 'none' | MigrationPhase;
+  readonly state: 'none' | 'dual-write' | 'building' | 'blocked' | 'switched';
   /** The version whose rows are active until it is retired; null if nothing is stored of the table. */
   readonly from: number | null;
   /** The version that comes up beside it, null without a migration. */
@@ -45,6 +45,11 @@ export interface OldVersionUser {
   readonly version: number | null;
   /** When it said so, by its own clock; null: not known. */
   readonly since: Date | null;
+}
+
+/** The public name of a phase; of no stored migration: some rows are written in both versions, and no merge has said so yet. */
+export function stateOf(phase: MigrationPhase | undefined): MigrationStatus['state'] {
+  return phase === undefined || phase === 'beside' ? 'dual-write' : phase;
 }
 
 /** The instances of a database that stand in the way of retiring the version that a migration comes from. */
@@ -102,7 +107,7 @@ export function statusOf(view: View, table: string, rowsPerSecond: number): Migr
   const { migration, rows } = nextVersion;
   const to = rows.shape.version;
   const rowsDone = Math.min(rows.tree.count, rowsTotal);
-  const state = migration?.phase ?? 'beside';
+  const state = stateOf(migration?.phase);
   const blockers = migration === undefined ? [] : blockersOf(view.block0, migration);
   const users = migration === undefined ? [] : usersOfOld(view.block0, migration);
   return { table, state, from, to, rowsDone, rowsTotal, rowsPerSecond, blockers, users };

@@ -36,6 +36,7 @@ import {
   cancelled,
   isInStep,
   withEndAsked,
+  stateOf,
 } from './migration-status.ts';
 import type { MigrationStatus, OldVersionUser } from './migration-status.ts';
 import { versionConflict } from './row-translation.ts';
@@ -308,7 +309,7 @@ export class Migrations {
       const migration = view.nextVersion(table)?.migration;
       if (migration === undefined) {
         if (view.nextVersion(table) === undefined) return;
-        throw unfinished(table, 'beside');
+        throw unfinished(table, undefined);
       }
       const isKnown = registry.shape(table) !== undefined;
       if (isKnown) {
@@ -382,10 +383,10 @@ function isSilent(view: View, { table }: StoredMigration): boolean {
   return users.length > 0 && users.every(({ version }) => version === null);
 }
 
-function unfinished(table: string, phase: MigrationPhase): MigrationActiveError {
+function unfinished(table: string, phase: MigrationPhase | undefined): MigrationActiveError {
   return new MigrationActiveError(
     table,
-    `The migration of table '${table}' is in state '${phase}', and can be finished once it is 'switched': call ` +
+    `The migration of table '${table}' is in state '${stateOf(phase)}', and can be finished once it is 'switched': call ` +
       'setTargetSchemaVersion(), and wait for that.',
   );
 }

@@ -82,7 +82,7 @@ function lineOf(status: MigrationStatus): string {
   return `${parts.join(', ')}${first}${rest}`;
 }
 
-const isUnderWay = ({ state }: MigrationStatus): boolean => state === 'building' || state === 'beside';
+const isUnderWay = ({ state }: MigrationStatus): boolean => state === 'building' || state === 'dual-write';
 
 /** Waits until the work is done, or cannot be. `patienceMs`: for how long it may stand still. */
 async function untilDone(
@@ -116,7 +116,7 @@ async function carryOn(task: Task, status: MigrationStatus): Promise<MigrationSt
   const [from, to] = [status.from as number, status.to as number];
   const { tables } = await readBlock0(place, session.signal);
   const definition = comingDefinition(tables, { table, from, to });
-  if (definition === undefined && state === 'beside') {
+  if (definition === undefined && state === 'dual-write') {
     throw new UsageError(
       `Version ${to} of ${table} is made by the migrate function of the application, and nobody has asked for it: ` +
         `call db.setTargetSchemaVersion('${table}', ${to}) there.`,

@@ -523,7 +523,7 @@ describe('migrate --finish', () => {
     await begin(prefix, asks);
     const url = folder.url(prefix);
     const before = jsonLines((await run(['migrate', url, 'cities', '--json'])).output)[0];
-    expect(before).toMatchObject({ state: asks ? 'building' : 'beside', from: 1, to: 2 });
+    expect(before).toMatchObject({ state: asks ? 'building' : 'dual-write', from: 1, to: 2 });
     const asked = await run(['migrate', url, 'cities', '--finish']);
     expect(asked).toMatchObject({ status: 2, output: '' });
     expect(asked.messages).toMatch(/Make the rest of version 2 of cities, of which [\d,]+ of 3,\d+ rows are there\?/);

@@ -200,7 +200,7 @@ describe('cancelling', () => {
     await fleet.write(one, 'insert', people(0, 60));
     if (state === 'blocked') await fleet.write(one, 'upsert', [bad]);
     const two = await fleet.open(2, [users1, strict]);
-    if (state === 'beside') {
+    if (state === 'dual-write') {
       await fleet.write(two, 'update', [{ id: 3, email: 'mail' }]);
       await fleet.run(two.db.checkpoint());
     } else
@@ -209,7 +209,7 @@ describe('cancelling', () => {
     return { one, two };
   }
 
-  it.each(['beside', 'building', 'blocked', 'switched'])(
+  it.each(['dual-write', 'building', 'blocked', 'switched'])(
     'in phase %s drops what was made for the new version',
     async (state) => {
       const { one, two } = await reach(state);
@@ -238,7 +238,7 @@ describe('cancelling', () => {
   it.each(['one', 'two'] as const)(
     'makes a transaction that read the new version run again: cancelled by %s',
     async (by) => {
-      const { one, two } = await reach('beside');
+      const { one, two } = await reach('dual-write');
       const found: unknown[] = [];
       const level = two.db.transaction(async (tx) => {
         const row = (await tx.get('users', 3)) as Row;
