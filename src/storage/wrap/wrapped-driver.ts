@@ -88,7 +88,7 @@ export class WrappedDriver implements StorageDriver {
 
 export class ReadOnlyDriver extends WrappedDriver implements StorageDriver {
   constructor(driver: StorageDriver) {
-    super(driver, ['presign']);
+    super(driver, optionalMembersBut('copy', 'removeUploads'));
   }
 
   override put(key: string): Promise<PutResult> {
