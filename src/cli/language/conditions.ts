@@ -50,12 +50,27 @@ class ClauseMaker {
         return this.#is(node.field, '=', null, node.field);
       case 'compared':
         return this.#compared(node);
+      case 'together':
+        return this.#together(node);
     }
   }
 
-  #compared({ field, operator, values }: Extract<WrittenConditionNode, { kind: 'compared' }>): Clause {
+  #together({ fields, operator, tuples }: Extract<WrittenConditionNode, { kind: 'together' }>): Clause {
+    const places = fields.map((field) => this.#place(field));
+    const given = tuples.map((tokens) => tokens.map((token, i) => valueOf(places[i] as ValuePlace, token)));
+    const names = fields.map(({ value }) => value);
+    const value: unknown = operator === 'IN' || operator === 'BETWEEN' ? given : given[0];
+    this.#check(() => this.#query.where(names, operator as '=', value as never), fields[0] as Token);
+    return this.#clauses.is(names, operator as '=', value as never);
+  }
+
+  #place(field: Token): ValuePlace {
     const { typeId } = fieldOf(this.#schema, field, this.#source);
-    const place = { source: this.#source, schema: this.#schema, field: field.value, typeId };
+    return { source: this.#source, schema: this.#schema, field: field.value, typeId };
+  }
+
+  #compared({ field, operator, values }: Extract<WrittenConditionNode, { kind: 'compared' }>): Clause {
+    const place = this.#place(field);
     const first = values[0] as Token;
     if (operator === 'LIKE') {
       const { operator: meant, value } = likePattern(place, first);
@@ -65,16 +80,20 @@ class ClauseMaker {
     return this.#is(field, operator, operator === 'IN' || operator === 'BETWEEN' ? given : given[0], first);
   }
 
-  /** What the builder refuses is refused here, where it is known at which place. */
-  #is(field: Token, operator: string, value: unknown, { at }: Token): Clause {
+  #is(field: Token, operator: string, value: unknown, token: Token): Clause {
     fieldOf(this.#schema, field, this.#source);
+    this.#check(() => this.#query.where(field.value, operator as '=', value as never), token);
+    return this.#clauses.is(field.value, operator as '=', value);
+  }
+
+  /** Throws a refusal of the query builder as one that names the place in the text. */
+  #check(build: () => unknown, { at }: Token): void {
     try {
-      this.#query.where(field.value, operator as '=', value as never);
+      build();
     } catch (error) {
       if (error instanceof StoreDbError) throw new LanguageError(error.message.replace(/\.$/, ''), this.#source, at);
       throw error;
     }
-    return this.#clauses.is(field.value, operator as '=', value);
   }
 }
 

@@ -138,12 +138,17 @@ export function parseNames(source: string): readonly Token[] {
 //
 //     condition  = all { "or" all }
 //     all        = single { "and" single }
-//     single     = "not" single | "(" condition ")" | field comparison
+//     single     = "not" single | "(" condition ")" | field comparison | fields together
 //     comparison = ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) value
 //                | "is" [ "not" ] "null"
 //                | [ "not" ] "in" "(" value { "," value } ")"
 //                | [ "not" ] "between" value "and" value
 //                | [ "not" ] ( "like" | "prefix" ) value
+//     fields     = "(" field "," field { "," field } ")"
+//     together   = ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) tuple
+//                | [ "not" ] "in" "(" tuple { "," tuple } ")"
+//                | [ "not" ] "between" tuple "and" tuple
+//     tuple      = "(" value { "," value } ")"
 
 /** How a field is compared: with operators of the query builder, and `like`. */
 export type WrittenOperator = '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN' | 'PREFIX' | 'LIKE';
@@ -158,7 +163,17 @@ export type WrittenConditionNode =
       readonly operator: WrittenOperator;
       /** Of `IN` all, of `BETWEEN` two, else one. */
       readonly values: readonly Token[];
+    }
+  | {
+      readonly kind: 'together';
+      readonly fields: readonly Token[];
+      readonly operator: TupleOperator;
+      /** Each with a value for each field. Of `IN` all, of `BETWEEN` two, else one. */
+      readonly tuples: readonly (readonly Token[])[];
     };
+
+/** How several fields are compared together. */
+export type TupleOperator = Exclude<WrittenOperator, '!=' | 'PREFIX' | 'LIKE'>;
 
 /** Each may be two clauses of the query builder, which has up to 100 in each other. */
 const maxDepth = 40;
@@ -225,10 +240,53 @@ function takeComparison(reader: TokenReader): WrittenConditionNode {
   return opposite(isNegated, { kind: 'compared', field, operator, values: takeValues(reader, operator) });
 }
 
+/** The values for several fields: `(1, 'a')`. */
+function takeTuple(reader: TokenReader, fields: readonly Token[]): readonly Token[] {
+  const { at } = reader.next;
+  const names = fields.map(({ value }) => value).join(', ');
+  reader.expectSymbol('(', `( with a value for each of ${names}`);
+  const values = reader.list(() => takeValue(reader));
+  reader.expectSymbol(')', ') or a comma');
+  if (values.length === fields.length) return values;
+  return reader.fail(
+    `Here come ${fields.length} values, one for each of ${names}, and there ${values.length === 1 ? 'is 1' : `are ${values.length}`}`,
+    { at },
+  );
+}
+
+/** A comparison of several fields together, behind its first parenthesis. */
+function takeTogether(reader: TokenReader): WrittenConditionNode {
+  const fields = reader.list(() => takeName(reader, 'a field'));
+  reader.expectSymbol(')', ') or a comma');
+  const isNegated = reader.takeWord('not');
+  if (isNegated && reader.next.kind === 'symbol') reader.expected('in or between');
+  const { next } = reader;
+  const written = reader.isWord('is') ? undefined : takeOperator(reader);
+  if (written === undefined || written === 'LIKE' || written === 'PREFIX') {
+    const instead = 'several fields are compared together by =, !=, <, <=, >, >=, in or between';
+    return reader.fail(`There is no ${next.value} here: ${instead}`, next);
+  }
+  const operator = written === '!=' ? '=' : written;
+  const tuple = (): readonly Token[] => takeTuple(reader, fields);
+  let tuples: readonly (readonly Token[])[];
+  if (operator === 'IN') {
+    reader.expectSymbol('(', '( with the values: in ((1, 2), (3, 4))');
+    tuples = reader.list(tuple);
+    reader.expectSymbol(')', ') or a comma');
+  } else if (operator === 'BETWEEN') {
+    const low = tuple();
+    reader.expectWord('and', 'and: between (1, 2) and (3, 4)');
+    tuples = [low, tuple()];
+  } else tuples = [tuple()];
+  const together: WrittenConditionNode = { kind: 'together', fields, operator, tuples };
+  return isNegated || written === '!=' ? { kind: 'not', part: together } : together;
+}
+
 function takeSingle(reader: TokenReader, depth: number): WrittenConditionNode {
   if (depth > maxDepth) reader.fail(`Conditions can be in each other up to ${maxDepth} deep`, reader.next);
   if (reader.takeWord('not')) return { kind: 'not', part: takeSingle(reader, depth + 1) };
   if (!reader.takeSymbol('(')) return takeComparison(reader);
+  if (reader.isSymbol(',', 1)) return takeTogether(reader);
   const inner = takeCondition(reader, depth);
   reader.expectSymbol(')', 'and, or or )');
   return inner;

@@ -112,7 +112,8 @@ export function writtenTuples(fields: readonly unknown[], operator: unknown, val
   };
   if (operator === '=') return equal(value);
   if (operator === 'BETWEEN') {
-    if (Array.isArray(value) && value.length === 2) return clauses.and(range('>=', value[0]), range('<=', value[1]));
+    if (Array.isArray(value) && value.length === 2 && value.every(Array.isArray))
+      return clauses.and(range('>=', value[0]), range('<=', value[1]));
     const takes = 'takes [low, high], each an array with a value for each field';
     throw new InvalidQueryError(`where([${names}], 'BETWEEN') ${takes}, not ${describeValue(value)}.`);
   }

@@ -240,6 +240,23 @@ describe('conditions on the key', () => {
     const compared = refused(() => loose.where(['tenant', 'slug'], '!=' as never, [1, 'a'] as never));
     expect(compared).toBeInstanceOf(InvalidOperatorError);
     expect(compared.message).toContain("are compared together by =, <, <=, >, >=, IN, BETWEEN, and not by '!='");
+    const between = (value: unknown): string =>
+      refused(() => loose.where(['tenant', 'slug'], 'BETWEEN' as never, value as never)).message;
+    for (const value of [
+      [1, 'a'],
+      [[1, 'a'], 2],
+      [[1, 'a']],
+      [
+        [1, 'a'],
+        [2, 'a'],
+        [3, 'a'],
+      ],
+      1,
+      undefined,
+    ]) {
+      expect(between(value)).toContain('takes [low, high], each an array with a value for each field, not ');
+    }
+    expect(between([[1, 'a'], [2]])).toContain('not an array of 1');
     expect(refused(() => loose.where(['tenant', 'tenant'], '=', [1, 1])).message).toContain("names 'tenant' twice");
     expect(refused(() => loose.where(['tenant', 'sulg'], '=', [1, 'a'])).message).toContain("did you mean 'slug'");
     expect(refused(() => loose.where([], '=', []))).toBeInstanceOf(InvalidQueryError);

@@ -321,4 +321,118 @@ export const keyMutants: readonly Mutant[] = [
     ],
     tests: [tuples],
   },
+  {
+    name: 'tuples: those that are equal are taken whatever is asked',
+    edits: [{ file: tuple, find: '    return this.#takesEqual;\n  }', replace: '    return true;\n  }' }],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: a null that decides is passed over',
+    edits: [
+      {
+        file: tuple,
+        find: 'if (isNull(source, base, field)) return false;',
+        replace: 'if (isNull(source, base, field)) continue;',
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: rows that are equal in the first field are left out',
+    edits: [
+      {
+        file: tuple,
+        find: "operator: this.#isGreater ? '>=' : '<=', value",
+        replace: "operator: this.#isGreater ? '>' : '<', value",
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: a text that a key holds in part is taken for the whole',
+    edits: [{ file: tuple, find: '      if (!exact) break;\n', replace: '' }],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: the first fields are taken for all of them',
+    edits: [{ file: tuple, find: '    exact &&= components.length === this.fields.length;\n', replace: '' }],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: a range begins behind all that begin with its values',
+    edits: [
+      {
+        file: tuple,
+        find: "from: exact && this.#operator === '>' ? end : begin",
+        replace: "from: this.#operator === '>' ? end : begin",
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: a range ends before all that begin with its values',
+    edits: [
+      {
+        file: tuple,
+        find: "to: exact && this.#operator === '<' ? begin : end",
+        replace: "to: this.#operator === '<' ? begin : end",
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: a range takes in entries with null in a later field',
+    edits: [
+      {
+        file: tuple,
+        find: 'if (this.#filled.includes(this.fields[i + 1] as LayoutField)) continue;',
+        replace: 'continue;',
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: fields that do not come first are read as a range',
+    edits: [
+      {
+        file: tuple,
+        find: '    if (!fields.slice(0, from + 1).every((field, i) => this.fields[i] === field)) return undefined;\n',
+        replace: '',
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: what is equal before a null is taken',
+    edits: [
+      {
+        file: tuple,
+        find: "      last = isGreater(operator) ? '>' : '<';\n      break;",
+        replace: "      last = isGreater(operator) ? '>=' : '<=';\n      break;",
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: what follows decides behind a value that no row has',
+    edits: [
+      {
+        file: tuple,
+        find: '    if (place.side === 0) continue;\n',
+        replace: '    if (place.side !== undefined) continue;\n',
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
+  {
+    name: 'tuples: the first field alone decides',
+    edits: [
+      {
+        file: tuple,
+        find: '      if (order !== 0) return order > 0 === this.#isGreater;',
+        replace: '      return order === 0 ? this.#takesEqual : order > 0 === this.#isGreater;',
+      },
+    ],
+    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
+  },
 ];
