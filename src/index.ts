@@ -129,7 +129,6 @@ export type { DatabasesProgress, DatabasesReport, ForEachDatabaseOptions } from 
 export type {
   Batch,
   ChangeOptions,
-  DeletableQuery,
   FlushOptions,
   Increments,
   InsertDocument,
@@ -138,7 +137,6 @@ export type {
   RowCondition,
   TableRef,
   TriggerHandler,
-  UpdatableQuery,
   UpdateDocument,
 } from './batch/batch.ts';
 export type { UpsertOptions } from './batch/table-operations.ts';
@@ -183,23 +181,15 @@ export type { ExplainOptions, Query } from './query/query.ts';
 export type { Direction } from './query/planner/query-spec.ts';
 export type { Alternative, ExplainedStep, StepCost } from './query/explain.ts';
 export type { QueryOptions } from './query/run-on-state.ts';
-export type { Aggregate, AggregateRow, Aggregates, SumOf } from './query/aggregate.ts';
+export type { Aggregate, AggregateRow, Aggregates } from './query/aggregate.ts';
 export type { BudgetLimits } from './query/budget.ts';
 export type { Clause, Clauses } from './query/conditions/clause.ts';
-export type {
-  ComparedValue,
-  FieldName,
-  NumericField,
-  OperatorOf,
-  OrderedField,
-} from './query/conditions/compared-types.ts';
 export type { Groups } from './query/aggregate-rows.ts';
 export type { Page, PageOptions } from './query/page.ts';
 export type { IndexStatus } from './migration/index-status.ts';
 export type { MigrationStatus, OldVersionUser } from './migration/migration-status.ts';
 export type { FinishOptions, SetTargetSchemaVersionOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';
-export type { Overlay } from './view/query-host.ts';
 export type { MergeStats } from './merge/merge-policy.ts';
 export type { MergePolicy } from './merge/merge-policy.ts';
 export type { CommitRef } from './log/commit-outcome.ts';

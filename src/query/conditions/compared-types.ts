@@ -172,16 +172,6 @@ type OrderedPart<R, F> = F extends keyof R
       : ComparedValue<R, F, '='>
   : ComparedValue<R, F, '='>;
 
-/** Fields whose values are numbers or bigints; all of them where the type of the rows is not known. */
-export type NumericField<R> = {
-  [F in keyof R & string]: unknown extends R[F] ? F : NonNullable<R[F]> extends number | bigint ? F : never;
-}[keyof R & string];
-
-/** Fields whose values have an order: all but JSON. */
-export type OrderedField<R> = {
-  [F in keyof R & string]: unknown extends R[F] ? F : IsJson<R[F]> extends true ? never : F;
-}[keyof R & string];
-
 /** Some fields of rows. It is conditional so that editors show what it comes to. */
 export type Selected<R, F extends keyof R> = R extends unknown ? { [N in F]: R[N] } : never;
 
