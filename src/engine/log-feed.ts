@@ -78,7 +78,7 @@ export class LogFeed {
     // Pending commits are consecutive, and begin after what is applied.
     const next = first ?? pending[this.#at - block0.appliedSeq];
     this.#ready = rest;
-    if (next !== undefined) this.#at = next.seq;
+    if (next !== undefined) this.#at = next.slot;
     return next;
   }
 
@@ -114,18 +114,18 @@ export class LogFeed {
     this.#checkFloor((await register.refresh(this.#signal)).block0.logFloor);
     const found: LoggedCommit[] = [];
     for (const [i, read] of reads.entries()) {
-      const seq = slots[i] as number;
-      const givenUp = applied.find((entry) => entry.seq === seq && entry.givenUp === true);
+      const slot = slots[i] as number;
+      const givenUp = applied.find((entry) => entry.seq === slot && entry.givenUp === true);
       if (givenUp !== undefined) {
-        found.push({ seq, commit: emptyCommit(databaseId, givenUp.id), givenUp: true });
+        found.push({ slot, commit: emptyCommit(databaseId, givenUp.id), givenUp: true });
         continue;
       }
       if (read.status === 'rejected') throw read.reason;
-      if (read.value === undefined) throw new CorruptionError(commitName(seq), 'A commit is missing from the log');
+      if (read.value === undefined) throw new CorruptionError(commitName(slot), 'A commit is missing from the log');
       if (read.value.databaseId !== databaseId) {
-        throw new CorruptionError(commitName(seq), 'The commit belongs to another database');
+        throw new CorruptionError(commitName(slot), 'The commit belongs to another database');
       }
-      found.push({ seq, commit: read.value });
+      found.push({ slot, commit: read.value });
     }
     this.#ready = found;
     const isLarge = found.reduce((bytes, logged) => bytes + sizeOf(logged.commit), 0) > windowBytes;
@@ -161,7 +161,7 @@ export class LogFeed {
   /** What of slots that were confirmed just now comes next: so it need not be read again if it is merged already. */
   #following(news: readonly LoggedCommit[]): readonly LoggedCommit[] {
     const { databaseId } = this.#options.engine.view.block0;
-    const from = news.findIndex(({ seq }) => seq === this.#at + 1);
+    const from = news.findIndex(({ slot }) => slot === this.#at + 1);
     if (from < 0 || news.some(({ commit }) => commit.databaseId !== databaseId)) return [];
     return news.slice(from, from + maxWindow);
   }

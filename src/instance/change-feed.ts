@@ -82,7 +82,7 @@ export class CommittedChanges implements AsyncIterable<Change> {
   /** @internal Use `db.changes()`. */
   constructor(logged: LoggedCommit, changes: readonly TableChange[], engine: Engine, environment: Environment) {
     const { commitId, nodeId, atMs } = logged.commit;
-    this.position = logged.seq;
+    this.position = logged.slot;
     this.commitId = commitId;
     this.nodeId = nodeId;
     this.at = new Date(atMs);

@@ -207,7 +207,7 @@ export class LogFollower {
     this.#lookForDamage(isGone ? missing : undefined, behind, stray);
     // This look may have read fewer slots than the one that found the damage.
     if (missing === this.#damage?.slot) this.checkWhole();
-    const isNext = stray !== undefined && this.view.tail === stray.seq - 1;
+    const isNext = stray !== undefined && this.view.tail === stray.slot - 1;
     return missing === undefined || behind !== undefined || isNext || versioned.block0.appliedSeq >= missing;
   }
 
@@ -222,11 +222,11 @@ export class LogFollower {
       const what = `The commit is missing from the log, and later ones are there (slot ${behind}): it was acknowledged and is lost`;
       this.#damaged(gone, `${what}. ${waysOn}`);
     }
-    if (stray !== undefined && tail === stray.seq - 1 && !view.isFollowedBy(stray.commit)) {
+    if (stray !== undefined && tail === stray.slot - 1 && !view.isFollowedBy(stray.commit)) {
       const what =
         `The commit follows commit ${stray.commit.previousId} in slot ${tail}, and there is commit ${tailId} now: what it ` +
         'was written on is lost';
-      this.#damaged(stray.seq, `${what}. ${waysOn}`);
+      this.#damaged(stray.slot, `${what}. ${waysOn}`);
     }
   }
 
@@ -281,7 +281,7 @@ export class LogFollower {
           );
           return { slots, missing: next, behind: later < 0 ? undefined : next + later - i };
         }
-        const logged = { seq: next, commit: read.value };
+        const logged = { slot: next, commit: read.value };
         if (!follows(read.value, tailId)) return { slots, missing: next, stray: logged };
         slots.push(logged);
         next++;
@@ -327,10 +327,10 @@ export class LogFollower {
     const { tail } = this.view;
     const news: LoggedCommit[] = [];
     for (const logged of slots) {
-      if (logged.seq <= block0.logFloor) continue;
-      if (logged.seq === view.tail + 1 && view.isFollowedBy(logged.commit)) view = view.withCommit(logged);
+      if (logged.slot <= block0.logFloor) continue;
+      if (logged.slot === view.tail + 1 && view.isFollowedBy(logged.commit)) view = view.withCommit(logged);
       // Listeners are told of a commit even if Block 0 has applied it already.
-      if (logged.seq === tail + 1 + news.length) news.push(logged);
+      if (logged.slot === tail + 1 + news.length) news.push(logged);
     }
     const hasMoved = view !== this.view;
     if (!hasMoved) return;

@@ -435,7 +435,7 @@ export class LogWriter {
     }
     if (stored === undefined) return undefined;
     const own = stored.commitId === commit.commitId;
-    follower.advance(versioned, [{ seq: slot, commit: own ? commit : stored }]);
+    follower.advance(versioned, [{ slot, commit: own ? commit : stored }]);
     return own ? 'applied' : 'lost';
   }
 }

@@ -187,7 +187,7 @@ export class Merger {
   ): Promise<boolean> {
     const { register, membership } = this.#options;
     const added = applied.map(
-      ({ seq, commit, givenUp }): AppliedCommit => ({ seq, id: commit.commitId, ...(givenUp && { givenUp }) }),
+      ({ slot: seq, commit, givenUp }): AppliedCommit => ({ seq, id: commit.commitId, ...(givenUp && { givenUp }) }),
     );
     for (let attempt = 0; attempt < maxReplacements; attempt++) {
       const present: VersionedBlock0 = register.current;

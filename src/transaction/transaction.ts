@@ -216,9 +216,9 @@ export class TransactionHost implements BatchHost, QueryHost {
     const given = this.#reads.shapes.find((shape) => isGivenUp(shape, this.#view, view));
     if (given !== undefined) throw this.#conflictOver(`version ${given.version} of table '${given.name}' was given up`);
     const pacer = new Pacer(this.environment);
-    for (const { seq, commit } of commits) {
+    for (const { slot, commit } of commits) {
       for (const member of commit.members) await this.#validateAgainst(member, view, pacer);
-      this.#validatedTail = seq;
+      this.#validatedTail = slot;
     }
     // They may be others the next time.
     for (const member of earlier) await this.#validateAgainst(member, view, pacer);
@@ -297,7 +297,7 @@ class CommitWatch {
 
   /** The commits of the slots after `after`, up to `tail`; undefined if not all of them are known. */
   between(after: number, tail: number): LoggedCommit[] | undefined {
-    const commits = this.#commits.filter(({ seq }) => seq > after && seq <= tail);
+    const commits = this.#commits.filter(({ slot }) => slot > after && slot <= tail);
     return commits.length === tail - after ? commits : undefined;
   }
 }

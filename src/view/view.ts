@@ -34,7 +34,7 @@ import { TableState } from './table-state.ts';
 
 /** A confirmed commit and its slot. */
 export interface LoggedCommit {
-  readonly seq: number;
+  readonly slot: number;
   readonly commit: Commit;
   /** Whether it stands for a slot that a repair of the log gives up: a commit of nothing. */
   readonly givenUp?: true;
@@ -371,12 +371,12 @@ export class View {
 
   /** The view with the commit of the next slot. */
   withCommit(logged: LoggedCommit): View {
-    if (logged.seq !== this.tail + 1) throw new RangeError(`commit ${logged.seq} does not follow ${this.tail}`);
+    if (logged.slot !== this.tail + 1) throw new RangeError(`commit ${logged.slot} does not follow ${this.tail}`);
     if (logged.commit.databaseId !== this.block0.databaseId) {
-      throw new CorruptionError(commitName(logged.seq), 'The commit belongs to another database');
+      throw new CorruptionError(commitName(logged.slot), 'The commit belongs to another database');
     }
     const shown = this.#apply(logged.commit.members, (table, layers) => table.withLayers(layers));
-    return new View(this.#context, this.block0, logged.seq, [...this.pending, logged], shown);
+    return new View(this.#context, this.block0, logged.slot, [...this.pending, logged], shown);
   }
 
   /** The view as it would be after a member that is not committed yet: for validating what follows it. */
@@ -484,7 +484,7 @@ export class View {
   /** The view that another Block 0 gives, with those of this one's commits that it has not applied. */
   rebased(block0: Block0): View {
     let view = View.ofBlock0(this.#context, block0);
-    for (const logged of this.pending) if (logged.seq === view.tail + 1) view = view.withCommit(logged);
+    for (const logged of this.pending) if (logged.slot === view.tail + 1) view = view.withCommit(logged);
     return view;
   }
 }

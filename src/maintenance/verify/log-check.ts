@@ -92,7 +92,7 @@ async function readOn(
         const problem = `The commit follows commit ${commit.previousId}, and commit ${tail.tailId} is in the slot before it`;
         return { tail, problem };
       }
-      tail = tail.withCommit({ seq: tail.tail + 1, commit });
+      tail = tail.withCommit({ slot: tail.tail + 1, commit });
     } catch (error) {
       if (!(error instanceof CorruptionError)) throw error;
       return { tail, problem: error.message };

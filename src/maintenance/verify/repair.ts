@@ -195,16 +195,16 @@ class LogDecision {
     const found: LoggedCommit[] = [];
     let before = block0.applied.at(-1)?.id;
     let isWhole = true;
-    for (let seq = appliedSeq + 1; ; seq++) {
+    for (let slot = appliedSeq + 1; ; slot++) {
       // Beyond the end a writer goes on from the commit that the last slot holds: if that is given up, the next slot is taken from it.
-      if (seq > this.#last && found.at(-1)?.givenUp !== true && !(await this.#isTaken(seq))) return found;
-      const { commit, isFilled } = await this.#settle(seq, databaseId, before);
+      if (slot > this.#last && found.at(-1)?.givenUp !== true && !(await this.#isTaken(slot))) return found;
+      const { commit, isFilled } = await this.#settle(slot, databaseId, before);
       const isOwn = commit?.databaseId === databaseId;
       isWhole &&= isOwn && follows(commit, before);
-      if (seq <= this.#last && (!isOwn || isFilled)) this.lostSlots.push(seq);
-      if (!isWhole && !isFilled) this.stranded.push(describeStranded(seq, commit));
-      if (isOwn && (isWhole || isFilled || this.#isSkipping)) found.push({ seq, commit });
-      else found.push({ seq, commit: emptyCommit(databaseId, randomUuid(this.#context.environment)), givenUp: true });
+      if (slot <= this.#last && (!isOwn || isFilled)) this.lostSlots.push(slot);
+      if (!isWhole && !isFilled) this.stranded.push(describeStranded(slot, commit));
+      if (isOwn && (isWhole || isFilled || this.#isSkipping)) found.push({ slot, commit });
+      else found.push({ slot, commit: emptyCommit(databaseId, randomUuid(this.#context.environment)), givenUp: true });
       before = found.at(-1)?.commit.commitId;
     }
   }
@@ -214,18 +214,18 @@ class LogDecision {
     return commit !== undefined && this.#fillings.has(commit.commitId);
   }
 
-  async #isTaken(seq: number): Promise<boolean> {
-    return (await readSlot(this.#log, seq, this.#signal)).isThere;
+  async #isTaken(slot: number): Promise<boolean> {
+    return (await readSlot(this.#log, slot, this.#signal)).isThere;
   }
 
   /** The commit in a slot; undefined where it cannot be read. A free slot is filled first. */
   async #settle(
-    seq: number,
+    slot: number,
     databaseId: string,
     previousId: string | undefined,
   ): Promise<{ readonly commit: Commit | undefined; readonly isFilled: boolean }> {
     const { environment } = this.#context;
-    const read = await readSlot(this.#log, seq, this.#signal);
+    const read = await readSlot(this.#log, slot, this.#signal);
     if (read.isThere) return { commit: read.commit, isFilled: this.#isFilling(read.commit) };
     const filling = {
       ...emptyCommit(databaseId, randomUuid(environment)),
@@ -233,12 +233,12 @@ class LogDecision {
       atMs: environment.now(),
     };
     this.#fillings.add(filling.commitId);
-    await this.#log.put(seq, encodeCommit(seq, filling), this.#signal);
+    await this.#log.put(slot, encodeCommit(slot, filling), this.#signal);
     // Whatever the store answered, the slot says whose commit took it.
-    const { commit, isThere } = await readSlot(this.#log, seq, this.#signal);
+    const { commit, isThere } = await readSlot(this.#log, slot, this.#signal);
     if (isThere) return { commit, isFilled: this.#isFilling(commit) };
     throw new ContentionError(
-      `Slot ${seq} of the log was filled and is empty again: others collect garbage, or the store shows old states. Stop the ` +
+      `Slot ${slot} of the log was filled and is empty again: others collect garbage, or the store shows old states. Stop the ` +
         'other nodes, and repair the log again.',
     );
   }

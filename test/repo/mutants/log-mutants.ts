@@ -40,7 +40,7 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: repair,
-        find: '    await this.#log.put(seq, encodeCommit(seq, filling), this.#signal);\n    // Whatever',
+        find: '    await this.#log.put(slot, encodeCommit(slot, filling), this.#signal);\n    // Whatever',
         replace: '    // Whatever',
       },
     ],
@@ -62,8 +62,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: repair,
-        find: 'if (seq > this.#last && found.at(-1)?.givenUp !== true && !(await',
-        replace: 'if (seq > this.#last && !(await',
+        find: 'if (slot > this.#last && found.at(-1)?.givenUp !== true && !(await',
+        replace: 'if (slot > this.#last && !(await',
       },
     ],
     tests: ['test/features/protocol/holes.test.ts'],
@@ -84,8 +84,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: repair,
-        find: 'if (seq > this.#last && found.at(-1)?.givenUp !== true && !(await this.#isTaken(seq))) return found;',
-        replace: 'if (seq > this.#last) return found;',
+        find: 'if (slot > this.#last && found.at(-1)?.givenUp !== true && !(await this.#isTaken(slot))) return found;',
+        replace: 'if (slot > this.#last) return found;',
       },
     ],
     tests: ['test/features/protocol/holes.test.ts'],

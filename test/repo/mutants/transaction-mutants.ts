@@ -78,8 +78,8 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: host,
-        find: '      this.#validatedTail = seq;',
-        replace: '      this.#validatedTail = seq + 1;',
+        find: '      this.#validatedTail = slot;',
+        replace: '      this.#validatedTail = slot + 1;',
       },
     ],
   },

@@ -73,7 +73,7 @@ export class Observer {
     this.#tails.set(nodeId, follower.view.tail);
     const advance = follower.advance.bind(follower);
     follower.advance = (versioned, slots) => {
-      for (const { seq, commit } of slots) if (commit.nodeId === nodeId) this.#ownSlots.set(nodeId, seq);
+      for (const { slot, commit } of slots) if (commit.nodeId === nodeId) this.#ownSlots.set(nodeId, slot);
       advance(versioned, slots);
       this.#note(node);
     };
