@@ -358,10 +358,10 @@ export class StorageError extends StoreDbError {
 /** The store does not honour the conditions of writes, so that commits could be lost there: refused. */
 export class UnsafeStoreError extends StoreDbError {
   /** What the store ignored or got wrong, one sentence each. */
-  readonly findings: readonly string[];
-  constructor(message: string, findings: readonly string[]) {
+  readonly problems: readonly string[];
+  constructor(message: string, problems: readonly string[]) {
     super('UNSAFE_STORE', message);
-    this.findings = findings;
+    this.problems = problems;
   }
 }
 

@@ -103,13 +103,13 @@ async function certify(options: OpeningOptions, signal: AbortSignal): Promise<vo
   const { driver, prefix, environment, logger } = options;
   const startedMs = environment.monotonicMs();
   const certified = await certifyStore({ driver, prefix, environment, signal });
-  const { safe, findings, checks, requests } = certified.certification;
-  if (findings.length > 0) {
+  const { safe, problems, checks, requests } = certified.certification;
+  if (problems.length > 0) {
     throw new UnsafeStoreError(
       `The store (driver ${driver.name}) is not safe for a database, and none was created under ${prefix}/. ` +
-        `${findings.join(' ')} Commits could be lost there. Use a store that keeps conditional writes; ` +
+        `${problems.join(' ')} Commits could be lost there. Use a store that keeps conditional writes; ` +
         'db.doctor() tells more.',
-      findings,
+      problems,
     );
   }
   if (!safe) throw uncertified(options, certified);

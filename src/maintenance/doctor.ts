@@ -148,9 +148,9 @@ export function formatStoreReport(report: StoreReport): string {
   return `${parts.join('\n\n')}\n`;
 }
 
-function safety({ safe, findings }: StoreReport): string {
+function safety({ safe, problems }: StoreReport): string {
   if (safe) return 'yes';
-  return findings.length > 0 ? 'NO' : 'could not be told';
+  return problems.length > 0 ? 'NO' : 'could not be told';
 }
 
 function latencyText({ latency }: StoreReport): string {

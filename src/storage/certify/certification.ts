@@ -29,12 +29,12 @@ export type PermissionStatus = 'ok' | 'forbidden' | 'unknown';
 
 /** What trying a store out has shown. */
 export interface Certification {
-  /** Whether every rule that data depends on was seen to hold. False without any findings: it could not be told. */
+  /** Whether every rule that data depends on was seen to hold. False without any problems: it could not be told. */
   readonly safe: boolean;
   /** Every rule, in a fixed order. */
   readonly checks: readonly StoreCheck[];
   /** What the store was seen to break, one sentence each: the details of the checks that failed. */
-  readonly findings: readonly string[];
+  readonly problems: readonly string[];
   /**
    * How long small reads, creations and replacements took, those that were refused included and races left out; undefined
    * where there was none.
@@ -123,7 +123,7 @@ export class Verdicts {
     }));
   }
 
-  get findings(): string[] {
+  get problems(): string[] {
     return this.checks.filter(({ status }) => status === 'failed').map(({ detail }) => detail);
   }
 

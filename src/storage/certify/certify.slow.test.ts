@@ -96,7 +96,7 @@ describe('a store that keeps the rules', () => {
     const { certification, failure } = await certify(environment, store);
     expect(certification).toMatchObject({
       safe: true,
-      findings: [],
+      problems: [],
       clockSkewMs: 0,
       permissions: { read: 'ok', write: 'ok', list: 'ok', delete: 'ok' },
       dialect: {},
@@ -126,7 +126,7 @@ describe('a store that keeps the rules', () => {
       const environment = new VirtualEnvironment({ seed });
       const driver = new FaultyDriver(new Store(environment), { seed, environment, faults });
       const { certification } = await certify(environment, driver);
-      expect(certification.findings, `seed ${seed}`).toEqual([]);
+      expect(certification.problems, `seed ${seed}`).toEqual([]);
       if (certification.safe) safe++;
     }
     expect(safe).toBeGreaterThan(140);
@@ -138,7 +138,7 @@ describe('a store that keeps the rules', () => {
       const environment = new VirtualEnvironment({ seed });
       const store = new Store(environment);
       const driver = new FaultyDriver(store, { seed, environment, faults: { ...some, lateMs: [1, 3000] } });
-      expect((await certify(environment, driver)).certification.findings, `seed ${seed}`).toEqual([]);
+      expect((await certify(environment, driver)).certification.problems, `seed ${seed}`).toEqual([]);
     }
   });
 
@@ -156,7 +156,7 @@ describe('a store that keeps the rules', () => {
         return result;
       }
     }
-    expect(await reportOn((environment) => new LandsLate(environment))).toMatchObject({ safe: true, findings: [] });
+    expect(await reportOn((environment) => new LandsLate(environment))).toMatchObject({ safe: true, problems: [] });
   });
 
   it('may refuse every put that has no condition', async () => {
@@ -181,7 +181,7 @@ describe('a store that keeps the rules', () => {
         return super.put(key, body, options);
       }
     }
-    expect(await reportOn((environment) => new OncePerSecond(environment))).toMatchObject({ safe: true, findings: [] });
+    expect(await reportOn((environment) => new OncePerSecond(environment))).toMatchObject({ safe: true, problems: [] });
   });
 
   it('may answer all but one of a race with "look again"', async () => {
@@ -195,7 +195,7 @@ describe('a store that keeps the rules', () => {
         return super.put(key, body, options);
       }
     }
-    expect(await reportOn((environment) => new LooksAgain(environment))).toMatchObject({ safe: true, findings: [] });
+    expect(await reportOn((environment) => new LooksAgain(environment))).toMatchObject({ safe: true, problems: [] });
   });
 });
 
@@ -204,7 +204,7 @@ describe('a store that breaks a rule', () => {
     const report = await reportOn((environment) => new Broken(environment));
     expect(report.checks.filter(({ status }) => status === 'failed').map(({ name }) => name)).toEqual(names);
     expect(report.safe).toBe(false);
-    expect(report.findings).toEqual(names.map(() => expect.stringMatching(/^[A-Z].*\.$/) as string));
+    expect(report.problems).toEqual(names.map(() => expect.stringMatching(/^[A-Z].*\.$/) as string));
   });
 
   // One in which nobody wins is in order where requests happen to be apart.
@@ -229,7 +229,7 @@ describe('a store that breaks a rule', () => {
       const driver = new FaultyDriver(store, { seed, environment, faults: { latencyMs: [1, 5] } });
       const { certification } = await certify(environment, driver);
       expect(certification.safe, `seed ${seed}`).toBe(false);
-      expect(certification.findings.join(), `seed ${seed}`).toMatch(/at the same time/);
+      expect(certification.problems.join(), `seed ${seed}`).toMatch(/at the same time/);
     }
   });
 
@@ -249,7 +249,7 @@ describe('what costs no data is a warning', () => {
   ] as const)('%o: "%s"', async (Odd, name) => {
     const report = await reportOn((environment) => new Odd(environment));
     expect(statusOf(report, name)).toBe('warning');
-    expect(report).toMatchObject({ safe: true, findings: [] });
+    expect(report).toMatchObject({ safe: true, problems: [] });
   });
 
   it("the clock's difference is told, less what its whole seconds explain", async () => {
@@ -274,7 +274,7 @@ describe('where requests are forbidden', () => {
 
   it.each(['read', 'write', 'list'] as const)('%s: it is told, and nothing is called broken', async (kind) => {
     const { certification, failure, requests } = await withForbidden(kind);
-    expect(certification).toMatchObject({ safe: false, findings: [], permissions: { [kind]: 'forbidden' } });
+    expect(certification).toMatchObject({ safe: false, problems: [], permissions: { [kind]: 'forbidden' } });
     expect(failure).toMatchObject({ code: 'STORAGE', reason: 'forbidden', message: `Grant ${kind}.` });
     expect(certification.checks.some(({ detail }) => detail.includes(`Grant ${kind}.`))).toBe(true);
     // Refusals are not tried again.
@@ -290,7 +290,7 @@ describe('where requests are forbidden', () => {
 
   it('reading what is missing, as without the permission to list: that one rule is not told', async () => {
     const { certification } = await withForbidden('read what is missing');
-    expect(certification).toMatchObject({ safe: false, findings: [], permissions: { read: 'ok' } });
+    expect(certification).toMatchObject({ safe: false, problems: [], permissions: { read: 'ok' } });
     expect(statusOf(certification, 'missing key')).toBe('skipped');
   });
 });
@@ -301,7 +301,7 @@ describe('a store that is out of reach', () => {
       const environment = new VirtualEnvironment();
       const driver = new FaultyDriver(new Store(environment), { environment, faults: { [fault]: 1 } });
       const { certification, failure } = await certify(environment, driver);
-      expect(certification).toMatchObject({ safe: false, findings: [] });
+      expect(certification).toMatchObject({ safe: false, problems: [] });
       expect(certification.checks.every(({ status }) => status === 'skipped')).toBe(true);
       expect(failure).toBeInstanceOf(Error);
       expect(environment.monotonicMs()).toBeLessThan(50_000);
@@ -310,7 +310,7 @@ describe('a store that is out of reach', () => {
 
   it('is neither for a driver that throws what it should answer', async () => {
     const report = await reportOn((environment) => new ThrowsOnLostRaces(environment));
-    expect(report).toMatchObject({ safe: false, findings: [] });
+    expect(report).toMatchObject({ safe: false, problems: [] });
     expect(statusOf(report, 'create-only put')).toBe('skipped');
   });
 });

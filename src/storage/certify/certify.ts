@@ -60,7 +60,7 @@ export async function certifyStore({ driver, prefix, environment, signal }: Cert
     certification: {
       safe: verdicts.safe,
       checks: verdicts.checks,
-      findings: verdicts.findings,
+      problems: verdicts.problems,
       latency: {
         read: prober.latency('read'),
         create: prober.latency('create'),

@@ -141,9 +141,9 @@ describe('creating a database', () => {
       .start()
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(UnsafeStoreError);
-    const { message, findings } = error as UnsafeStoreError;
-    expect(findings).toContain('A create-only put (If-None-Match: *) replaced an object that was there.');
-    expect(findings.every((finding) => message.includes(finding))).toBe(true);
+    const { message, problems } = error as UnsafeStoreError;
+    expect(problems).toContain('A create-only put (If-None-Match: *) replaced an object that was there.');
+    expect(problems.every((finding) => message.includes(finding))).toBe(true);
     expect(message).toContain('none was created under shop/');
     expect(await driver.keys()).toEqual([]);
   });
@@ -256,14 +256,14 @@ describe('db.doctor()', () => {
     await expect(db.start()).rejects.toThrow(UnsafeStoreError);
     const report = await db.doctor();
     expect(report.safe).toBe(false);
-    expect(report.findings.length).toBeGreaterThan(2);
+    expect(report.problems.length).toBeGreaterThan(2);
     expect(report.recommendations).toEqual([expect.stringContaining('Do not keep a database in this store')]);
   });
 
   it.each(['read', 'write', 'list', 'delete'])('reports that it may not %s', async (kind) => {
     const report = await open(new Forbids(kind)).doctor();
     expect(report.permissions).toMatchObject({ [kind]: 'forbidden' });
-    expect(report.findings).toEqual([]);
+    expect(report.problems).toEqual([]);
     expect(report.safe).toBe(kind === 'delete');
     expect(report.recommendations.join(' ')).toMatch(new RegExp(`^Allow the credentials to ${kind} objects`));
   });
@@ -313,7 +313,7 @@ describe('db.doctor()', () => {
       const options = { dbPrefix: 'shop', nodeId: 0, driver, logLevel: 'silent' } as const;
       const startedMs = environment.monotonicMs();
       const report = await environment.run(createDatabase(options, environment).doctor());
-      expect(report).toMatchObject({ safe: false, findings: [], database: { status: 'unreadable' } });
+      expect(report).toMatchObject({ safe: false, problems: [], database: { status: 'unreadable' } });
       expect(report.recommendations).toEqual([expect.stringContaining('Try again')]);
       expect(environment.monotonicMs() - startedMs).toBeLessThan(60_000);
     }

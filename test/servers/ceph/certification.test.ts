@@ -25,7 +25,7 @@ it('db.doctor() reports it as safe, with nothing to be done', async () => {
   expect(report.checks.filter(({ status }) => status !== 'ok')).toEqual([]);
   expect(report).toMatchObject({
     safe: true,
-    findings: [],
+    problems: [],
     recommendations: [],
     permissions: { read: 'ok', write: 'ok', list: 'ok', delete: 'ok' },
     database: { status: 'none' },

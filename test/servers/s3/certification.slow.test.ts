@@ -44,7 +44,7 @@ describe('a store that breaks a rule', () => {
     const db = databaseOn(on);
     const error: unknown = await db.start().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(UnsafeStoreError);
-    expect((error as UnsafeStoreError).findings).toEqual(
+    expect((error as UnsafeStoreError).problems).toEqual(
       expect.arrayContaining([expect.stringMatching(finding) as string]),
     );
     expect((error as UnsafeStoreError).message).toMatch(/none was created under shop\//);
@@ -62,7 +62,7 @@ describe('a store that breaks a rule', () => {
       const driver = driverOf(on);
       const { certification } = await certifyStore({ driver, prefix: `run-${run}`, environment: realEnvironment });
       expect(certification.safe, `run ${run}`).toBe(false);
-      expect(certification.findings.join(' '), `run ${run}`).toMatch(/at the same time/);
+      expect(certification.problems.join(' '), `run ${run}`).toMatch(/at the same time/);
       await driver.close();
     }
   });
@@ -83,7 +83,7 @@ describe('a store that keeps the rules', () => {
     await db.start();
     const report = await db.doctor();
     await db.stop();
-    expect(report).toMatchObject({ safe: true, findings: [], database: { status: 'found', revision: 1 } });
+    expect(report).toMatchObject({ safe: true, problems: [], database: { status: 'found', revision: 1 } });
     expect(report.dialect).toMatchObject({
       bucket: bucketName,
       'ETags in If-Match': dialect.bareEtags === true ? 'without quotes' : 'as given',
@@ -115,7 +115,7 @@ describe('a store that keeps the rules', () => {
     };
     const driver = driverOf(on);
     const { certification } = await certifyStore({ driver, prefix: 'shop', environment: realEnvironment });
-    expect(certification).toMatchObject({ safe: true, findings: [] });
+    expect(certification).toMatchObject({ safe: true, problems: [] });
     await driver.close();
   });
 
@@ -131,7 +131,7 @@ describe('a store that keeps the rules', () => {
     for (let run = 1; run <= 5; run++) {
       const driver = driverOf(on);
       const { certification } = await certifyStore({ driver, prefix: 'shop', environment: realEnvironment });
-      expect(certification.findings, `run ${run}`).toEqual([]);
+      expect(certification.problems, `run ${run}`).toEqual([]);
       expect(certification.safe, `run ${run}`).toBe(true);
       await driver.close();
     }
@@ -159,7 +159,7 @@ describe('permissions', () => {
     const report = await db.doctor();
     expect(report).toMatchObject({
       safe: false,
-      findings: [],
+      problems: [],
       permissions: { read: 'ok', write: 'ok', list: 'forbidden' },
     });
     expect(report.database.status).toBe('unreadable');
@@ -183,7 +183,7 @@ describe('permissions', () => {
     const on = await store();
     process.env['AWS_SECRET_ACCESS_KEY'] = 'wrong';
     const report = await databaseOn(on).doctor();
-    expect(report).toMatchObject({ safe: false, findings: [], permissions: { write: 'forbidden' } });
+    expect(report).toMatchObject({ safe: false, problems: [], permissions: { write: 'forbidden' } });
     expect(report.database.detail).toContain('does not accept the credentials');
   });
 });
@@ -193,7 +193,7 @@ describe('out of reach', () => {
     const on = await store();
     await on.close();
     const report = await databaseOn(on).doctor();
-    expect(report).toMatchObject({ safe: false, findings: [], database: { status: 'unreadable' } });
+    expect(report).toMatchObject({ safe: false, problems: [], database: { status: 'unreadable' } });
     expect(report.database.detail).toContain('cannot be reached');
   });
 });

@@ -45,7 +45,7 @@ export const errors: PagePromises = {
   'It settles the old commit first, and never applies it twice.': [
     'test/features/protocol/commit.test.ts: is settled by the next flush: applied, and not twice',
   ],
-  '`findings` says what it got wrong. Nothing was created': [
+  '`problems` says what it got wrong. Nothing was created': [
     'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
   ],
   'was waited for, for ten seconds': [
