@@ -81,7 +81,7 @@ export const folders: readonly Folder[] = [
   { path: 'cli/output', holds: 'Answers, explanations and exported files' },
   { path: 'cli/draft', holds: 'Schemas drafted from files' },
   { path: 'cli/shell', holds: 'The interactive shell' },
-  { path: 'cli/commands', holds: 'One file for each command' },
+  { path: 'cli/commands', holds: 'The commands, those of one subject in a file' },
   { path: 'cli', holds: 'The command `store-db`' },
 ];
 
