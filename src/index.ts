@@ -186,7 +186,7 @@ export type { BudgetLimits } from './query/budget.ts';
 export type { Clause, Clauses } from './query/conditions/clause.ts';
 export type { Groups } from './query/aggregate-rows.ts';
 export type { Page, PageOptions } from './query/page.ts';
-export type { IndexStatus } from './migration/index-status.ts';
+export type { IndexesOptions, IndexStatus } from './migration/index-status.ts';
 export type { MigrationStatus, OldVersionUser } from './migration/migration-status.ts';
 export type { FinishOptions, SetTargetSchemaVersionOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';

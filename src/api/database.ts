@@ -50,8 +50,9 @@ import type { RepairReport } from '../maintenance/verify/repair.ts';
 import { checkRepairOptions, verifyOptions } from '../maintenance/verify/verify-options.ts';
 import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
 import type { VerifyReport } from '../maintenance/verify/verify.ts';
-import { indexesIn } from '../migration/index-status.ts';
-import type { IndexStatus } from '../migration/index-status.ts';
+import { withSizes } from '../migration/index-sizes.ts';
+import { indexesIn, indexesOptions } from '../migration/index-status.ts';
+import type { IndexesOptions, IndexStatus } from '../migration/index-status.ts';
 import type { MigrationStatus } from '../migration/migration-status.ts';
 import type { FinishOptions, SetTargetSchemaVersionOptions } from '../migration/migrations.ts';
 import { RowGetter } from '../query/row-getter.ts';
@@ -167,14 +168,21 @@ export class Database {
 
   /**
    * The indexes of a table, those that are being added included: which there are, and whether queries use them. They are those of
-   * the version of the table that is in force, and none where nothing is stored of it yet. The table need not be registered.
+   * the version of the table that is in force, and none where nothing is stored of it yet. The table need not be registered. With
+   * `sizes: true` it tells the bytes of each as well, for which it reads the inner blocks that are not in memory, and no others.
    */
-  async indexes(table: TableRef, options: CallOptions = {}): Promise<IndexStatus[]> {
+  async indexes(table: TableRef, options: IndexesOptions = {}): Promise<IndexStatus[]> {
     const what = 'db.indexes()';
-    const { signal } = signalOptions.check(what, options);
+    const { signal, sizes } = indexesOptions.check(what, options);
     const engine = this.#instance.running(what);
     await engine.withDeadline(what, signal, ({ signal: inner }) => engine.refresh(inner));
-    return indexesIn(engine.view, tableName(table), this.#instance.registry);
+    const { view } = engine;
+    const { registry } = this.#instance;
+    const name = tableName(table);
+    const found = indexesIn(view, name, registry);
+    return sizes === true
+      ? await engine.withSignal(what, signal, (inner) => withSizes(view, name, registry, found, inner))
+      : found;
   }
 
   /**

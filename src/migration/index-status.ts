@@ -5,7 +5,7 @@ import type { Environment } from '../base/env.ts';
 import { ContentionError, InvalidOptionError, InvalidSchemaError, MigrationActiveError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../base/messages.ts';
-import { defined, didYouMean } from '../base/options.ts';
+import { defined, didYouMean, kinds, OptionTable } from '../base/options.ts';
 import type { Registry } from '../catalog/registry.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { LayoutField } from '../format/row-layout.ts';
@@ -42,11 +42,26 @@ export interface IndexStatus {
   readonly rowsTotal: number;
   /** Entries of the index, merged. */
   readonly entries: number;
+  /**
+   * Bytes of its blocks, a root in Block 0 included, merged, before compression and encryption. Only with `sizes: true`, and absent where nothing is stored of it
+   * that this node knows.
+   */
+  readonly sizeBytes?: number;
   /** Whether it is in the definition that is registered here of the version that the table is in. */
   readonly declared: boolean;
   /** Why it is not ready, where a reason is known. */
   readonly problem?: string;
 }
+
+/** Options of `db.indexes()`. */
+export interface IndexesOptions {
+  /** Ends the call early. */
+  readonly signal?: AbortSignal;
+  /** Whether to tell `sizeBytes`, for which the inner blocks of the indexes are read that are not in memory. Default false. */
+  readonly sizes?: boolean;
+}
+
+export const indexesOptions: OptionTable<IndexesOptions> = new OptionTable({ sizes: kinds.flag, signal: kinds.signal });
 
 /** The indexes of a table in a view, in the active version; none where nothing is stored of the table. */
 export function indexesIn(view: View, table: string, registry: Registry): IndexStatus[] {

@@ -21,7 +21,7 @@ import type { InputFile } from '../input/input-files.ts';
 import { describePosition, LineError } from '../input/line-error.ts';
 import { readingOptions, readOptionsOf } from '../input/reading-options.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
-import { formatCount, jsonText, plural } from '../terminal/figures.ts';
+import { formatBytes, formatCount, jsonText, plural } from '../terminal/figures.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { printTable } from '../terminal/text-table.ts';
 import { describeField, describeIndexes } from '../values/schema-text.ts';
@@ -138,7 +138,7 @@ function withoutDeclared(status: IndexStatus): Omit<IndexStatus, 'declared'> {
   return index;
 }
 
-function print(terminal: Terminal, found: readonly IndexStatus[]): void {
+function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean): void {
   printTable(
     terminal,
     [
@@ -149,6 +149,7 @@ function print(terminal: Terminal, found: readonly IndexStatus[]): void {
       { name: 'state' },
       { name: 'rows done', align: 'right' },
       { name: 'entries', align: 'right' },
+      ...(sizes ? [{ name: 'size', align: 'right' } as const] : []),
       { name: 'problem' },
     ],
     found.map((index) => [
@@ -159,6 +160,7 @@ function print(terminal: Terminal, found: readonly IndexStatus[]): void {
       index.state,
       `${formatCount(index.rowsDone)} of ${formatCount(index.rowsTotal)}`,
       formatCount(index.entries),
+      ...(sizes ? [index.sizeBytes === undefined ? '' : formatBytes(index.sizeBytes)] : []),
       index.problem ?? '',
     ]),
   );
@@ -196,11 +198,15 @@ export const indexes: Command = command({
   summary: 'List the indexes of a table, and how far those are that are being added, or drop one',
   positionals: { ...databasePositional, ...tablePositional },
   options: {
+    sizes: { type: 'boolean', default: false, describe: 'Tell the bytes of each, for which inner blocks are read' },
     drop: { type: 'string', describe: 'Name of an index that is to go, without a new version of the table' },
     ...yesOption,
   },
-  examples: [['indexes file:./data cities --drop country', 'for all processes; rows stay']],
-  run: async (session, { database, table, drop: index, yes }) => {
+  examples: [
+    ['indexes file:./data cities --sizes', 'with the bytes of each'],
+    ['indexes file:./data cities --drop country', 'for all processes; rows stay'],
+  ],
+  run: async (session, { database, table, sizes, drop: index, yes }) => {
     const isDropped = index !== undefined;
     const more = isDropped ? { unregistered: table } : {};
     await using opened = await session.open(database, isDropped ? 'writer' : 'replica', more);
@@ -208,10 +214,10 @@ export const indexes: Command = command({
     const { name } = opened.table(table);
     // Open until it is done.
     if (isDropped) return await drop(session, opened, { table: name, index, yes });
-    const found = await opened.db.indexes(name, { signal });
+    const found = await opened.db.indexes(name, { signal, sizes });
     if (terminal.json) terminal.printJson(found.map(withoutDeclared));
     else if (found.length === 0) terminal.tell(`Table ${name} has no indexes.`);
-    else print(terminal, found);
+    else print(terminal, found, sizes);
     return ExitCode.done;
   },
 });

@@ -89,7 +89,15 @@ describe('reading commands', () => {
       ['country', 'country', 'ready', '300 of 300', '300'],
       ['country,name', 'country, name', 'unique', 'ready', '300 of 300', '300'],
     ]);
+    const sized = await shown(['indexes', 'cities', '--sizes']);
+    expect(sized.output).toMatch(/entries +size/);
+    expect(sized.output.match(/300 of 300 +300 +[\d.]+ (B|KB)/g)).toHaveLength(2);
     const json = await shown(['indexes', 'cities', '--json']);
+    expect(json.output).not.toContain('sizeBytes');
+    const [bytes] = jsonLines((await shown(['indexes', 'cities', '--sizes', '--json'])).output) as [
+      { sizeBytes: number }[],
+    ];
+    expect(bytes.every(({ sizeBytes }) => sizeBytes > 1000)).toBe(true);
     expect(jsonLines(json.output)).toMatchObject([
       [
         { name: 'country', state: 'ready' },
