@@ -40,7 +40,7 @@ export const noPromises: readonly string[] = [
   'Reads and writes work, but nothing that is locked can be removed',
   'Signed links to blobs may go through a CDN',
   '[Documented](https://developers.cloudflare.com',
-  'Whoever can write to the store can always destroy.',
+  'A person who can write to the store can always destroy.',
   // What to set, and why.
   'Where you never call it, take it out of the second statement',
   'Why an instance that never lists needs `s3:ListBucket`',

@@ -75,7 +75,7 @@ export const encryption: PagePromises = {
       'src/storage/wrap/envelopes.test.ts: is refused under another name, with another key, and with a header that was made up',
       'test/features/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
     ],
-  'Whoever opens the database can ask for a state that is not older than one that was seen before': [
+  'An application that opens the database can ask for a state that is not older than one that was seen before': [
     'test/features/protocol/opening.test.ts: refuses a database that was set back, which nothing else shows to whoever opens it',
   ],
   'needs Node.js 22.15 or newer to write, while every version reads it.': [

@@ -83,7 +83,7 @@ export const format: PagePromises = {
   "A view's place and length are checked against the heap when the value is read or copied.": [
     'src/format/row.slow.test.ts: are refused by readers where they point outside the heap',
   ],
-  'So a descent ends at a leaf after as many steps as the root has levels, whatever the references are.': [
+  'So a descent ends at a leaf after as many steps as the root has levels, no matter what the references are.': [
     'src/tree/check.test.ts: end with an error, and never go round in circles',
   ],
   'A leaf must be of the kind, the row length and the schema version that its tree is for, or no row of it is read.': [

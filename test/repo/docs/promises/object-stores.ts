@@ -19,7 +19,7 @@ export const objectStores: PagePromises = {
     'test/servers/s3/proxy.slow.test.ts: is struck by %s every other time, and every row is there once',
     'test/servers/s3/gateway-restart.slow.test.ts: 503 of what stands before the store is waited out',
   ],
-  'StoreDb writes on a condition whatever a state of the database rests on.': [
+  'StoreDb writes every object that a state of the database depends on with a condition.': [
     'test/repo/docs/policies.slow.test.ts: allow it under the guard as well',
   ],
   'Reads, flushes and merges never list': ['test/repo/docs/policies.slow.test.ts: allow writers all that they do'],
@@ -52,7 +52,7 @@ export const objectStores: PagePromises = {
   'Without that they try the store out once each.': [
     'test/servers/s3/certified-once.slow.test.ts: is remembered by the process where credentials are for the prefix alone',
   ],
-  'Whoever has the link can, until it expires.': [
+  'Anybody who has the link can, until it expires.': [
     'test/servers/s3/blobs.slow.test.ts: are downloaded through a link, byte for byte, by anyone, for a while',
   ],
   "Where the client cannot be loaded, every call rejects with a `StorageError` that says so, `start()` too. It never reads as an object, or a database, that is not there; neither does a 404 that is not the store's own `NoSuchKey`.":

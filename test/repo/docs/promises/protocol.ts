@@ -1,11 +1,12 @@
 import type { PagePromises } from './page-promises.ts';
 
 const log: PagePromises = {
-  "So every commit after the row's was checked, whoever wrote it, and makes no two rows agree that did not before.": [
-    'test/features/added-indexes/unique.test.ts: binds nobody before the commit that says so, and everybody after it, also who has not seen it',
-    'test/features/added-indexes/unique.test.ts: goes with the version that a migration retires, and binds the version that comes up while it lasts',
-    'test/properties/random/added-unique-indexes.slow.test.ts: have no two rows agree where one holds (seed %i)',
-  ],
+  "So every commit after the row's was checked, no matter which instance wrote it, and makes no two rows agree that did not before.":
+    [
+      'test/features/added-indexes/unique.test.ts: binds nobody before the commit that says so, and everybody after it, also who has not seen it',
+      'test/features/added-indexes/unique.test.ts: goes with the version that a migration retires, and binds the version that comes up while it lasts',
+      'test/properties/random/added-unique-indexes.slow.test.ts: have no two rows agree where one holds (seed %i)',
+    ],
   'If no two of its rows agree, then no two agree in any state that follows': [
     'test/properties/random/added-unique-indexes.slow.test.ts: have no two rows agree where one holds (seed %i)',
   ],
@@ -59,7 +60,7 @@ const log: PagePromises = {
   'A rejected one takes no other with it.': [
     'test/features/protocol/commit.test.ts: share a commit, each accepted or rejected on its own',
   ],
-  'Whoever loses the slot stages its rows again for the next one.': [
+  'An instance that loses the slot stages its rows again for the next one.': [
     'test/features/gc/staged.slow.test.ts: of a flush that lost its slot are staged again for the next one',
   ],
   '**A commit that does not follow the one before it is never applied.**': [
@@ -78,10 +79,11 @@ const log: PagePromises = {
       'test/features/protocol/holes.test.ts: goes on when the commit is there again: a store that lagged',
       'test/features/protocol/holes.test.ts: says what is lost and what lies behind it, and does nothing by itself',
     ],
-  'so whoever asks what became of one is told that it was not applied, and feeds of changes leave them out.': [
-    'test/features/protocol/holes.test.ts: tells whose commit was lost that it was not applied',
-    'test/features/protocol/holes.test.ts: leaves given up commits out of changes()',
-  ],
+  'so an instance that asks for the outcome of one learns that it was not applied, and feeds of changes leave them out.':
+    [
+      'test/features/protocol/holes.test.ts: tells whose commit was lost that it was not applied',
+      'test/features/protocol/holes.test.ts: leaves given up commits out of changes()',
+    ],
   'the same bytes go to the same slot': [
     'test/features/protocol/commit.test.ts: is repeated with the same bytes at the same slot where it did not land',
   ],
@@ -117,7 +119,7 @@ const log: PagePromises = {
       'test/features/gc/blobs.test.ts: fails and commits nothing where it was a stream: the blob %s',
       'test/features/gc/blobs.test.ts: does not go on with what an upload left behind that failed in a flush before',
     ],
-  "an object with its id is this upload's, whatever happened to the answer.": [
+  "an object with its id is this upload's, whether or not the answer arrived.": [
     'test/servers/s3/requests.slow.test.ts: are written where the answer to the last request is lost: %s',
     'test/servers/s3/requests.slow.test.ts: are lost where the object that is there is of somebody else',
   ],
@@ -168,7 +170,7 @@ const merging: PagePromises = {
   'the same roots are offered again on top of it.': [
     'test/features/protocol/block0.test.ts: goes on with the same blocks if only bookkeeping has changed',
   ],
-  'Blocks are never carried over to another generation. They are never deleted by whoever wrote them either: the write may have been the winner after all.':
+  'Blocks are never carried over to another generation. They are never deleted by the instance that wrote them either: the write may have been the winner after all.':
     [
       'test/features/protocol/block0.test.ts: drops its work if another generation came first: deletes nothing, and merges anew',
       'test/features/protocol/block0.test.ts: refers to no block of an older birth than the generation that it makes new ones for',
@@ -196,7 +198,7 @@ const merging: PagePromises = {
 };
 
 const reading: PagePromises = {
-  'A query takes one view at the start, and sees nothing else until its end, whatever is merged meanwhile.': [
+  'A query takes one view at the start, and sees nothing else until its end, no matter what is merged meanwhile.': [
     'test/features/query/builder.test.ts: sees one state from its first row to its last',
   ],
   'an instance reads the slots after its tail until one is missing, and *then* Block 0.': [
@@ -376,7 +378,7 @@ const keeping: PagePromises = {
     'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
     'test/servers/s3/certification.slow.test.ts: is refused, and nothing is created: %o',
   ],
-  "Create Block 0, on condition that nothing is there. Whoever loses reads the winner's.": [
+  "Create Block 0, on condition that nothing is there. The instance that loses reads the winner's.": [
     'test/features/protocol/opening.test.ts: two that create at once agree on one database',
   ],
   'A format version that is not known is refused with `UnknownFormatError`.': [
@@ -395,7 +397,7 @@ const keeping: PagePromises = {
   'in a table without blobs and unique indexes, a delete reads nothing at all.': [
     'test/features/batches/flush.test.ts: delete reads nothing of the table',
   ],
-  'So whatever is in the log is unique at every slot, and merging need not look.': [
+  'So all that is in the log is unique at every slot, and merging need not look.': [
     'test/properties/histories/unique-indexes.slow.test.ts: never make two rows agree in a unique index, and are refused for no other reason',
   ],
 };
