@@ -1,33 +1,35 @@
 /** The language of conditions and queries: what it finds, and what it says to those who get it wrong. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StoreDb, Types } from '../../../src/index.ts';
+import type { SchemaDefinition } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
 import { jsonLines, run, TestFolder } from './shell.ts';
 
 const big = 9_007_199_254_740_993n;
+const cities: SchemaDefinition = {
+  name: 'cities',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint32 },
+    name: { typeId: Types.varchar },
+    country: { typeId: Types.varchar },
+    people: { typeId: Types.int64 },
+    founded: { typeId: Types.timestamp },
+    capital: { typeId: Types.boolean },
+    flag: { typeId: Types.bytes },
+    more: { typeId: Types.json },
+    order: { typeId: Types.float64 },
+  },
+  primaryKey: 'id',
+  indexes: ['country'],
+};
 let folder: TestFolder;
 
 beforeAll(async () => {
   folder = await TestFolder.make();
   const driver = new FileDriver(folder.file('db'));
   const db = StoreDb({ dbPrefix: 'main', nodeId: 1, driver, logLevel: 'silent' });
-  db.registerSchema({
-    name: 'cities',
-    version: 1,
-    fields: {
-      id: { typeId: Types.uint32 },
-      name: { typeId: Types.varchar },
-      country: { typeId: Types.varchar },
-      people: { typeId: Types.int64 },
-      founded: { typeId: Types.timestamp },
-      capital: { typeId: Types.boolean },
-      flag: { typeId: Types.bytes },
-      more: { typeId: Types.json },
-      order: { typeId: Types.float64 },
-    },
-    primaryKey: 'id',
-    indexes: ['country'],
-  });
+  db.registerSchema(cities);
   db.registerSchema({ name: 'two words', version: 1, fields: { id: { typeId: Types.uuid } }, primaryKey: 'id' });
   await db.start();
   const batch = db.batch();
@@ -173,6 +175,35 @@ describe('a condition', () => {
     );
     const json = JSON.parse((await asked('cities', '--where', where, '--json')).messages) as object;
     expect(json).toMatchObject({ error: { code: 'USAGE', position } });
+  });
+
+  it('on several fields together finds what the library finds', async () => {
+    const driver = new FileDriver(folder.file('db'));
+    await using db = StoreDb({ dbPrefix: 'main', nodeId: 2, role: 'replica', driver, logLevel: 'silent' });
+    db.registerSchema(cities);
+    await db.start();
+    const written = (tuple: readonly unknown[]): string => `(${tuple.map((value) => String(value)).join(', ')})`;
+    for (const low of [
+      ['FI', 4],
+      ['FR', 2],
+      ['FR', null],
+      [null, 5],
+      ['ZZ', 1],
+    ]) {
+      const high = ['FR', 3];
+      const cases: readonly [string, unknown, string][] = [
+        ...['=', '<', '<=', '>', '>='].map((operator) => [operator, low, written(low)] as [string, unknown, string]),
+        ['IN', [low, high], `(${written(low)}, ${written(high)})`],
+        ['BETWEEN', [low, high], `${written(low)} and ${written(high)}`],
+      ];
+      for (const [operator, value, text] of cases) {
+        const condition = `(country, id) ${operator.toLowerCase()} ${text}`;
+        const loose = db.query('cities').where(['country', 'id'] as never, operator as '=', value as never);
+        const expected = (await loose.execute()).map(({ id }) => ({ id }));
+        const { output } = await asked('cities', '--where', condition, '--json', '--fields', 'id');
+        expect({ condition, found: jsonLines(output) }).toEqual({ condition, found: expected });
+      }
+    }
   });
 
   it('shows the place below wide characters, and control characters as they may be shown', async () => {
