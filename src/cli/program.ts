@@ -1,6 +1,7 @@
 /** Reads the command line and runs the command that it names. */
 import yargs from 'yargs';
 import type { Argv, PositionalOptions } from 'yargs';
+import { didYouMean } from '../base/options.ts';
 import { backup, backups, clone, prune, restore, rewriteBackups } from './commands/backups.ts';
 import { completion } from './commands/completion.ts';
 import { clear, drop, rename } from './commands/drop-and-rename.ts';
@@ -61,6 +62,28 @@ function add(program: Argv, command: Command, run: (command: Command, args: obje
   );
 }
 
+/** A refusal of values that are not among the choices of their options, in one line for each; undefined for another message. */
+function choiceRefusal(message: string): string | undefined {
+  const wrong = message.matchAll(/^ +Argument: (\S+), Given: (.*), Choices: (.*)$/gm);
+  const refusals = Array.from(wrong, ([, option = '', given = '', choices = '']) => {
+    const [value, known] = [given, choices].map((text) => text.replaceAll('"', '')) as [string, string];
+    return `--${option} takes ${known.replace(/, (?=[^,]*$)/, ' or ')}, and not ${value}${didYouMean(value, known.split(', ')) || '.'}`;
+  });
+  return refusals.length === 0 ? undefined : refusals.join(' ');
+}
+
+/** A refusal of unknown options that names the nearest one of the command; undefined for another message. */
+function nearestOptions(message: string, words: readonly string[]): string | undefined {
+  const unknown = /^Unknown arguments?: (.+)$/.exec(message)?.[1]?.split(', ');
+  const names = words.filter((word) => !word.startsWith('-'));
+  const command = commands.find(({ name }) => name === names[0]);
+  if (unknown === undefined || command === undefined) return undefined;
+  const subcommand = command.subcommands?.find(({ name }) => name === names[1]);
+  const known = [commonOptions, command.options, subcommand?.options ?? {}].flatMap((options) => Object.keys(options));
+  const hints = unknown.map((name) => didYouMean(name, known) && `--${name}${didYouMean(name, known)}`);
+  return [`${message}.`, ...hints].filter((hint) => hint !== '').join(' ');
+}
+
 /** Runs one command line. `signal` is aborted by Ctrl-C. Resolves to the exit status; never rejects. */
 export async function runProgram(
   words: readonly string[],
@@ -95,7 +118,10 @@ export async function runProgram(
     .exitProcess(false)
     .showHelpOnFail(false)
     .fail((message, error) => {
-      throw error ?? new UsageError(message, ['See store-db --help.']);
+      throw (
+        error ??
+        new UsageError(choiceRefusal(message) ?? nearestOptions(message, words) ?? message, ['See store-db --help.'])
+      );
     });
   for (const command of commands) add(program, command, run);
   try {

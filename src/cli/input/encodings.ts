@@ -19,6 +19,32 @@ export const encodingNames = [
   'gb18030',
 ] as const;
 export type EncodingName = (typeof encodingNames)[number];
+
+/** Other names of encodings, as people and other programs write them, without signs between letters and digits. */
+const otherNames: Readonly<Record<string, EncodingName>> = {
+  utf8: 'utf-8',
+  utf16: 'utf-16',
+  utf16le: 'utf-16le',
+  utf16be: 'utf-16be',
+  iso88591: 'iso-8859-1',
+  latin1: 'iso-8859-1',
+  windows1252: 'windows-1252',
+  cp1252: 'windows-1252',
+  ansi: 'windows-1252',
+  shiftjis: 'shift_jis',
+  sjis: 'shift_jis',
+  cp932: 'shift_jis',
+  eucjp: 'euc-jp',
+  cp936: 'gbk',
+  gb2312: 'gbk',
+};
+
+/** Returns the name of an encoding that is known by several. Another text comes back as it is, and is refused as no choice. */
+export function encodingNamed(name: string): EncodingName {
+  const plain = name.toLowerCase().replaceAll(/[-_ ]/g, '');
+  return Object.hasOwn(otherNames, plain) ? (otherNames[plain] as EncodingName) : (name as EncodingName);
+}
+
 /** One that says in which order its bytes are. */
 type ExactName = Exclude<EncodingName, 'utf-16'>;
 

@@ -4,7 +4,7 @@ import { UsageError } from '../terminal/exit-code.ts';
 import { parseRenames } from './columns.ts';
 import { quoteRules } from './csv-parser.ts';
 import { parseDateFormats, timeUnits } from './field-values.ts';
-import { encodingNames } from './encodings.ts';
+import { encodingNamed, encodingNames } from './encodings.ts';
 import { largeIntegerRules } from './json-parser.ts';
 import type { InputFile } from './input-files.ts';
 import { inputFormatOf, inputFormats } from './row-reader.ts';
@@ -31,7 +31,7 @@ interface Words {
 // An alias, since interfaces have no index signature.
 type ReadingOptions = {
   readonly format: OneOf<typeof inputFormats>;
-  readonly encoding: OneOf<typeof encodingNames>;
+  readonly encoding: OneOf<typeof encodingNames> & { readonly coerce: typeof encodingNamed };
   readonly delimiter: { readonly type: 'string'; readonly describe: string };
   readonly quotes: OneOf<typeof quoteRules> & { readonly default: 'strict' };
   readonly header: Flag<true>;
@@ -47,7 +47,11 @@ type ReadingOptions = {
 
 export const readingOptions: ReadingOptions = {
   format: { choices: inputFormats, describe: 'Default: by the name of the file, else ndjson' },
-  encoding: { choices: encodingNames, describe: 'Default: by the mark at the beginning, else utf-8' },
+  encoding: {
+    choices: encodingNames,
+    coerce: encodingNamed,
+    describe: 'Default: by the mark at the beginning, else utf-8',
+  },
   delimiter: {
     type: 'string',
     describe: 'What separates fields of CSV; \\t is a tab. Default: a comma, or what the first line has in its place',

@@ -59,6 +59,8 @@ describe('a file to import', { timeout: 60_000 }, () => {
     ['a.csv', 'id,name,at\n1,a,never\n', ['--columns', 'id,name'], ['1 a']],
     ['a.csv', 'id,name\n1,NULL\n2,"NULL"\n', ['--null', 'NULL'], ['1 null', '2 NULL']],
     ['a.csv', Buffer.from('id,name\n1,Orléans\n', 'latin1'), ['--encoding', 'iso-8859-1'], ['1 Orléans']],
+    ['a.csv', Buffer.from('id,name\n1,Orléans\n', 'latin1'), ['--encoding', 'Latin-1'], ['1 Orléans']],
+    ['a.csv', Buffer.from('id,name\n1,Orl\x80ans\n', 'latin1'), ['--encoding', 'CP1252'], ['1 Orl€ans']],
     ['a.csv', Buffer.from('\ufeffid,name\n1,東京\n', 'utf16le'), [], ['1 東京']],
     ['a.json', '[\n{"id":1,"name":"a"},\n{"id":2,"name":"b"}\n]', [], ['1 a', '2 b']],
     ['a.ndjson', '{"id":1,"Name":"a","b":1}\n', ['--rename', 'Name=name', '--ignore-extra'], ['1 a']],

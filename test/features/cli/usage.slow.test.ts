@@ -16,7 +16,14 @@ describe('usage', () => {
     [['tables', 's3://'], 'names no bucket'],
     [['tables', 's3://key:secret@bucket/x'], 'AWS_ACCESS_KEY_ID'],
     [['tables', 's3://bucket/x?endpont=http://localhost'], 'parameter endpont'],
-    [['tables', 'file:./data#x', '--log-level', 'loud'], 'Invalid values'],
+    [['tables', 'file:./data#x', '--colour', '--jsn'], 'Unknown arguments: colour, jsn. --jsn: did you mean json?'],
+    [['snapshots', 'release', 'file:./data#x', 'a', '--lg-level', 'info'], '--lg-level: did you mean log-level?'],
+    [
+      ['tables', 'file:./data#x', '--log-level', 'loud'],
+      '--log-level takes debug, info, warn, error or silent, and not loud.\n',
+    ],
+    [['export', 'file:./data#x', 't', '--format', 'ndjsn'], 'and not ndjsn: did you mean ndjson?'],
+    [['import', 'file:./data#x', 't', 'a.csv', '--encoding', 'latin-7'], 'gbk or gb18030, and not latin-7.'],
   ])('%j', async (words, message) => {
     const { status, output, messages } = await run(words);
     expect({ status, output, messages }).toEqual({
