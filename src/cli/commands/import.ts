@@ -17,7 +17,7 @@ import {
   sampleOf,
 } from '../draft/draft-files.ts';
 import type { Draft } from '../draft/drafted-table.ts';
-import { defaultDatabase, newTableOf, scratchDatabase, TargetDatabase } from '../draft/new-table.ts';
+import { TargetDatabase, defaultDatabase, isDatabaseUrl, newTableOf, scratchDatabase } from '../draft/new-table.ts';
 import { parseDateFormats } from '../input/field-values.ts';
 import { inputFiles } from '../input/input-files.ts';
 import type { InputFile } from '../input/input-files.ts';
@@ -97,9 +97,12 @@ function commonOf(session: Session, args: Arguments, rejects: Rejects): WithoutT
   return { session, mode, blobs, onBadRow, fromLine, rowsPerFlush, rejects };
 }
 
-/** What the words name, of which some may be left out. */
+/** The words of the command line, of which some may be left out. Throws `UsageError` where the database does not come first. */
 function wordsOf({ database, into, files = [] }: Arguments): string[] {
-  return [database, into, ...files].filter((word) => word !== undefined);
+  const words = [database, into, ...files].filter((word) => word !== undefined);
+  const late = words.slice(1).find(isDatabaseUrl);
+  if (late === undefined) return words;
+  throw new UsageError(`${late} is a database, and comes first: store-db import ${late} <table> <files..>`);
 }
 
 async function importInto(session: Session, args: Arguments): Promise<ExitCode> {

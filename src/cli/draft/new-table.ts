@@ -33,13 +33,18 @@ async function isTableName(word: string): Promise<boolean> {
   );
 }
 
+/** Whether a word is the URL of a database, and no file. */
+export function isDatabaseUrl(word: string): boolean {
+  return /^(?:file|s3):/.test(word);
+}
+
 /**
  * Tells the database, the table and the files apart: the database is a URL, and comes first. A word before the files that names
  * none is the table; else the first file names it. Throws `UsageError`.
  */
 export async function newTableOf(words: readonly string[], named: string | undefined): Promise<NewTable> {
   const [first = ''] = words;
-  const hasUrl = /^(?:file|s3):/.test(first);
+  const hasUrl = isDatabaseUrl(first);
   let rest = hasUrl ? words.slice(1) : words;
   let table = named;
   const [candidate] = rest;
