@@ -1,4 +1,5 @@
 /** Opens many databases one after the other, some at a time, and does the same with each: for the databases of all tenants. */
+import { forEachOf } from '../base/pacer.ts';
 import { defined, kinds, OptionTable } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
@@ -100,21 +101,17 @@ export async function visitDatabases<T>(
   };
 
   const outcomes = new Map<string, { readonly result: T } | { readonly error: unknown }>();
-  let [next, failed] = [0, 0];
-  const worker = async (): Promise<void> => {
-    for (;;) {
-      const prefix = signal?.aborted === true ? undefined : prefixes[next++];
-      if (prefix === undefined) return;
-      try {
-        outcomes.set(prefix, { result: await visit(prefix) });
-      } catch (error) {
-        failed++;
-        outcomes.set(prefix, { error });
-      }
-      onProgress?.({ prefix, done: outcomes.size, failed, total: prefixes.length });
+  let failed = 0;
+  await forEachOf(prefixes, concurrency, async (prefix) => {
+    if (signal?.aborted === true) return;
+    try {
+      outcomes.set(prefix, { result: await visit(prefix) });
+    } catch (error) {
+      failed++;
+      outcomes.set(prefix, { error });
     }
-  };
-  await Promise.all(Array.from({ length: Math.min(concurrency, prefixes.length) }, worker));
+    onProgress?.({ prefix, done: outcomes.size, failed, total: prefixes.length });
+  });
   return reportOf(prefixes, outcomes);
 }
 

@@ -1,7 +1,8 @@
-import { expect, it } from 'vitest';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
 import { VirtualEnvironment } from '../testing/virtual-environment.ts';
 import { sleep } from './env.ts';
-import { Pacer } from './pacer.ts';
+import { forEachOf, Pacer } from './pacer.ts';
 
 /** How much of the time passes in work that pauses whenever it is due. */
 async function shareOfWork(rests: boolean, stepMs: number): Promise<number> {
@@ -24,4 +25,53 @@ it('work in the background leaves three quarters of the time to others, other wo
   expect(await shareOfWork(true, 1)).toBeCloseTo(0.25, 1);
   // What takes that long waits for something, and is no work.
   expect(await shareOfWork(true, 120)).toBeGreaterThan(0.85);
+});
+
+describe('forEachOf', () => {
+  async function* slowly(items: readonly number[]): AsyncGenerator<number, void, undefined> {
+    for (const item of items) yield await Promise.resolve(item);
+  }
+
+  it.each([
+    ['a list', (items: readonly number[]) => items],
+    ['what comes one after the other', slowly],
+  ])('works on all items of %s, some at a time', async (_, made) => {
+    const seen: number[] = [];
+    let [working, most] = [0, 0];
+    await forEachOf(made([1, 2, 3, 4, 5, 6, 7]), 3, async (item) => {
+      working++;
+      most = Math.max(most, working);
+      await setImmediate();
+      seen.push(item);
+      working--;
+    });
+    expect(seen.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect(most).toBe(3);
+  });
+
+  it('begins nothing after a failure, and rejects with the first one once nothing is under way', async () => {
+    const [begun, ended]: [number[], number[]] = [[], []];
+    const work = forEachOf([1, 2, 3, 4, 5], 2, async (item) => {
+      begun.push(item);
+      if (item === 2) throw new Error('second');
+      for (let turn = 0; turn < 5; turn++) await setImmediate();
+      ended.push(item);
+      throw new Error('first, but later');
+    });
+    await expect(work).rejects.toThrow(/second|first/);
+    expect({ begun, ended }).toEqual({ begun: [1, 2], ended: [1] });
+  });
+
+  it('ends the source of the items after a failure', async () => {
+    let isEnded = false;
+    async function* items(): AsyncGenerator<number, void, undefined> {
+      try {
+        for (let item = 0; ; item++) yield await Promise.resolve(item);
+      } finally {
+        isEnded = true;
+      }
+    }
+    await expect(forEachOf(items(), 2, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(isEnded).toBe(true);
+  });
 });

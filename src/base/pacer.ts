@@ -102,11 +102,38 @@ export function* sorted<T>(items: readonly T[], compare: (a: T, b: T) => number)
   return from;
 }
 
-// Waits for work that is done side by side.
+// Work that is done side by side.
 
 /** Resolves once all have ended, so that nothing is under way any more; rejects then with the first failure, if there is one. */
 export async function allEnded(work: Iterable<Promise<unknown>>): Promise<void> {
   const ended = await Promise.allSettled(work);
   const failed = ended.find(({ status }) => status === 'rejected');
   if (failed !== undefined) throw (failed as PromiseRejectedResult).reason;
+}
+
+/**
+ * Calls a function with each item, and with up to `limit` items at the same time. After a failure it begins no further item, and
+ * rejects with the first failure once none is under way any more.
+ */
+export async function forEachOf<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  limit: number,
+  run: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+  let hasFailed = false;
+  const worker = async (): Promise<void> => {
+    try {
+      for (;;) {
+        const next = await left.next();
+        if (hasFailed || next.done === true) return;
+        await run(next.value);
+      }
+    } catch (error) {
+      hasFailed = true;
+      await left.return?.();
+      throw error;
+    }
+  };
+  await allEnded(Array.from({ length: limit }, worker));
 }

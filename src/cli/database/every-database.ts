@@ -1,4 +1,5 @@
 /** Does the same with every database of a store, or of a folder in it: `tend --all`, `migrate --all`. */
+import { forEachOf } from '../../base/pacer.ts';
 import { messageOf } from '../../base/brands.ts';
 import { messageText } from '../../base/messages.ts';
 import { MemoryBudget } from '../../cache/memory-budget.ts';
@@ -86,7 +87,7 @@ export async function doToEvery<T extends object>(session: Session, url: string,
   const question = task.question?.(`${plural(places.length, 'database')} in ${where}`);
   if (question !== undefined && !(await confirmed(session, question, yes))) return ExitCode.interrupted;
   const memory = new MemoryBudget(100 * mebibyte);
-  let [next, done, failed] = [0, 0, 0];
+  let [done, failed] = [0, 0];
   using progress = new Progress(terminal, { what, total: places.length });
   const visit = async (each: Each): Promise<() => void> => {
     const { name } = each;
@@ -101,16 +102,14 @@ export async function doToEvery<T extends object>(session: Session, url: string,
         terminal.json ? terminal.printJson({ database: name, error: message }) : terminal.tell(`${name}: ${message}`);
     }
   };
-  const worker = async (): Promise<void> => {
-    for (let place = places[next++]; place !== undefined; place = places[next++]) {
-      const print = await visit({ place, name: describePlace(place), memory });
-      // Those that were stopped on the way have not failed.
-      if (signal.aborted) return;
-      progress.behind(print);
-      progress.set(++done);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(concurrency, places.length) }, worker));
+  await forEachOf(places, concurrency, async (place) => {
+    if (signal.aborted) return;
+    const print = await visit({ place, name: describePlace(place), memory });
+    // A database whose work was stopped on the way has not failed.
+    if (signal.aborted) return;
+    progress.behind(print);
+    progress.set(++done);
+  });
   signal.throwIfAborted();
   if (failed > 0) progress.behind(() => terminal.tell(`${failed} of ${plural(places.length, 'database')} failed.`));
   return failed > 0 ? ExitCode.found : ExitCode.done;

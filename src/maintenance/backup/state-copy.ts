@@ -7,7 +7,7 @@
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, CorruptionError, StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
-import { allEnded, Pacer } from '../../base/pacer.ts';
+import { forEachOf, Pacer } from '../../base/pacer.ts';
 import { BlobStore } from '../../blob/blob-store.ts';
 import { blobsSchema, checkBlobRecord } from '../../blob/blob-tables.ts';
 import type { BlobRecord } from '../../blob/blob-tables.ts';
@@ -186,26 +186,17 @@ class StateCopy {
     }
   }
 
-  /** Works on some at a time; the first failure is the failure of all, once nothing is under way any more. */
-  async #each<T>(items: Iterable<T>, copy: (item: T) => Promise<void>): Promise<void> {
+  /** Copies some at a time; the first failure is the failure of all, once nothing is under way any more. */
+  #each<T>(items: Iterable<T>, copy: (item: T) => Promise<void>): Promise<void> {
     const { signal, onProgress, check } = this.#options;
-    const left = items[Symbol.iterator]();
-    const worker = async (): Promise<void> => {
-      for (let next = left.next(); next.done !== true; next = left.next()) {
-        signal?.throwIfAborted();
-        try {
-          await check?.();
-          await copy(next.value);
-        } catch (error) {
-          left.return?.();
-          throw error;
-        }
-        this.#done++;
-        onProgress?.({ done: this.#done, total: this.#total, copiedBytes: this.#copiedBytes });
-        if (this.#pacer.due()) await this.#pacer.pause();
-      }
-    };
-    await allEnded(Array.from({ length: maxCopies }, worker));
+    return forEachOf(items, maxCopies, async (item) => {
+      signal?.throwIfAborted();
+      await check?.();
+      await copy(item);
+      this.#done++;
+      onProgress?.({ done: this.#done, total: this.#total, copiedBytes: this.#copiedBytes });
+      if (this.#pacer.due()) await this.#pacer.pause();
+    });
   }
 
   #block(name: string, contentBytes: number): CopiedObject {

@@ -3,7 +3,7 @@
  * is turned on or off. Every one is replaced where it is, on condition that it is still what was read. So its name and what is
  * in it stay the same at every moment, and nobody who reads, writes, merges or collects garbage meanwhile can tell.
  */
-import { allEnded, Pacer } from '../../base/pacer.ts';
+import { forEachOf, Pacer } from '../../base/pacer.ts';
 import { compareBytes, checksum } from '../../base/bytes.ts';
 import { defined } from '../../base/options.ts';
 import { sleep } from '../../base/env.ts';
@@ -94,14 +94,10 @@ class Rewriting {
 
   async run(): Promise<RewriteReport> {
     for await (const _ of this.#names()) this.#total++;
-    // Whatever is added meanwhile is stored as it should be, by whoever has the same options.
-    const names = this.#names();
-    const worker = async (): Promise<void> => {
-      for (let next = await names.next(); next.done !== true; next = await names.next()) {
-        if (next.value !== block0Name) await this.#visit(next.value);
-      }
-    };
-    await allEnded(Array.from({ length: maxWorkers }, worker));
+    // Instances with the same options store what they add meanwhile as it should be.
+    await forEachOf(this.#names(), maxWorkers, async (name) => {
+      if (name !== block0Name) await this.#visit(name);
+    });
     // The last: where it is encrypted, everything is.
     if (this.#context.rewriteBlock0 !== undefined) await this.#visit(block0Name);
     return {

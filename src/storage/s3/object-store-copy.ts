@@ -1,5 +1,5 @@
 /** Copies objects within a bucket: the store does it, in one request or part by part. */
-import { allEnded } from '../../base/pacer.ts';
+import { forEachOf } from '../../base/pacer.ts';
 import { defined } from '../../base/options.ts';
 import type { ObjectCopyOptions } from '../contract/driver.ts';
 import { statusOf } from './object-store-errors.ts';
@@ -99,36 +99,26 @@ async function copyParts(
   const bytes = Math.max(copy.partBytes ?? partBytes, Math.ceil(sizeBytes / maxParts));
   const count = Math.ceil(sizeBytes / bytes);
   const parts: CopiedPart[] = [];
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < count) {
-      const PartNumber = ++next;
-      const start = (PartNumber - 1) * bytes;
-      const end = Math.min(start + bytes, sizeBytes);
-      const CopySourceRange = `bytes=${start}-${end - 1}`;
-      const input = { ...upload, PartNumber, CopySource: sourceOf(bucket, from), CopySourceRange };
-      const send: SendOptions = {
-        signal: options.signal,
-        sizeBytes: end - start,
-        attempts,
-        tally,
-        isAnswer: isCopyRefusal,
-      };
-      try {
-        const { CopyPartResult } = await requests.send(
-          { operation: 'UploadPartCopy', bucket, key: to },
-          send,
-          ({ s3, client }, abortSignal) => client.send(new s3.UploadPartCopyCommand(input), { abortSignal }),
-        );
-        parts.push({ PartNumber, ETag: CopyPartResult?.ETag });
-      } catch (error) {
-        // The parts beside it are of no use any more.
-        next = count;
-        throw error;
-      }
-    }
-  };
+  const numbers = Array.from({ length: count }, (_, i) => i + 1);
   // All have ended before the upload is aborted.
-  await allEnded(Array.from({ length: Math.min(partsAtOnce, count) }, worker));
+  await forEachOf(numbers, partsAtOnce, async (PartNumber) => {
+    const start = (PartNumber - 1) * bytes;
+    const end = Math.min(start + bytes, sizeBytes);
+    const CopySourceRange = `bytes=${start}-${end - 1}`;
+    const input = { ...upload, PartNumber, CopySource: sourceOf(bucket, from), CopySourceRange };
+    const send: SendOptions = {
+      signal: options.signal,
+      sizeBytes: end - start,
+      attempts,
+      tally,
+      isAnswer: isCopyRefusal,
+    };
+    const { CopyPartResult } = await requests.send(
+      { operation: 'UploadPartCopy', bucket, key: to },
+      send,
+      ({ s3, client }, abortSignal) => client.send(new s3.UploadPartCopyCommand(input), { abortSignal }),
+    );
+    parts.push({ PartNumber, ETag: CopyPartResult?.ETag });
+  });
   return parts.toSorted((a, b) => a.PartNumber - b.PartNumber);
 }
