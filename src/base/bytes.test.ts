@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ByteWriter, encodeUtf8 } from './bytes.ts';
+import { ByteWriter, encodeUtf8, compareBytes, compareStrings, compareValues } from './bytes.ts';
+import type { OrderedValue } from './bytes.ts';
 
 /** Any sequence of units: characters of one to four bytes, and halves of such of two units. */
 const texts = fc
@@ -46,5 +47,49 @@ describe('UTF-8', () => {
     const first = encodeUtf8('Åbo');
     encodeUtf8('Oulu!');
     expect([...first]).toEqual(expected('Åbo'));
+  });
+});
+
+function expectAscending(values: readonly OrderedValue[]): void {
+  for (let i = 0; i < values.length; i++) {
+    for (let j = 0; j < values.length; j++) {
+      const [a, b] = [values[i] as OrderedValue, values[j] as OrderedValue];
+      expect(Math.sign(compareValues(a, b)), `${String(a)} and ${String(b)}`).toBe(Math.sign(i - j));
+    }
+  }
+}
+
+describe('compareStrings', () => {
+  it('orders by code point, not by UTF-16 code unit', () => {
+    expectAscending(['', '\0', 'A', 'a', 'aa', 'é', '\uD7FF', '\uE000', '\uFFFF', '\u{10000}', '\u{10FFFF}']);
+    expect(compareStrings('\uFFFF', '\u{10000}')).toBeLessThan(0);
+    expect(compareStrings('x\uFF5Ey', 'x\u{1F600}')).toBeLessThan(0);
+  });
+
+  it('is the order of UTF-8 bytes', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 6 });
+    fc.assert(
+      fc.property(text, text, (a, b) => {
+        expect(Math.sign(compareStrings(a, b))).toBe(Math.sign(compareBytes(encodeUtf8(a), encodeUtf8(b))));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('compareValues', () => {
+  it('puts null first and orders each kind by value', () => {
+    expectAscending([null, -Infinity, -1.5, -Number.MIN_VALUE, 0, Number.MIN_VALUE, 2, 10, Infinity]);
+    expectAscending([null, -(2n ** 63n), -1n, 0n, 9_007_199_254_740_993n, 2n ** 64n - 1n]);
+    expectAscending([null, false, true]);
+    expectAscending([null, new Date(-1), new Date(0), new Date(1)]);
+    expectAscending([null, Uint8Array.of(), Uint8Array.of(0), Uint8Array.of(0, 0), Uint8Array.of(1), Buffer.of(255)]);
+    expectAscending([null, '', '10', '9']);
+  });
+
+  it('takes -0 and 0 for equal, and compares numbers with bigints exactly', () => {
+    expect(compareValues(-0, 0)).toBe(0);
+    expect(compareValues(9_007_199_254_740_992, 9_007_199_254_740_993n)).toBeLessThan(0);
+    expect(compareValues(null, null)).toBe(0);
   });
 });

@@ -6,7 +6,7 @@ import { BlockKind, blockHeaderBytes, sealBlock } from './block.ts';
 import type { BlockRef } from './block.ts';
 import { NodeEntries } from './node-entries.ts';
 import type { EntryShape } from './node-entries.ts';
-import { openNode, padTo4 } from './node.ts';
+import { openNode, padTo4, firstNotBelow, headOf } from './node.ts';
 import type { Node } from './node.ts';
 
 const name = 'indexes/t/i/1';
@@ -211,5 +211,42 @@ describe('damaged nodes', () => {
       expect(padTo4(length) - length).toBeGreaterThanOrEqual(0);
       expect(padTo4(length) - length).toBeLessThan(4);
     }
+  });
+});
+
+const highest = 0xffff_ffff;
+/** Spread evenly, in clusters, and anywhere. */
+const number = fc.oneof(
+  fc.nat({ max: 400 }),
+  fc.nat({ max: 3 }).map((cluster) => cluster * 1_000_000_000),
+  fc.integer({ min: 0, max: highest }),
+);
+
+describe('heads of keys', () => {
+  it('are found as a plain search finds them', () => {
+    fc.assert(
+      fc.property(fc.array(number, { maxLength: 300 }), fc.array(number, { maxLength: 20 }), (list, wanted) => {
+        const heads = Uint32Array.from(list).toSorted();
+        for (const each of [...list, ...list.map((one) => Math.min(one + 1, highest)), ...wanted, 0, highest]) {
+          const below = heads.filter((head) => head < each).length;
+          for (const guess of [
+            0,
+            heads.length >> 1,
+            Math.max(0, heads.length - 1),
+            Math.min(below, heads.length - 1),
+          ]) {
+            expect(firstNotBelow(heads, each, Math.max(0, guess))).toBe(below);
+          }
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('sort as the bytes do, zeros standing for those that are missing', () => {
+    const bytes = Uint8Array.of(255, 1, 2, 3, 4);
+    expect(headOf(bytes, 0, 5)).toBe(0xff010203);
+    expect(headOf(bytes, 3, 5)).toBe(0x03040000);
+    expect(headOf(bytes, 1, 1)).toBe(0);
   });
 });

@@ -170,6 +170,6 @@ export const drivers: PagePromises = {
     'src/storage/file/file-driver.test.ts: a writer whose file was swept writes it again',
   ],
   'beside other writes only three of them are under way, else sixteen.': [
-    'src/storage/file/write-throttle.test.ts: of the background are few beside others, and many again when those have ended',
+    'src/storage/file/file-driver.test.ts: of the background are few beside others, and many again when those have ended',
   ],
 };

@@ -87,8 +87,8 @@ export const format: PagePromises = {
     'src/tree/check.test.ts: end with an error, and never go round in circles',
   ],
   'A leaf must be of the kind, the row length and the schema version that its tree is for, or no row of it is read.': [
-    'src/tree/leaf-check.test.ts: is taken where it is of its tree',
-    'src/tree/leaf-check.test.ts: is refused: %s',
+    'src/tree/block-source.test.ts: is taken where it is of its tree',
+    'src/tree/block-source.test.ts: is refused: %s',
   ],
   'Every field that is read is checked first, for its type and for what must go together.': [
     'src/format/block0.test.ts: is refused where anything is missing, null or of another type',

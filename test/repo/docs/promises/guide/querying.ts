@@ -112,7 +112,7 @@ export const querying: PagePromises = {
   ],
   'Strings compare by code point, and bytes byte by byte.': [
     'test/features/values/order.slow.test.ts: of %s: plain, indexed and as primary key',
-    'src/base/order.test.ts: orders by code point, not by UTF-16 code unit',
+    'src/base/bytes.test.ts: orders by code point, not by UTF-16 code unit',
   ],
   'Null never matches `<`, `<=`, `>`, `>=`, `BETWEEN` or `PREFIX`.': [
     'src/query/conditions/comparison.test.ts: with null tests for null, or matches nothing',

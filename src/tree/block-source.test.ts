@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { realEnvironment } from '../base/env.ts';
 import { CorruptionError } from '../base/errors.ts';
+import { BlockCache } from '../cache/block-cache.ts';
 import { BlockKind } from '../format/block.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
@@ -9,9 +10,8 @@ import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import { RowLayout } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
-import { BlockCache } from '../cache/block-cache.ts';
 import { MemoryDriver } from '../storage/memory-driver.ts';
-import { BlockReader, checkLeaf } from './block-source.ts';
+import { BlockReader, checkLeaf, SingleFlight } from './block-source.ts';
 import { BlockWriter, Uploads } from './block-writer.ts';
 
 const layout = new RowLayout([{ name: 'id', typeId: Types.uint8 }]);
@@ -65,5 +65,29 @@ describe('a leaf', () => {
     const reader = new BlockReader(driver, 'db', new BlockCache(10_000));
     await expect(reader.tree({ table: 't' }, expected).load(ref)).rejects.toThrow(CorruptionError);
     expect((await reader.tree({ table: 't' }, list.shape).load(ref)).count).toBe(1);
+  });
+});
+
+function later(name: string): Promise<Node> {
+  const empty = new NodeEntries({ kind: BlockKind.index, level: 0 });
+  return Promise.resolve(openNode(name, empty.encode(name, 0, 0)));
+}
+
+describe('SingleFlight', () => {
+  it('reads once for all who ask meanwhile, and anew for those who ask later', async () => {
+    const loads = new SingleFlight();
+    let reads = 0;
+    const read = (): Promise<Node> => {
+      reads++;
+      return later('n');
+    };
+    const [a, b] = await Promise.all([loads.share('n', read), loads.share('n', read)]);
+    expect([a === b, reads]).toEqual([true, 1]);
+    expect(await loads.share('n', read)).not.toBe(a);
+    expect(reads).toBe(2);
+    const failing = (): Promise<Node> => Promise.reject(new Error('gone'));
+    await expect(loads.share('n', failing)).rejects.toThrow('gone');
+    await loads.share('n', read);
+    expect(reads).toBe(3);
   });
 });

@@ -1,7 +1,7 @@
 import vm from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { InvalidOptionError } from './errors.ts';
-import { isNotKnown, kinds, OptionTable } from './options.ts';
+import { isNotKnown, kinds, OptionTable, didYouMean, nearestName, defined } from './options.ts';
 
 interface Inner {
   readonly minCommits?: number;
@@ -110,4 +110,38 @@ describe('options', () => {
 it('a name that is not known is told with a known one that is near', () => {
   expect(isNotKnown('indexs', ['name', 'indexes'])).toBe('is not known; did you mean `indexes`?');
   expect(isNotKnown('colour', ['name', 'indexes'])).toBe('is not known.');
+});
+
+describe('the nearest known name', () => {
+  const known = ['name', 'version', 'fields', 'primaryKey', 'indexes', 'migrate'];
+  it.each([
+    ['indexs', 'indexes'],
+    ['index', 'indexes'],
+    ['primarykey', 'primaryKey'],
+    ['PRIMARYKEY', 'primaryKey'],
+    ['primayrKey', 'primaryKey'],
+    ['feilds', 'fields'],
+    ['nam', 'name'],
+    ['naem', 'name'],
+    ['colour', undefined],
+    ['', undefined],
+    ['x', undefined],
+    ['n'.repeat(100_000), undefined],
+  ])('to %s is %s', (written, meant) => {
+    expect(nearestName(written, known)).toBe(meant);
+  });
+
+  it('is given where there is one', () => {
+    expect(didYouMean('indexs', known)).toBe(': did you mean indexes?');
+    expect(didYouMean('colour', known)).toBe('');
+  });
+});
+
+it('leaves out what is undefined, and nothing else', () => {
+  const after: string | undefined = undefined;
+  const options: { after?: string; limit: number; name?: string | null } = defined({ after, limit: 0, name: null });
+  expect(Object.entries(options)).toEqual([
+    ['limit', 0],
+    ['name', null],
+  ]);
 });
