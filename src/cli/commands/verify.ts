@@ -91,7 +91,7 @@ export const repair: Command = command({
     const place = await session.place(database);
     const loses =
       log === 'stop'
-        ? 'Commits behind a hole in the log are given up, with all that they changed.'
+        ? 'Commits behind a hole in the log are given up, with all that they changed, also those that other instances write meanwhile: stop them first.'
         : 'Rows, blobs and snapshots are never changed.';
     const question = `Repair ${describePlace(place)}? ${loses}`;
     if (!dryRun && !(await confirmed(session, question, yes))) return ExitCode.interrupted;

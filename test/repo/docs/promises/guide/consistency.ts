@@ -32,7 +32,7 @@ export const consistency: PagePromises = {
     'test/features/requests/requests.slow.test.ts: refreshing takes two small reads',
     'test/features/protocol/turns.slow.test.ts: a query shows what was committed two intervals ago',
   ],
-  "A query after `start()` shows everything that was committed before `start()`. With `'onDemand'`, the first call reads the log, not `start()`":
+  "A query after `start()` shows everything that was committed before `start()`, if the log is kept for more than two seconds (`logRetentionMs` of `gc()`, an hour by default). With `'onDemand'`, the first call reads the log, not `start()`":
     [
       'test/features/protocol/look-behind.slow.test.ts: shows what is in the log: %s',
       'test/features/protocol/look-behind.slow.test.ts: that fails is told by the call that waits for it, and the next call looks again: %s',

@@ -51,7 +51,7 @@ export const repair: PagePromises = {
     'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
     'test/features/maintenance/repair.slow.test.ts: stays as it was in states that are kept',
   ],
-  'after twenty times it rejects with `ContentionError`, and nothing has changed.': [
+  'after twenty times it rejects with `ContentionError`, and no row has changed.': [
     'test/features/maintenance/repair.slow.test.ts: gives up where others merge before every attempt, and has changed nothing',
   ],
   '`start()` rejects with `CorruptionError` if it finds one, and so does every call that needs a later commit.': [
