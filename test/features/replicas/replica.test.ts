@@ -410,7 +410,7 @@ describe('doctor() on a replica', () => {
     expect(writes.every((key) => key.includes('/probe/'))).toBe(true);
     writes = [];
     expect(report.permissions).toMatchObject({ write: 'forbidden' });
-    expect(report).toMatchObject({ findings: [], database: { status: 'found' } });
+    expect(report).toMatchObject({ problems: [], database: { status: 'found' } });
     expect(report.recommendations.join(' ')).not.toMatch(/PutObject|DeleteObject/);
     expect(report.recommendations.join(' ')).toContain('Nothing is to be done for a replica');
   });
