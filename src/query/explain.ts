@@ -14,7 +14,7 @@ import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } fro
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
 import { comparePlans, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
 import type { Comparison } from './planner/planner.ts';
-import { skippable } from './planner/query-spec.ts';
+import { countableAccess } from './planner/query-spec.ts';
 
 /** What a step of a query takes. Blocks of which a part is expected are told as a fraction. */
 export interface StepCost {
@@ -333,7 +333,7 @@ function explained(
     ...describePlan(name, plan),
     steps: stepsOf(name, plan, query, chosen.estimate, {
       ...options,
-      skips: skippable(state, query, plan) !== undefined,
+      skips: countableAccess(state, query, plan) !== undefined,
     }),
     alternatives: others.map((other) => alternativeTo(chosen, other)),
     readsBeforePlanning: ran === undefined && isWorthProbing(best, all, query),

@@ -18,7 +18,7 @@ import { filterOf } from '../conditions/condition.ts';
 import { RowOrder } from '../conditions/row-order.ts';
 import type { Filter } from '../conditions/selector.ts';
 import type { Access, CompiledQuery, Plan, IndexAccess, TableAccess } from '../planner/access-paths.ts';
-import { skippable } from '../planner/query-spec.ts';
+import { countableAccess } from '../planner/query-spec.ts';
 import { EntryRows } from './entry-reader.ts';
 import { collect } from './long-value-sort.ts';
 import { openAccess } from './open-operator.ts';
@@ -187,7 +187,7 @@ export class Execution {
   /** What of the plan's access is left behind the rows that can be skipped by counting, if it is one of which some can. */
   skip(): Promise<Skipped | undefined> | undefined {
     const { state, query, plan } = this;
-    const access = skippable(state, query, plan);
+    const access = countableAccess(state, query, plan);
     return access && skipRows(state, access, query.offset, () => this.breathe());
   }
 

@@ -10,8 +10,8 @@ import { filterOf } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
 import { isMerged, residualOf } from './access-paths.ts';
 import type { Access, IntersectionAccess, Candidate, CompiledQuery, UnionAccess, IndexAccess } from './access-paths.ts';
-import { skippable } from './query-spec.ts';
-import { mockRun } from './sampling.ts';
+import { countableAccess } from './query-spec.ts';
+import { sampleMatches } from './sampling.ts';
 import { estimateEntries, estimateRanges, estimateTree } from './tree-statistics.ts';
 import type { TreeEstimate } from './tree-statistics.ts';
 
@@ -244,7 +244,7 @@ export class PlanCosts {
     for (const { candidate } of all) {
       const { access, covered } = candidate;
       if (access.kind !== 'index' || !access.oneValue || residualOf(this.#query, covered).length > 0) continue;
-      this.#stop = stopPosition(this.#state, access, limit + offset);
+      this.#stop = scannedPart(this.#state, access, limit + offset);
       return;
     }
   }
@@ -276,7 +276,7 @@ export class PlanCosts {
     const fewest = this.#fewest(all);
     const { candidate, access } = fewest;
     const residual = residualOf(this.#query, candidate.covered);
-    const { tested, matched } = mockRun(this.#state, candidate.access, filterOf(residual));
+    const { tested, matched } = sampleMatches(this.#state, candidate.access, filterOf(residual));
     const guessed = residual.reduce((part, condition) => part * this.#selectivity(condition, all), 1);
     // Of few rows, the sample says little.
     return (access.entries * (matched + guessed)) / (tested + 1);
@@ -387,7 +387,7 @@ export class PlanCosts {
   estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
     const { limit } = this.#query;
     // Those that are skipped by counting cost next to nothing.
-    const offset = skippable(this.#state, this.#query, candidate) === undefined ? this.#query.offset : 0;
+    const offset = countableAccess(this.#state, this.#query, candidate) === undefined ? this.#query.offset : 0;
     const needed = limit === undefined ? Number.POSITIVE_INFINITY : limit + offset;
     const stops = (candidate.ordered || this.#query.counts === true) && needed < matches;
     if (this.#query.counts === true && this.#isCounted(candidate)) return this.#countEstimate(access, matches);
@@ -451,10 +451,10 @@ export class PlanCosts {
 // entries of one value name primary keys in ascending order. Rows of a value often lie side by side, anywhere in the table.
 
 /**
- * The part of the table before the last of the first `needed` rows that an access by one value gives, from 0 to 1. Undefined
- * where that cannot be told from what is in memory.
+ * Returns the part of the table, from 0 to 1, that a scan reads until it has `needed` of the rows that an index has for one value.
+ * Undefined where the blocks in memory do not say.
  */
-function stopPosition(state: TableState, access: IndexAccess, needed: number): number | undefined {
+function scannedPart(state: TableState, access: IndexAccess, needed: number): number | undefined {
   const { index, ranges } = access;
   const tree = state.treeOf(index) as Tree;
   const from = ranges[0]?.from;

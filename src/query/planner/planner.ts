@@ -55,7 +55,7 @@ export function planQuery(state: TableState, query: CompiledQuery, looks = 0): P
   }
   // What was just read is in memory: nothing is forgone.
   if (looks > 0) return planOf(state, query, best.candidate);
-  const { chosen, forgone } = chosenOf(state, comparison);
+  const { chosen, forgone } = chooseCheapest(state, comparison);
   return planOf(state, query, chosen.candidate, forgone);
 }
 
@@ -246,8 +246,11 @@ class ForgoneReads implements Forgone {
   }
 }
 
-/** The plan that is chosen for all that was forgone until now, and what it forgoes itself. */
-function chosenOf(
+/**
+ * Chooses the cheapest plan, or an index that must be read first where earlier runs without it have cost as much as the read. Returns
+ * with the plan what it costs to go without the index, if it does.
+ */
+function chooseCheapest(
   state: TableState,
   { all, best }: Comparison,
 ): { readonly chosen: Estimated; readonly forgone?: Forgone } {

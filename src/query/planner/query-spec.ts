@@ -193,8 +193,8 @@ function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
 /** Fewer rows are passed faster than their number is looked up. */
 const minSkipped = 16;
 
-/** The access of a plan whose rows can be skipped by counting, if it is one. */
-export function skippable(
+/** Returns the access of a plan if the rows of the offset can be passed by the counts in its nodes; undefined otherwise. */
+export function countableAccess(
   state: TableState,
   query: CompiledQuery,
   { access, covered, ordered }: Candidate,

@@ -22,7 +22,7 @@ const maxTries = 4;
 const costOfLeaf = 500_000;
 
 /** What a sample has shown. */
-export interface MockRun {
+export interface SampledMatches {
   /** Rows that were tested. */
   readonly tested: number;
   /** Those of them that match. */
@@ -136,8 +136,8 @@ class Sampler {
   }
 }
 
-/** Tries the conditions on some of the rows that an access gives. */
-export function mockRun(state: TableState, access: Access, filter: Filter): MockRun {
+/** Tests the conditions on some of the rows in memory that an access gives. */
+export function sampleMatches(state: TableState, access: Access, filter: Filter): SampledMatches {
   const sampler = new Sampler(filter);
   if (access.kind === 'table') sampler.sampleTable(state, access);
   else if (access.kind === 'index') sampler.sampleIndex(state, access);
