@@ -13,7 +13,7 @@ export interface GcScope {
 }
 
 export const gcMutants = {
-  'no-birth-rule': 'blocks are deleted whatever their birth',
+  'no-birth-rule': 'blocks are deleted without regard to their birth',
   'births-one-later': 'blocks of the next generation are deleted as well',
   'births-below': 'blocks of the present generation are never deleted',
   'pins-ignored': 'what snapshots show is not kept',

@@ -9,11 +9,11 @@ export interface OpeningScope {
 }
 
 export const openingMutants = {
-  'no-second-look': 'whoever finds objects refuses without looking for Block 0 again',
+  'no-second-look': 'a node that finds objects refuses without looking for Block 0 again',
   'second-look-only': 'what the listing shows is not looked at',
   'probes-count': 'what other nodes try the store out with counts as somebody’s objects',
   'created-blindly': 'Block 0 is created without a condition',
-  'loser-keeps-own': 'whoever loses the race goes on with the database that it meant to create',
+  'loser-keeps-own': 'the loser of the race goes on with the database that it meant to create',
   'unknown-means-created': 'a lost answer to the creation is taken for a success',
 } as const;
 

@@ -21,7 +21,7 @@ export const drivers: PagePromises = {
   'An aborted `signal` rejects the request: with outcome `none` if nothing was begun': [
     'src/testing/conformance-reads.ts: a request whose signal is aborted is rejected, and writes nothing',
   ],
-  'of 16 puts at the same time, one is told that it was made, and that one is stored': [
+  'of 16 puts at the same time, one gets the answer that it was made, and its bytes are stored': [
     'src/storage/certify/certify.slow.test.ts: is found out by races alone, every time, if it checks and then writes',
   ],
   'nothing depends on them: at worst a warning': [

@@ -334,7 +334,7 @@ const keeping: PagePromises = {
   'the next generation begins at the right time again, and `setBack` notes it.': [
     "test/features/maintenance/clocks.test.ts: on the machine's own clock are right again after the next one",
   ],
-  'and then ends neither snapshots nor history, trims no log, condemns no upload, and says so. It believes it once the clock has said so for a day (`doubtedMs`), or is told to (`trustClock`).':
+  'and then ends neither snapshots nor history, trims no log, condemns no upload, and says so. It believes it once the clock has said so for a day (`doubtedMs`), or when the caller says so (`trustClock`).':
     [
       'test/features/maintenance/clocks.test.ts: deletes no history, ends no snapshot, and says why',
       'test/features/maintenance/clocks.test.ts: on a folder is believed once',

@@ -31,7 +31,7 @@ export const changes: PagePromises = {
       'test/features/changes/following.slow.test.ts: is nothing while its reader is busy: it holds nothing back, and reads again',
       'test/features/changes/following.slow.test.ts: is not held in memory: its rows are read as they are asked for',
     ],
-  'Commits of the instance itself, and commits that it has just caught up with, cost nothing more. A loop that waits looks at the store once an interval, whatever `polling` says.':
+  'Commits of the instance itself, and commits that it has just caught up with, cost nothing more. A loop that waits looks at the store once an interval, with any `polling`.':
     [
       'test/features/changes/following.slow.test.ts: is nothing for what the instance itself commits',
       'test/features/changes/following.slow.test.ts: shows others’ commits within an interval, polling %s',

@@ -33,7 +33,7 @@ export const tables: PagePromises = {
   'fields at the beginning of the key are looked up, and the others are tested.': [
     'test/features/compound-keys/queries.slow.test.ts: look up tuples, also written as clauses',
   ],
-  'finds all rows behind this key, in whatever tenant.': [
+  'finds all rows behind this key, in any tenant.': [
     'test/features/compound-keys/ranges.slow.test.ts: of the first fields of the key reads one range of it',
   ],
   'If that field is null, in the row or in the array, the row does not match.': [

@@ -17,7 +17,7 @@ export const tenants: PagePromises = {
   'A scan of one database does not evict the working sets of the others.': [
     'src/cache/memory-budget.test.ts: a scan of one tenant takes nothing from the working sets',
   ],
-  'the database with the most unmerged commits merges at once, whatever its `mergePolicy`.': [
+  'the database with the most unmerged commits merges at once, with any `mergePolicy`.': [
     'test/features/memory/memory-budget.slow.test.ts: merges what waits in the databases together',
     'src/cache/memory-budget.test.ts: lets the tenant merge that has most commits waiting',
   ],

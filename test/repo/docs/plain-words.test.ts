@@ -1,0 +1,51 @@
+/** Words that the pages do without, since they hide who or what is meant, or are not the field's. */
+import { readdir, readFile } from 'node:fs/promises';
+import { expect, it } from 'vitest';
+
+const root = new URL('../../../', import.meta.url);
+
+const hidden =
+  /\b(?:whoever|whatever|comes? of|comes by|goes by|reckon\w*|for ever|made anew|makes \w+ anew|is told|are told)\b/gi;
+
+/** Without what a command or the models write, and without code. */
+function prose(path: string, text: string): string {
+  const page = path === 'docs/cli.md' ? (text.split('<!-- Below:')[0] ?? '') : text;
+  return page
+    .replaceAll(/<!-- (?:table|made by)[^]*?<!-- end -->/g, '')
+    .replaceAll(/^```[^]*?^```$/gm, '')
+    .replaceAll(/`[^`\n]*`/g, '``');
+}
+
+async function pages(): Promise<string[]> {
+  const inFolder = async (folder: string): Promise<string[]> =>
+    (await readdir(new URL(folder, root))).filter((name) => name.endsWith('.md')).map((name) => `${folder}${name}`);
+  const docs = (await inFolder('docs/')).filter((path) => path !== 'docs/api.md');
+  return [
+    'README.md',
+    'ARCHITECTURE.md',
+    'CONTRIBUTING.md',
+    'SECURITY.md',
+    ...docs,
+    ...(await inFolder('docs/guide/')),
+  ];
+}
+
+it('are in no page', async () => {
+  const found: string[] = [];
+  const read = await pages();
+  for (const path of read) {
+    for (const line of prose(path, await readFile(new URL(path, root), 'utf8')).split('\n')) {
+      // The mutants have names, and a table that lists them.
+      if (path === 'docs/testing.md' && line.startsWith('|')) continue;
+      for (const [word] of line.matchAll(hidden)) found.push(`${path}: ${word}: ${line}`);
+    }
+  }
+  expect(found).toEqual([]);
+  expect(read.length).toBeGreaterThan(40);
+});
+
+it('are found where they are', () => {
+  const text =
+    'Whoever asks is told.\n`whatever`\n```ts\nwhoever\n```\n<!-- table x -->\nfor ever\n<!-- end -->\nIt reckons.\n';
+  expect(prose('docs/a.md', text).match(hidden)).toEqual(['Whoever', 'is told', 'reckons']);
+});
