@@ -97,7 +97,7 @@ export class Database {
     await this.#instance.stop();
   }
 
-  /** The same as {@link stop}. */
+  /** Stops the database, as {@link stop} does. */
   close(): Promise<void> {
     return this.stop();
   }

@@ -98,7 +98,7 @@ export class FailureLog {
     });
   }
 
-  /** The same thing was done without a failure. */
+  /** Notes that the thing was done without a failure. */
   worked(what: string): void {
     const known = this.#failing.get(what);
     if (known === undefined) return;

@@ -199,7 +199,7 @@ function joined(words: readonly string[]): string {
   return words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(', ')} or ${words[words.length - 1]}`;
 }
 
-/** The same kind for an option that must be given. */
+/** Makes the kind of an option one that must be given. */
 function required(kind: OptionKind): OptionKind {
   return { ...kind, isRequired: true };
 }
@@ -216,7 +216,7 @@ const named: OptionKind = {
   accepts: (value) => typeof value === 'string' && value !== '',
 };
 
-/** Whatever a later check takes, which knows more. */
+/** Takes any value: a later check, which knows more, decides. */
 const anything: OptionKind = { allowed: 'anything', accepts: () => true };
 
 /** A signal, of whatever realm or library. */

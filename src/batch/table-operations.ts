@@ -112,7 +112,7 @@ export class TableOperations {
     return this.#order;
   }
 
-  /** The same for the operations from `from` on. */
+  /** Orders the operations from `from` on by their keys. */
   async orderFrom(from: number, pacer: Pacer): Promise<Uint32Array> {
     if (from === 0) return this.order(pacer);
     const order = new Uint32Array(this.count - from).map((_, i) => from + i);

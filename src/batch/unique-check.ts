@@ -51,7 +51,7 @@ class NewValues {
     this.kept[at] = false;
   }
 
-  /** The same for a row that was `stored` before. */
+  /** Adds a row that was `stored` before, with whether it had each value then. */
   addOver(row: number, source: RowSource, base: number, stored: { source: RowSource; base: number }): void {
     const { count } = this.keys;
     this.add(row, source, base);
@@ -246,7 +246,7 @@ export class UniqueCheck {
     return key;
   }
 
-  /** The same for the entries that a cursor moves over; it has been `moved` to the first. */
+  /** Finds the row among the entries that a cursor moves over; the cursor has been `moved` to the first. */
   async #inIndex(
     values: NewValues,
     at: number,

@@ -75,13 +75,13 @@ export class BlobReference {
     }
   }
 
-  /** The same as text. `encoding` defaults to `utf8`. */
+  /** Reads the bytes as text. `encoding` defaults to `utf8`. */
   async getString(start?: number, end?: number, encoding: BufferEncoding = 'utf8'): Promise<string> {
     return (await this.getBuffer(start, end)).toString(encoding);
   }
 
   /**
-   * The same as a stream, which holds some megabytes at a time. Errors of reading, `BlobNotFoundError` too, come from the stream.
+   * Reads the bytes as a stream, which holds some megabytes at a time. Errors of reading, `BlobNotFoundError` too, come from the stream.
    * Throws `InvalidOptionError`.
    */
   stream(start?: number, end?: number, options: BlobCallOptions = {}): Readable {

@@ -138,7 +138,7 @@ export class BlobStore {
     return result ?? Buffer.alloc(0);
   }
 
-  /** The same in pieces of up to some megabytes. */
+  /** Reads a blob in pieces of up to some megabytes. */
   async *stream(
     reference: string,
     record: BlobRecord,

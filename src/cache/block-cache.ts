@@ -74,7 +74,7 @@ export class BlockCache implements EntryOwner {
     return entry;
   }
 
-  /** The same for those who only want to know whether it is there: it does not count as used. */
+  /** Finds the entry of a cached block without counting the block as used, for callers that only ask whether it is there. */
   glance(name: string): CacheEntry | undefined {
     return this.#entries.get(name);
   }

@@ -182,7 +182,7 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
   return atOnce(decodingOf(slot, bytes));
 }
 
-/** The same, but calls `pause` and waits for it again and again where the commit changes many tables. */
+/** Decodes as {@link decodeCommit}, and calls and awaits `pause` again and again where the commit changes many tables. */
 export function decodeCommitSlowly(slot: number, bytes: Uint8Array, pause: () => Promise<void>): Promise<Commit> {
   return withPauses(decodingOf(slot, bytes), pause);
 }

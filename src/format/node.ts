@@ -277,7 +277,7 @@ export class Node implements RowSource {
     return guess < 0 ? 0 : guess > last ? last : guess;
   }
 
-  /** The same among entries whose suffixes may have the same head; those before `from` are below the key. */
+  /** Searches entries whose suffixes may have one head; the entries before `from` are below the key. */
   #searchAlike(from: number, head: number, key: Uint8Array, length: number): number {
     const heads = this.#heads as Uint32Array;
     let low = from;

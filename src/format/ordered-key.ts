@@ -51,7 +51,7 @@ export function writeTextComponent(writer: ByteWriter, bytes: Uint8Array, start:
   writeText(writer, bytes, start, end);
 }
 
-/** The same with all of the bytes, however many there are: no key that is stored holds so much. */
+/** Appends a component with all of the bytes, also more than a stored key holds. */
 export function writeWholeTextComponent(writer: ByteWriter, bytes: Uint8Array, start: number, end: number): void {
   writer.ensure(1);
   writer.bytes[writer.length++] = tagValue;

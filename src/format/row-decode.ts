@@ -108,7 +108,7 @@ export function readValue(source: RowSource, base: number, field: LayoutField): 
   }
 }
 
-/** The same as {@link readField}, the commonest types without a further call: it would cost more than the reading. */
+/** Reads a field as {@link readField} does, the commonest types without a further call, which would cost more than the reading. */
 function readQuickly(source: RowSource, base: number, field: LayoutField): unknown {
   const view = source.rowsView;
   if ((view.getUint8(base + field.nullByte) & field.nullMask) !== 0) return null;

@@ -86,7 +86,7 @@ function isRoot(value: unknown): value is StoredRoot {
 /** The last key that was dealt with; undefined before the first, null once all were. */
 export type Bound = Uint8Array | undefined | null;
 
-/** The same as base64: empty before the first key. */
+/** Encodes a bound as base64: empty before the first key. */
 export function encodeBound(bound: Bound): string | null {
   return bound === null ? null : Buffer.from(bound ?? []).toString('base64');
 }

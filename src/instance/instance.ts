@@ -293,7 +293,7 @@ export class Instance implements BatchOwner, QueryHost {
     return this.admit(what).engine;
   }
 
-  /** The same for a call that writes; throws `ReadOnlyError` on a replica. */
+  /** The engine for a call that writes; throws `ReadOnlyError` on a replica. */
   writing(what: string): Engine {
     const engine = this.running(what);
     if (this.#options.role === 'replica') throw new ReadOnlyError(what);

@@ -46,7 +46,7 @@ const copyPinMs = 600_000;
 export interface MaintenanceOptions {
   readonly environment: Environment;
   readonly driver: StorageDriver;
-  /** The same on a replica too, where `driver` refuses to write: to try the store out is to write. */
+  /** The driver that may write on a replica too, where `driver` refuses to: certification of a store writes. */
   readonly store: StorageDriver;
   readonly logger: Logger;
   readonly options: CheckedOptions;
@@ -55,7 +55,7 @@ export interface MaintenanceOptions {
   readonly maxCommitBytes: number;
   /** The engine; throws `NotStartedError` unless the database is running. */
   readonly running: (what: string) => Engine;
-  /** The same for what writes; throws `ReadOnlyError` on a replica. */
+  /** The engine for a call that writes; throws `ReadOnlyError` on a replica. */
   readonly writing: (what: string) => Engine;
   /** Resolves once every loop of this instance that is under way holds on to its state, if it can. */
   readonly holdLoops: () => Promise<void>;

@@ -19,7 +19,7 @@ export interface StoredDatabase {
    * Block 0. `damaged`, `unknown format`: a Block 0 that cannot be used. `unreadable`: it could not be read.
    */
   readonly status: 'found' | 'none' | 'other objects' | 'damaged' | 'unknown format' | 'unreadable';
-  /** The same in words, with what is wrong. */
+  /** The result in words, with the problem if there is one. */
   readonly detail: string;
   /** Id of the database; undefined unless it was found, as are the others. */
   readonly databaseId: string | undefined;

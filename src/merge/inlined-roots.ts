@@ -36,7 +36,7 @@ const maxCataloguedRootBytes = 24 * 1024;
 const maxChangedRootBytes = 8 * 1024;
 /** Length from which on tables go into a catalogue, in bytes of JSON. */
 const maxTablesBytes = 64 * 1024;
-/** The same for tables that have changed since the last catalogue. */
+/** Length from which on tables that have changed since the last catalogue go into a new one, in bytes of JSON. */
 const maxChangedBytes = 32 * 1024;
 /** With blocks that are smaller, these lengths are smaller as well: so many blocks. */
 const tablesBlocks = 4;

@@ -172,12 +172,12 @@ export function growingEntries(
   return new GrowingTree(context, { table: shape.name, index }, indexLeafShape, tree);
 }
 
-/** The same for one on fields. */
+/** Begins to change the entries of an index on fields. */
 export function growingIndex(table: TableState, index: string, context: TableMergeContext): GrowingTree {
   return growingEntries(table, index, table.indexes.get(index) as Tree, context);
 }
 
-/** The same for a base, which has no indexes. */
+/** Merges a base, which has no indexes. */
 export async function mergeBase(
   base: TableState,
   context: TableMergeContext,

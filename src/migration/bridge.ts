@@ -147,7 +147,7 @@ export class Bridge {
     }
   }
 
-  /** The same with what it takes to write to it. */
+  /** Makes the state of a table together with the parts that writes to it need. */
   async writableTable(view: View, table: string): Promise<BridgedTable> {
     const state = await this.stateOf(view, table);
     const active = view.table(table);

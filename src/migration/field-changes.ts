@@ -126,7 +126,7 @@ export class FieldChangeLog {
     });
   }
 
-  /** The same for all tables of a view that are stored in an older version than the newest that is registered here. */
+  /** Names the fields of all tables of a view that are stored in an older version than the newest registered one. */
   tellAll(view: View): void {
     for (const shape of this.#registry.newest) {
       const active = view.table(shape.name)?.shape;

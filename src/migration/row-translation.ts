@@ -288,12 +288,12 @@ export class RowTranslation {
     return this.#made(decodeRow(this.from.layout, source, base));
   }
 
-  /** The same for a plain row. */
+  /** Translates a plain row. Throws {@link RowNotMigrated}. */
   forwardPlain(row: PlainRow): PlainRow {
     return this.#made(this.#migrate === undefined ? row : copied(this.from, row));
   }
 
-  /** The same, added to encoded rows. Returns where it begins in them. Throws {@link RowNotMigrated}. */
+  /** Translates a row and appends it to encoded rows. Returns the position where it begins. Throws {@link RowNotMigrated}. */
   forwardInto(rowRef: RowRef, rows: PlainRows): number {
     const { layout } = this.to;
     const { source, base } = rowRef;

@@ -214,7 +214,7 @@ class SortedChanges implements ChangeStream {
     return this.#changes[this.#at] as Change;
   }
 
-  /** Whoever asks whether there is more looks at the key as well. */
+  /** A caller that asks whether there is more looks at the key as well. */
   get key(): Uint8Array {
     return this.done ? noKey : this.#change.key;
   }

@@ -190,7 +190,7 @@ function valueOf({ on }: Condition, field: LayoutField): FieldValue | undefined 
   return comparison.kind === 'value' && comparison.operator === '=' ? comparison.value : undefined;
 }
 
-/** The same for a primary key of several fields, if all that clauses say is a value for each. */
+/** The values of a primary key of several fields, if clauses say a value for each and nothing else. */
 function valuesOf(host: QueryHost, { shape }: TableState, wheres: readonly Where[]): KeyValue | undefined {
   const { keyFields } = shape;
   const conditions = wheres.flatMap((where) => compileWhere(host, shape, where));

@@ -19,7 +19,7 @@ type Unknown<What extends string, D, Known extends string> = {
     : Exclude<keyof D, Known> & string]: `${What} has no property '${P}'${Hint<P, Known>}`;
 };
 
-/** The same for a field: what is called otherwise elsewhere is told as it is here. */
+/** Says of each property of a field that it does not exist, and how it is called here if other libraries call it so. */
 type UnknownOfField<D> = {
   readonly [P in Exclude<keyof D, keyof FieldDefinition> & string]: P extends keyof Elsewhere
     ? `A field has no property '${P}': ${Elsewhere[P]}`
@@ -102,7 +102,7 @@ type CheckedKey<F extends SchemaDefinition['fields'], K, What extends string> = 
       : K
   : keyof F & string;
 
-/** The same for a primary key, which may be made of several fields. */
+/** The primary key, which may be made of several fields, or the mistake in it. */
 type CheckedPrimaryKey<F extends SchemaDefinition['fields'], K> = K extends readonly []
   ? 'The primary key names at least one field'
   : K extends readonly unknown[]

@@ -43,7 +43,7 @@ export interface BlockSource {
   peekChild(node: Node, i: number, passing?: boolean): Node | undefined;
   /** A block if it is in memory, for planning: it does not count as used, nor as asked for. */
   glance(ref: BlockRef): Node | undefined;
-  /** The same for child `i` of an inner node. */
+  /** Returns child `i` of an inner node if it is in memory, for planning. */
   glanceChild(node: Node, i: number): Node | undefined;
 }
 

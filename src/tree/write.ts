@@ -33,7 +33,7 @@ export interface ChangeStream extends Upcoming {
    * below `limit`; undefined where that is not known. What is taken of them is passed with {@link advanceRun}.
    */
   run?(limit: Uint8Array | undefined): RowRun | undefined;
-  /** The same changes, where they are all of keys without values. */
+  /** The changes, where all of them are keys without values. */
   readonly keyed?: KeyChanges;
   advanceRun?(count: number): void | Promise<void>;
 }
@@ -47,7 +47,7 @@ export interface RowRun {
 
 /** Told of every entry that changes, before it does: the old row if there was one, and the change. */
 export type ChangeObserver = (old: RowRef | undefined, change: ChangeStream) => void;
-/** The same for rows that are new, many at once. */
+/** Receives rows that are new, many at once. */
 export type RunObserver = (added: RowRun) => void;
 
 /** Root of a new tree: none, a node of the old tree, or entries that are not stored yet. */

@@ -62,7 +62,7 @@ export class NextVersionRows {
     return this.rows.tree.ref === null && this.rows.layers.length === 0;
   }
 
-  /** The same after another change. */
+  /** Returns the rows of the next version after another change. */
   async with({ active, shadow }: MemberChange, layer: OpenLayer): Promise<NextVersionRows> {
     const { rows } = this;
     const written = layer(active, this.base.shape);

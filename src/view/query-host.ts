@@ -7,7 +7,7 @@ import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from './table-state.ts';
 import type { PriceTable } from '../storage/prices.ts';
 
-/** The same state, but whoever made it hears of what is read of it. */
+/** Returns a state that reports its reads to the maker of the function. */
 export type ReadThrough = (state: TableState) => TableState;
 
 /** Something whose unflushed writes can be laid over a table: a batch. */
@@ -34,7 +34,7 @@ export interface StateKeeper {
    * rejects: a loop whose state cannot be kept may yet end. Undefined where there is nothing to wait for.
    */
   holdIfDue(): Promise<void> | undefined;
-  /** The same, whatever the time is. */
+  /** Holds the state at any time. */
   hold(): Promise<void>;
   /** The loop has ended. */
   release(): void;

@@ -1,4 +1,4 @@
-/** Whoever asks for a key that layers have is never told that they do not; whoever asks for another one mostly is. */
+/** The filter never denies a key that layers have, and denies most other keys. */
 import { describe, expect, it } from 'vitest';
 import { ByteWriter } from '../base/bytes.ts';
 import { keyOf, layerOf } from '../../test/features/query/layers.ts';

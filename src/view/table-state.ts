@@ -81,7 +81,7 @@ export class TableState {
     return this.#withAll(layers, 0, added);
   }
 
-  /** The same for a state that is looked at a few times and then forgotten: it is not made to be read fast. */
+  /** The state with another layer on top, for a few reads: the layer is not made to be read fast. */
   withLooseLayer(layer: Tree): TableState {
     if (this.#loose < maxLoose) return this.#withAll([layer, ...this.layers], this.#loose + 1, [layer]);
     const loose = [...this.layers.slice(0, this.#loose).toReversed(), layer];

@@ -67,7 +67,7 @@ export interface NextVersion {
 export class ViewContext {
   readonly reader: BlockReader;
   readonly #shapes = new Map<string, TableShape>();
-  /** The same by schemas that were seen. */
+  /** The shapes by the schemas that were seen. */
   readonly #shapesOf = new WeakMap<StoredSchema, TableShape>();
   /** Of the versions of tables in Block 0s that were seen. */
   readonly #states = new WeakMap<StoredTableVersion, TableState>();
@@ -516,7 +516,7 @@ function versionsOf(block0: Block0, { name, versions }: StoredTable): StoredVers
 export interface MemberChange {
   /** In the active version. */
   readonly active: TableChange;
-  /** The same rows in the version that they were written in, if that is a newer one. */
+  /** The rows in the version that they were written in, if that is newer than the active one. */
   readonly shadow: TableChange | undefined;
 }
 

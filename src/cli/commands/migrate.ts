@@ -73,7 +73,7 @@ function print(terminal: Terminal, status: MigrationStatus): void {
   ]);
 }
 
-/** The same in a line. */
+/** Describes the status in one line. */
 function lineOf(status: MigrationStatus): string {
   const { state, blockers } = status;
   const first = state === 'blocked' && blockers[0] !== undefined ? `: ${blockers[0]}` : '';

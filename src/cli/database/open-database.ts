@@ -65,7 +65,7 @@ export async function placeOf(url: string, signal: AbortSignal): Promise<Place> 
   throw new UsageError(`There is no database in ${store}. ${advice}`);
 }
 
-/** The same for a database that is to be made: the URL must name the prefix. */
+/** Finds the place of a database that is to be made: the URL must name the prefix. */
 export function newPlaceOf(url: string): Place {
   const { driver, store, storeId, prefix } = locate(url);
   if (prefix !== undefined) return { driver, store, storeId, prefix };

@@ -6,7 +6,7 @@ import type { TypeId } from '../../format/types.ts';
 import { keyNamesOf } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 
-/** The same text for values that are the same key; undefined for none. */
+/** Returns one text for all values that are the same key; undefined for a value that is no key. */
 export function keyText(typeId: TypeId, value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined;
   if (isDate(value)) return String(value.getTime());
@@ -62,12 +62,12 @@ export class RowKeys {
     return this.names.map((name) => row[name]);
   }
 
-  /** The same text for rows of the same key; undefined for one that has none. */
+  /** Returns one text for all rows of one key; undefined for a row without a key. */
   textOf(row: Readonly<Record<string, unknown>>): string | undefined {
     return this.#textsOf(this.valuesOf(row));
   }
 
-  /** The same for a primary key as errors have it. */
+  /** Returns the text of a primary key as errors have it. */
   textOfKey(key: unknown): string | undefined {
     return this.#textsOf(Array.isArray(key) ? (key as readonly unknown[]) : [key]);
   }

@@ -98,7 +98,7 @@ export class RowImport {
   #file: InputFile | undefined;
   /** What rows are encoded into to be checked, and no more. */
   #scratch: Batch;
-  /** The same once the table has taken some: rows alone, one after the other in the same place. */
+  /** Encodes single rows, one after the other in one place, once the table has taken some. */
   #tried: TableOperations | undefined;
 
   constructor(options: ImportOptions) {

@@ -217,9 +217,9 @@ export interface BackupRetention {
   readonly keepWithinMs?: number;
   /** The last one of each of the newest so many days, in UTC, that have backups. */
   readonly keepDaily?: number;
-  /** The same for weeks, which begin with Monday. */
+  /** The last one of each of the newest so many weeks that have backups; weeks begin with Monday. */
   readonly keepWeekly?: number;
-  /** The same for months. */
+  /** The last one of each of the newest so many months that have backups. */
   readonly keepMonthly?: number;
 }
 

@@ -42,7 +42,7 @@ export interface ProtectedPlace extends StorePlace {
   readonly protection: Protection | undefined;
 }
 
-/** The same place, with what is put there compressed and encrypted as the options say. `databaseId`: whose it is, if known. */
+/** Makes a place whose driver compresses and encrypts objects as the options say. `databaseId`: the database's, if known. */
 export function protectedPlace(
   environment: Environment,
   { driver, prefix }: StorePlace,
@@ -54,7 +54,7 @@ export function protectedPlace(
   return { driver: inside, prefix, bare: driver, protection };
 }
 
-/** The same place with drivers that repeat what may be repeated. */
+/** Makes a place whose drivers repeat the requests that may be repeated. */
 export function patiently(place: ProtectedPlace, environment: Environment): ProtectedPlace {
   const { driver, bare } = place;
   const repeating = new RetryingDriver(driver, environment);

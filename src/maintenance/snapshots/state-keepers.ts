@@ -166,7 +166,7 @@ export class StateKeepers {
   }
 }
 
-/** The same for views whose states one pin holds: the commits that are not merged stay in the log from the same slot on. */
+/** Returns one key for all views whose states one pin holds: their unmerged commits stay in the log from the same slot on. */
 function keyOf({ block0, readsLog }: View): string {
   return `${block0.generation}${readsLog ? ' with the log' : ''}`;
 }

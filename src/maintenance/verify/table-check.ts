@@ -57,7 +57,7 @@ export interface TableCheckOptions {
   readonly run: CheckRun;
   /** What is in blocks. */
   readonly base: View;
-  /** The same with the pending commits. */
+  /** The view with the pending commits. */
   readonly tail: View;
   /** Undefined: blobs are not looked at. */
   readonly blobs: BlobCheck | undefined;

@@ -220,7 +220,7 @@ export function compileClause(options: CompileOptions, clause: WrittenClause): C
     : atOnce(compilingClause(options, clause));
 }
 
-/** The same in steps. */
+/** Compiles a clause, or the opposite of it, in steps. */
 export function* compilingClause(options: CompileOptions, clause: WrittenClause, negated = false): Steps<Condition[]> {
   switch (clause.kind) {
     case 'condition': {

@@ -247,7 +247,7 @@ export function orderPlace(
   return value === null ? undefined : placeOf(field.typeId, value);
 }
 
-/** The same as `IN` in steps: a list may be long. */
+/** Compiles `IN` in steps, since a list may be long. */
 export function* comparingWithList(table: string, field: FieldShape, list: unknown): Steps<Comparison> {
   if (field.typeId === Types.json || list === undefined) return compareField(table, field, 'IN', list)[0] as Comparison;
   return yield* comparingWithAny({ table, field }, list);

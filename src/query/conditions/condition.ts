@@ -116,7 +116,7 @@ export class Condition {
     return this.#listed;
   }
 
-  /** The same for an index on a function. */
+  /** The keys of an index on a function that matching rows can have; undefined: any. */
   keysByResult(result: FunctionResult): KeyAccess | undefined {
     return this.#selector instanceof FunctionSelector ? this.#selector.keysBy(result) : undefined;
   }
@@ -245,7 +245,7 @@ export interface CompileOptions {
   readonly registered: (name: string) => RegisteredFunction | undefined;
 }
 
-/** The same in steps, which a list of values may take. */
+/** Compiles a condition in steps, since a list of values may be long. */
 export function* compilingCondition(
   options: CompileOptions,
   condition: WrittenCondition,

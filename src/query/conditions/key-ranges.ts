@@ -135,7 +135,7 @@ export function* rangingOver(components: readonly Uint8Array[]): Steps<readonly 
   return ranges;
 }
 
-/** The same at once. */
+/** Returns the keys that begin with one of some components, without pauses. */
 export function rangesOver(components: readonly Uint8Array[]): readonly KeyRange[] {
   return atOnce(rangingOver(components));
 }

@@ -22,7 +22,7 @@ export interface Selector {
    */
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number;
   /**
-   * The same for the rows `from` to `to`, one after the other: those that match are put into `picks`, ascending. Where a
+   * Tests the rows `from` to `to`, one after the other, and puts those that match into `picks`, ascending. Where a
    * scan begins, it is faster than to list all rows first.
    */
   selectRun?(run: Run, picks: Int32Array): number;
@@ -115,7 +115,7 @@ export class Filter {
     return kept;
   }
 
-  /** The same for consecutive rows: those that match are put into `picks`, which has room for all. */
+  /** Tests consecutive rows, and puts those that match into `picks`, which has room for all. */
   selectRun(run: Run, picks: Int32Array): number {
     const { source, first, stride } = run;
     const selectors = this.#selectors;

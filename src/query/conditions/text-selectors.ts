@@ -56,7 +56,7 @@ export class TextSelector extends SignSelector {
     return compareRanges(source.heap, start, start + length, value, 0, value.length);
   }
 
-  /** The same as for all signs, but decided by the heads alone wherever they differ. */
+  /** Selects as all sign selectors do, but by the heads alone wherever they differ. */
   override select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
     if (this.#values.length !== 1) return super.select(source, first, stride, picks, count);
     const { rows, rowsView: view } = source;

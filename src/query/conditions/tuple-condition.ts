@@ -270,8 +270,8 @@ export class TupleRangeCondition extends Condition {
   }
 
   /**
-   * The same of the last of some fields, whose keys go on behind certain bytes: the values that the others have. `from`: how many
-   * there are of those.
+   * Returns the keys of the last of some fields, in a tree whose keys begin with the values of the other fields. `begin`: the bytes of
+   * those values. `from`: the number of the other fields.
    */
   keysBehind(begin: Uint8Array, fields: readonly LayoutField[], from: number): KeyAccess | undefined {
     if (!fields.slice(0, from + 1).every((field, i) => this.fields[i] === field)) return undefined;

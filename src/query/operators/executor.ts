@@ -197,7 +197,7 @@ export class Execution {
     return this.#pace.due() ? this.#pace.pause() : undefined;
   }
 
-  /** Whoever waits has been told already: this only ends the work. */
+  /** Only ends the work: the caller that waits has its error already. */
   #checkSignal(): void {
     this.#signal?.throwIfAborted();
   }
@@ -319,7 +319,7 @@ interface Skipped {
 }
 
 /**
- * The same with changes that are not merged, each of which may shift the rows behind it by one: so many rows fewer are skipped, and
+ * Skips rows of a table with unmerged changes, each of which may shift the rows behind it by one: so many rows fewer are skipped, and
  * then it is counted how many those are by now.
  */
 async function skipChanged(

@@ -201,7 +201,7 @@ interface Part {
   moved: Promise<boolean> | undefined;
 }
 
-/** Whatever is wrong is told to whoever comes to the stream, also what it throws at once. */
+/** The reader of the stream gets every error, also one that is thrown at once. */
 function begin({ stream, early }: Part): Promise<boolean> {
   const moved = (async (): Promise<boolean> => stream.next(early))();
   moved.catch(() => undefined);

@@ -18,7 +18,7 @@ const hitBytes = 64;
 const sizeOfHit: SizeOf = () => hitBytes;
 /** What a row takes in the lists beside its key and what is kept of it. */
 const listBytes = 40;
-/** The same in the heap. */
+/** Bytes that a row takes in the heap. */
 const entryBytes = 96;
 
 export interface Collector<T> {

@@ -177,7 +177,7 @@ function accessesBy(
   return [{ keys, covered: keys.exact ? [tuples] : [] }, ...accessesSingly(fields.slice(count), tree, conditions)];
 }
 
-/** The same without such tuples. A range of several fields is one of the first of them, or behind the value that this one has. */
+/** Returns the accesses by single fields. A range of several fields is one of the first of them, or behind the value of that field. */
 function accessesSingly(
   fields: readonly LayoutField[],
   tree: 'table' | 'index',
@@ -218,7 +218,7 @@ function positionIn(conditions: readonly Condition[]): PositionCondition | undef
   return conditions.find((condition) => condition instanceof PositionCondition);
 }
 
-/** The same by whatever the keys begin with. */
+/** Returns the access by the fields that the keys begin with. */
 function accessBy(
   keysOf: (condition: Condition) => KeyAccess | undefined,
   conditions: readonly Condition[],

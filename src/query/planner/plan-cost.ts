@@ -40,7 +40,7 @@ const cost = {
   pass: 0.03,
   /** A row of a commit that is not merged yet, where all of them are gone through. */
   overlaid: 0.1,
-  /** The same where it has an entry of its own, and what it takes to look for the first of them in a layer. */
+  /** An entry of a layer, where rows have entries of their own, and the search for the first of them. */
   layerEntry: 0.5,
   layer: 1,
 } as const;

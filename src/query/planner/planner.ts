@@ -66,7 +66,7 @@ export function planQuery(state: TableState, query: CompiledQuery, looks = 0): P
 const fewReads = 4;
 /** Ranges of a candidate that are looked at. */
 const maxRanges = 2;
-/** The same of all the branches of a union. */
+/** Ranges of all branches of a union that are looked at. */
 const maxUnionRanges = 8;
 
 type Limited = Pick<CompiledQuery, 'limit'>;

@@ -14,7 +14,7 @@ import type { Filter } from '../conditions/selector.ts';
 /** Leaves that a sample is taken from, and rows of each. */
 const sampledLeaves = 8;
 const rowsOfLeaf = 32;
-/** The same where every row must be looked up. */
+/** Entries of each leaf that a sample is taken from, where every row must be looked up. */
 const entriesOfLeaf = 8;
 /** Children that are tried until one is in memory. */
 const maxTries = 4;

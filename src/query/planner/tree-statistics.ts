@@ -17,9 +17,9 @@ const usualLeafEntries = 500;
 const fewChildren = 16;
 /** The part of a block that is not in memory which a range that lies within it is taken to have. */
 const partWithin = 0.1;
-/** The same for a range that only begins or ends in it. */
+/** The part of such a block that a range is taken to have if it only begins or ends in the block. */
 const partAtEnd = 0.5;
-/** The same for one value that has no block of its own. */
+/** The part of such a block that one value is taken to have if it has no block of its own. */
 const partOfPair = 0.15;
 /**
  * Entries of one value in a block that is not in memory. Few: if they are many, their rows are in all the leaves of the table,

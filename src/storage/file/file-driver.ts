@@ -417,7 +417,7 @@ function remember<Value>(map: Map<string, Value>, name: string, value: Value): v
 
 /** Writes of the background at the same time where there are no others. */
 const wide = 16;
-/** The same beside others. */
+/** Writes of the background at the same time beside other writes. */
 const narrow = 3;
 /** For how long another write lets more of them be expected, in milliseconds. */
 const expectedMs = 50;

@@ -183,7 +183,7 @@ export class TemporaryFiles {
     );
   }
 
-  /** The same with the bytes of an object's file; undefined if that is gone. Nothing but an object may be in it. */
+  /** Makes a temporary file with the bytes of an object's file; undefined if that is gone. The file must hold an object. */
   async copy(folder: string, objectPath: string): Promise<TemporaryFile | undefined> {
     const path = this.newPath(folder);
     const etag = newId(this.#environment, 8);

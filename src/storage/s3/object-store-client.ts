@@ -27,7 +27,7 @@ export interface ClientOptions {
 export interface OpenClient {
   readonly s3: S3Module;
   readonly client: S3Client;
-  /** The same client, sending every request exactly once: what conditional puts go through. */
+  /** The client for conditional puts, which sends every request exactly once. */
   readonly single: S3Client;
   /** What the store calls itself, once it has answered. */
   server(): string | undefined;

@@ -130,7 +130,7 @@ export class Envelopes {
     return object;
   }
 
-  /** The same of a stream, which is not compressed. Only where there is a current key. */
+  /** Encrypts a stream, which is not compressed. Only where there is a current key. */
   async *packStream(
     name: string,
     content: AsyncIterable<Uint8Array>,

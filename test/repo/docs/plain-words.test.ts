@@ -44,6 +44,20 @@ it('are in no page', async () => {
   expect(read.length).toBeGreaterThan(40);
 });
 
+it('begin no docstring: it says what the thing does', async () => {
+  const found: string[] = [];
+  const files = await readdir(new URL('src/', root), { recursive: true });
+  for (const file of files) {
+    if (!file.endsWith('.ts')) continue;
+    const text = await readFile(new URL(`src/${file}`, root), 'utf8');
+    for (const [line] of text.matchAll(/^ *\/\*\*(?:\n *\*)? (?:The same|Whoever|Whatever)\b.*/gm)) {
+      found.push(`${file}: ${line.trim()}`);
+    }
+  }
+  expect(found).toEqual([]);
+  expect(files.length).toBeGreaterThan(300);
+});
+
 it('are found where they are', () => {
   const text =
     'Whoever asks is told.\n`whatever`\n```ts\nwhoever\n```\n<!-- table x -->\nfor ever\n<!-- end -->\nIt reckons.\n';
