@@ -28,7 +28,7 @@ export function messageOf(error: unknown): string {
   return isError(error) ? error.message : String(error);
 }
 
-/** The realm's own, whoever has put another one in its place. */
+/** The realm's own, even if somebody has put another one in its place. */
 const OwnPromise = (async () => undefined)().constructor as PromiseConstructor;
 
 /** Whether the engine's own code has yet to give the value. It costs next to nothing; for what users give there is {@link isThenable}. */

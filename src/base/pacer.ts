@@ -19,7 +19,7 @@ export class Pacer {
 
   /**
    * `rests`: for work in the background, which leaves others most of the time while it goes on. A turn of the event loop
-   * would not do: whoever reads a little in every turn would get that little for every slice.
+   * would not do: a caller that reads a little in every turn would get that little for every slice.
    */
   constructor(environment: Environment, rests = false) {
     this.#environment = environment;

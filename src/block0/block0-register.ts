@@ -253,7 +253,7 @@ export class Block0Register {
         return false;
       }
       if (attempt >= maxAttempts) {
-        // Nobody else was faster: the store will not have it, and whoever asked should hear why.
+        // Nobody else was faster: the store will not have it, and the caller should hear why.
         if (failure !== undefined) throw failure;
         return false;
       }

@@ -1,5 +1,5 @@
 /**
- * Blocks in memory, bounded in bytes. Whoever holds a {@link CacheEntry} finds its block again without a look-up;
+ * Blocks in memory, bounded in bytes. A holder of a {@link CacheEntry} finds its block again without a look-up;
  * eviction empties the entry. A query may go on using a node that was evicted meanwhile: nodes are immutable. Which block goes
  * is decided by queues ({@link BlockQueues}), of its own or shared with the caches of other instances.
  */

@@ -153,7 +153,7 @@ export class BlockQueues {
 
   /**
    * Takes an entry in. False where it is not held: it is larger than there is room for at all, or only passes and there is no
-   * room left (`isFull`: its owner has none). Whoever took one in makes room for it ({@link fit}).
+   * room left (`isFull`: its owner has none). The caller that took one in makes room for it ({@link fit}).
    */
   take(entry: QueuedEntry, passing: boolean, isFull: boolean): boolean {
     const { name, bytes } = entry;

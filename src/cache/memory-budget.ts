@@ -210,7 +210,7 @@ export class SharedMemory {
   }
 
   async #merge(account: Account): Promise<void> {
-    // Whoever has counted its commits is not done yet.
+    // The instance that has counted its commits is not done yet.
     await Promise.resolve();
     await account.merge();
     this.#isMerging = false;

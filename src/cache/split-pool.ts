@@ -60,7 +60,7 @@ export class SplitPool implements ReadMemory {
     this.workBytes = shared === undefined ? maxBytes : Math.min(maxBytes, shared.maxBytes * workShare);
     this.aheadBytes = aheadRoom(maxBytes);
     this.#account = this.#memory.join();
-    // Whoever may take all of it is bound by what all take.
+    // An instance that may take all of it is bound by the sum that all take.
     const bound = maxBytes < this.#memory.maxBytes ? () => this.#ownCacheLimitBytes : Infinity;
     this.cache = new BlockCache(bound, blockBytes, undefined, this.#memory.queues);
   }

@@ -334,7 +334,7 @@ function storedDefinition(schema: StoredSchema): SchemaDefinition {
 }
 
 /**
- * The definition of a version that comes up beside the one in force, for whoever is to make its rows; undefined where it is not
+ * The definition of a version that comes up beside the one in force, for the instance that is to make its rows; undefined where it is not
  * there, and where a function of the application makes them.
  */
 export function comingDefinition(

@@ -18,7 +18,7 @@ process.on('SIGINT', () => {
 });
 process.on('SIGTERM', stop);
 
-// Which Node runs is seldom for whoever looks after a database to say, and messages are read by scripts as well.
+// Which Node runs is seldom for the person who looks after a database to say, and messages are read by scripts as well.
 process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
 
 const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {

@@ -1,6 +1,6 @@
 /**
  * What is done where much waits to be merged. Beyond a bound (log/log-follower.ts) an instance merges out of turn, and beyond twice
- * that it takes no more: flushes are refused, and whoever catches up merges what it has read before it reads on.
+ * that it takes no more: flushes are refused, and an instance that catches up merges the commits that it has read before it reads on.
  */
 import type { Environment } from '../base/env.ts';
 import { sleep } from '../base/env.ts';

@@ -116,7 +116,7 @@ export class Freshness {
     });
     if (complete !== undefined) return this.#workOff(what, complete);
     this.#look = this.#lookBehind().finally(() => (this.#look = undefined));
-    // Whoever needs a fresh view catches up then, and is told if that fails as well.
+    // A call that needs a fresh view catches up then, and is told if that fails as well.
     this.#look.catch(() => undefined);
   }
 

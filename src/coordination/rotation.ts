@@ -110,7 +110,7 @@ export class Rotation {
   note(nowMs: number, block0: Block0, tail: number, isDue: boolean, sharing: readonly number[]): void {
     const slot = slotAt(nowMs, this.#intervalMs);
     const { nodeId: writer } = block0.writer;
-    // Whoever writes Block 0 is there.
+    // An instance that writes Block 0 is there.
     if (this.#unused.delete(writer)) this.#changed();
     const watched = this.#watched;
     if (watched !== undefined && watched.slot !== slot) {

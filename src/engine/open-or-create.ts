@@ -71,7 +71,7 @@ export async function openOrCreate(options: OpeningOptions, signal: AbortSignal)
         'restore its block0 object; otherwise choose another dbPrefix, or empty this one.',
     );
   }
-  // Whoever creates a database sees to it that the store is fit for one; whoever finds one relies on that.
+  // An instance that creates a database sees to it that the store is fit for one; an instance that finds one relies on that.
   const { driver, given, environment } = options;
   if (driver.certified !== true) {
     await ensureCertified({ driver, given, environment, signal }, () => certify(options, signal));

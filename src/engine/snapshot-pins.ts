@@ -3,10 +3,10 @@
  *
  * Invariants:
  * - Only a retained generation is pinned: one that gc has not announced to collect past (`collected`), or that the
- *   history keeps. Whoever pins and whoever announces both replace Block 0, so one of them sees the other.
+ *   history keeps. The instance that pins and the one that announces both replace Block 0, so one of them sees the other.
  * - The copy is stored before the pin that needs it. One without a pin is collected once its generation is, and by then
  *   no pin of that generation can come to be.
- * - The log is not trimmed past a pin that reads it: whoever pins and whoever raises the floor both replace Block 0.
+ * - The log is not trimmed past a pin that reads it: the instance that pins and the one that raises the floor both replace Block 0.
  * - A pin ends by replacing Block 0, by its holder or by those who take it for abandoned. Clocks only decide when to try:
  *   a holder whose pin is gone learns it from Block 0.
  */

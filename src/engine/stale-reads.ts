@@ -71,7 +71,7 @@ export class StaleReads {
         this.#freshening = undefined;
         this.#isWaitedFor = false;
       });
-    // Whoever waits no more is not told how it ended.
+    // A caller that waits no more does not hear how it ended.
     freshening.catch(() => undefined);
     this.#freshening = freshening;
     return freshening;

@@ -116,7 +116,7 @@ const formats: ReadonlySet<unknown> = new Set([
   compoundKeyVersion,
 ]);
 
-/** The version that says no more than what is in it: whoever reads that can read it. */
+/** The version that says no more than what is in it: a reader of that version can read it. */
 export function block0Format({ tables, catalogue }: Pick<Block0, 'tables' | 'catalogue'>): number {
   return tables.reduce<number>(
     (format, { versions }) => versions.reduce((most, version) => Math.max(most, versionFormat(version)), format),

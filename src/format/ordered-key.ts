@@ -21,7 +21,7 @@ const escapedZero = 0xff;
 const endWhole = 0x01;
 const endTruncated = 0x02;
 
-/** Malformed key bytes; whoever knows the object's name turns it into a `CorruptionError`. */
+/** Malformed key bytes; the caller, which knows the object's name, turns it into a `CorruptionError`. */
 export class MalformedKey extends Error {}
 
 function writeText(writer: ByteWriter, bytes: Uint8Array, start: number, end: number, maxBytes = maxKeyBytes): void {

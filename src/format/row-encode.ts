@@ -8,7 +8,7 @@ import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
 import { Types } from './types.ts';
 import { maxValueBytes, normalizeValue, ValueProblem, writeUuid } from './values.ts';
 
-/** A document's field cannot be encoded; whoever knows the table turns it into an `EncodeError`. */
+/** A document's field cannot be encoded; the caller, which knows the table, turns it into an `EncodeError`. */
 export class FieldProblem extends Error {
   readonly field: string;
   readonly value: unknown;

@@ -132,7 +132,7 @@ export interface VersionUser {
 /** How the old version may go: `unused`, once no instance is known to use it; `asked`, since somebody has asked for its end. */
 export type Retire = 'unused' | 'asked';
 
-/** What whoever asked for the new version said about how to bring it up. */
+/** The options of the call that asked for the new version, on how to bring it up. */
 export interface MigrationTarget {
   /** Rows a second that one node makes at most. */
   readonly rowsPerSecond: number;

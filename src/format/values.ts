@@ -15,7 +15,7 @@ export const maxKeyBytes = 1024;
 /** Longest single value, and longest row, in bytes: what fits in a block's 32-bit places with room to spare. */
 export const maxValueBytes: number = 256 * 1024 * 1024;
 
-/** Why a value does not fit its type. Caught and turned into an `EncodeError` by whoever knows table and field. */
+/** Why a value does not fit its type. Caught and turned into an `EncodeError` by the caller, which knows table and field. */
 export class ValueProblem extends Error {}
 
 function problem(typeId: TypeId, value: unknown, allowed: string): never {

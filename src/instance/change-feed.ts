@@ -172,7 +172,7 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
 
   return(): Promise<IteratorResult<CommittedChanges, undefined>> {
     this.#ended = true;
-    // Whoever waits for the next commit is told that there is none.
+    // A caller that waits for the next commit learns that there is none.
     this.#controller.abort();
     return Promise.resolve({ done: true, value: undefined });
   }

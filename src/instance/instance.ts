@@ -141,7 +141,7 @@ export class Instance implements BatchOwner, QueryHost {
 
   start(expectAtLeast?: ExpectedState): Promise<void> {
     if (this.#last.kind === 'start') return this.#last.done;
-    // How it was stopped is told to whoever stopped it.
+    // The caller of stop() hears how it was stopped.
     const ended = this.#last.done.catch(() => undefined);
     return this.#become(
       'start',

@@ -212,7 +212,7 @@ export class LogFollower {
   }
 
   /**
-   * Throws `CorruptionError` where the log has a hole that Block 0 does not explain. Whoever put a commit had confirmed the slot
+   * Throws `CorruptionError` where the log has a hole that Block 0 does not explain. The writer of a commit had confirmed the slot
    * before it, and a confirmed slot may be removed only once the floor has been raised over it.
    */
   #lookForDamage(gone: number | undefined, behind: number | undefined, stray: LoggedCommit | undefined): void {

@@ -24,7 +24,7 @@ interface SeenTail {
  * it is for; the more commits, the less for each of them.
  */
 const restFactor = 3;
-/** But not longer: what waits is read one by one by whoever opens the database. */
+/** But not longer: what waits is read one by one by an instance that opens the database. */
 const maxRestMs = 60_000;
 
 /** Applies a policy to what one node sees. Time is its own monotonic clock: nodes need not agree on what is due. */

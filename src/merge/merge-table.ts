@@ -256,7 +256,7 @@ function growingIndexVersions(table: TableState, context: TableMergeContext): Gr
   });
 }
 
-/** The others stay as they are: whoever has the function can tell by the base what has changed since. */
+/** The others stay as they are: an instance with the function can tell by the base what has changed since. */
 function leftBehind(
   table: TableState,
   rows: GrowingTree,

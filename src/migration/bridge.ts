@@ -269,7 +269,7 @@ export class Bridge {
     const add = async (key: Uint8Array, before: RowRef | undefined, after: RowRef | undefined): Promise<void> => {
       const own = ownKey(translation, key);
       if (own === undefined) {
-        // Whoever scans the table must know: its place among the others does not matter.
+        // A scan of the table must know: its place among the others does not matter.
         if (isMade === 'all' && after !== undefined) made.addTranslated(key, after);
         return;
       }

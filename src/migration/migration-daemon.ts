@@ -173,7 +173,7 @@ export class MigrationDaemon {
     return isOwn || this.#isDone(view, migration) ? { from, nextVersion } : undefined;
   }
 
-  /** Whether the old version can go without any row being made, and whoever asked for that knows neither version. */
+  /** Whether the old version can go without any row being made, and the instance that asked for that knows neither version. */
   #isDone(view: View, { table, phase }: StoredMigration): boolean {
     if (phase !== 'switched' || !this.#asked.has(table) || this.#options.registry.shape(table) !== undefined)
       return false;
@@ -258,7 +258,7 @@ export class MigrationDaemon {
   }
 
   /**
-   * Says in Block 0 that the old version goes, if nobody is listed there who uses it. Whoever starts later and would use it reads
+   * Says in Block 0 that the old version goes, if nobody is listed there who uses it. An instance that starts later and would use it reads
    * that, and is refused.
    */
   async #announceEnd({ table, birth }: StoredMigration): Promise<void> {

@@ -164,7 +164,7 @@ export class TranslatedTree extends Tree {
 }
 
 // Rows of the next version that are made in memory, on their way into a node. A row that cannot be made has its
-// place in the node all the same: it hides what is below it, and whoever would show it is told why there is none.
+// place in the node all the same: it hides what is below it, and a reader that would show it learns why there is none.
 
 /** For an error of translation the one that applications get; others as they are. */
 function asMigrationError(error: unknown, { from, to }: RowTranslation): unknown {

@@ -117,7 +117,7 @@ export type StateWork<T> = (state: TableState, ends?: AbortSignal) => T | Promis
 export async function workAhead<T>(early: TableState, present: Promise<TableState>, work: StateWork<T>): Promise<T> {
   const ending = newAbortController();
   const ahead = (async () => work(early, ending.signal))();
-  // Whoever it is that wants to know is told below.
+  // The caller hears of it below.
   ahead.catch(() => undefined);
   let state: TableState | undefined;
   try {

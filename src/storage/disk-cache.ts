@@ -165,7 +165,7 @@ export class DiskCacheDriver implements CacheDriver {
     await fs.rm(this.#place(key).file, { force: true });
   }
 
-  /** Resolves once no old blocks are being removed. Nothing need be closed; this is for whoever removes the folder. */
+  /** Resolves once no old blocks are being removed. Nothing need be closed; this is for a caller that removes the folder. */
   idle(): Promise<void> {
     return this.#sweep.idle();
   }

@@ -1,5 +1,5 @@
 /**
- * The conformance suite for storage drivers: whoever writes one runs it with the test runner of their choice.
+ * The conformance suite for storage drivers: the author of a driver runs it with any test runner.
  *
  *     for (const test of driverConformance({ create: () => new MyDriver() })) it(test.name, test.run);
  */

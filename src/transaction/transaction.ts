@@ -270,7 +270,7 @@ function transactionEnded(): BatchStateError {
 }
 
 // The commits by which the view moves on while a transaction runs. The view itself forgets a commit once it is merged;
-// whoever validates what was read must see it all the same.
+// a validation of the reads must see it all the same.
 
 /**
  * Commits of more bytes are not held on to. They are shared by all transactions that wait for them, so this is what all

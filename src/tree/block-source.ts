@@ -28,7 +28,7 @@ export class BlockGone extends CorruptionError {
 }
 
 export interface BlockSource {
-  /** Counts what is found. Whoever keeps an entry counts the block that he finds in it. */
+  /** Counts what is found. A caller that keeps an entry counts the block that it finds in it. */
   readonly counters: CacheCounters;
   /** What those who read may hold meanwhile. */
   readonly memory: ReadMemory;
@@ -236,7 +236,7 @@ class CachedSource implements BlockSource {
 
 // Whether a leaf is one of the tree in which it was found: under a right checksum, too, it may be another table's.
 
-/** So often the heap may be pointed to as a whole without being looked at: it is not much, whoever copies the rows. */
+/** So often the heap may be pointed to as a whole without being looked at: it is not much, no matter who copies the rows. */
 const maxSharedBytes = 1024 * 1024;
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Cursors over trees. A cursor moves from run to run: consecutive entries of one leaf. Whoever uses it works through a
+ * Cursors over trees. A cursor moves from run to run: consecutive entries of one leaf. Its user works through a
  * whole run at a time, so that nothing is awaited, called or allocated per row.
  */
 import { isPromise } from '../base/brands.ts';
@@ -288,7 +288,7 @@ class ReadAhead {
     try {
       leaf.node = await loading;
     } catch {
-      // Whoever comes to the leaf is told.
+      // The reader of the leaf gets the error.
     } finally {
       this.#source.memory.endAhead(leaf.bytes);
     }

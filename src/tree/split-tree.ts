@@ -191,7 +191,7 @@ export class CursorSequence implements RunCursor {
     const { blockBytes } = memory;
     if (!memory.beginAhead(blockBytes)) return undefined;
     const cursor = this.#make(i);
-    // Also what it throws at once is told to whoever comes to it.
+    // Also what it throws at once reaches the reader that comes to it.
     const moved = (async (): Promise<boolean> => cursor.next())();
     const end = (): void => memory.endAhead(blockBytes);
     moved.then(end, end);

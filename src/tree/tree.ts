@@ -18,7 +18,7 @@ export interface RowRef {
 }
 
 /**
- * Where a look-up leaves the way that it went. Whoever looks up owns it: a tree is shared, and keeps nothing of those who
+ * Where a look-up leaves the way that it went. The caller of the look-up owns it: a tree is shared, and keeps nothing of those who
  * read it.
  */
 export interface LookupPath {
@@ -65,7 +65,7 @@ export class Tree {
     return this.ref?.count ?? 0;
   }
 
-  /** Whether it may have rows that could not be made, so that whoever scans it must look. */
+  /** Whether it may have rows that could not be made, so that a scan of it must look. */
   get mayBreak(): boolean {
     return this.node instanceof PartialNode;
   }

@@ -145,7 +145,7 @@ class TreeWriter {
     }
   }
 
-  /** Whether rows may be added many at once: whoever observes them must be able to. */
+  /** Whether rows may be added many at once: their observer must be able to. */
   get #takesRuns(): boolean {
     const { observe, observeRun } = this.#options;
     return observe === undefined || observeRun !== undefined;
@@ -312,7 +312,7 @@ class TreeWriter {
   }
 }
 
-// Reads the nodes that changes to a tree are about to fall into, so that whoever applies them waits once for many of them: a merge
+// Reads the nodes that changes to a tree are about to fall into, so that the writer waits once for many of them: a merge
 // of few changes all over a large table would otherwise take a round trip for each.
 
 /** What is known of changes that are still to come. */
@@ -361,7 +361,7 @@ class WriteAhead {
       this.#running--;
       memory.endAhead(sizeBytes);
     };
-    // Whoever comes to the node is told what is wrong.
+    // The reader of the node gets the error.
     void loadChild(this.#source, node, i).then(end, end);
     return true;
   }

@@ -49,7 +49,7 @@ export interface EachTask<T> {
 /** A driver that many databases share: the one that is stopped first does not close it under the others. */
 class SharedDriver extends ObservedDriver {
   override async close(): Promise<void> {
-    // Whoever made the one inside does.
+    // The maker of the driver inside does.
   }
 }
 

@@ -203,7 +203,7 @@ function fittingEncoding(bytes: Uint8Array): { readonly name: EncodingName; read
   return undefined;
 }
 
-/** Encodings that bytes may be in as well, where nothing but the text tells: whoever sees it knows. */
+/** Encodings that bytes may be in as well, where nothing but the text tells: a reader of the text knows. */
 function encodingsBeside(name: EncodingName, bytes: Uint8Array): EncodingName[] {
   if (name !== 'gbk') return [];
   return (['shift_jis', 'euc-jp'] as const).filter((other) => decodes(other, bytes) !== undefined);

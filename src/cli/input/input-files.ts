@@ -117,7 +117,7 @@ export async function* bytesOf(
   const stored: Readable = file === undefined ? input : createReadStream(file, { highWaterMark: 64 * 1024 });
   let read = 0;
   stored.on('data', (chunk: Uint8Array) => onRead((read += chunk.length)));
-  // Whoever iterates decides when there is more.
+  // The consumer decides when there is more.
   stored.pause();
   if (decompressor === undefined) {
     yield* stored as AsyncIterable<Uint8Array>;

@@ -23,7 +23,7 @@ export function formatDollars(dollars: number): string {
   return `$${dollars.toFixed(2)}`;
 }
 
-/** A time by the clock of whoever wrote it. */
+/** A time by the clock of its writer. */
 export function formatTime(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString().replace('T', ' ').replace('.000Z', 'Z') : String(ms);
 }

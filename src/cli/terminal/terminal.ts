@@ -1,6 +1,6 @@
 /**
  * Where the command line writes: results to the output, everything else beside it, so that pipes get results alone. All text
- * passes here, and none of it does anything to a terminal: names and values come from whoever wrote the database.
+ * passes here, and none of it does anything to a terminal: names and values come from the writers of the database.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';

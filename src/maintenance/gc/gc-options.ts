@@ -99,7 +99,7 @@ export class GcSchedule {
     this.#timer?.cancel();
   }
 
-  /** Not at the same moment on every node: whoever comes second finds less to do, or nothing. */
+  /** Not at the same moment on every node: the second one finds less to do, or nothing. */
   #wait(): void {
     const { environment, intervalMs } = this.#options;
     const delayMs = intervalMs * (0.75 + environment.random() / 4);

@@ -251,7 +251,7 @@ function withIndexes(
   return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), indexVersions, added }] };
 }
 
-/** An index that is being added, without entries: whoever has a turn makes them. */
+/** An index that is being added, without entries: the instance whose turn it is makes them. */
 function begunAnew(table: TableState, { stored, tree }: AddedIndex, context: TableMergeContext): MergedAddedIndex {
   const empty = growingEntries(table, stored.name, new Tree(tree.source, null), context);
   // Nothing that was found out about it counts any more.

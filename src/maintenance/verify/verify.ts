@@ -225,7 +225,7 @@ class Verification {
     }
   }
 
-  /** This instance holds what the catalogue says; whoever opens the database has to read it. */
+  /** This instance holds what the catalogue says; an instance that opens the database has to read it. */
   async #checkCatalogue(): Promise<CatalogueRef | undefined> {
     const { findings, options, signal } = this.#run;
     const { catalogue } = this.#block0;

@@ -23,7 +23,7 @@ const minEntries = 32;
 const maxEntries = 1024;
 /** Bytes of rows that are made together, about. */
 const chunkBytes = 64 * 1024;
-/** Entries that are gone through before whoever asks may do something else. */
+/** Entries that are gone through before the caller may do something else. */
 const entriesAtOnce = 4096;
 
 export interface EntryStreamOptions {

@@ -17,7 +17,7 @@ import type { RowStream, QueryWork } from './row-batch.ts';
 
 /** Rows of the smaller streams that are asked for at a time: mostly few of them are among those that are wanted. */
 const rowsAhead = 8;
-/** Rows that are handed on before whoever asks may do something else, about. */
+/** Rows that are handed on before the caller may do something else, about. */
 const rowsAtOnce = 1024;
 
 /** A stream whose next row is looked at before it is taken. */

@@ -6,7 +6,7 @@ import type { RowSource } from '../../format/row-layout.ts';
 export class RowBatch {
   readonly sources: RowSource[] = [];
   readonly bases: number[] = [];
-  /** How many more rows are of use to whoever asks. */
+  /** How many more rows are of use to the caller. */
   wanted: number;
 
   constructor(wanted: number = Number.POSITIVE_INFINITY) {

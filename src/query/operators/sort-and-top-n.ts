@@ -140,7 +140,7 @@ export class TopRows<T> implements Collector<T> {
   }
 
   /**
-   * How two keys of which one has `length` bytes compare. Whoever finds no tie in the heap knows that none of those below
+   * How two keys of which one has `length` bytes compare. A search that finds no tie in the heap knows that none of those below
    * an entry ties with it: each was compared with it, or with one between them.
    */
   #checked(difference: number, length: number): number {

@@ -136,7 +136,7 @@ class MatchRate {
 // The rows of one layer by way of an index: those that commits which are not merged yet have left there, in the order of
 // the index.
 
-/** Entries that are gone through before whoever asks may do something else; fewer where each row takes long. */
+/** Entries that are gone through before the caller may do something else; fewer where each row takes long. */
 const entriesAtOnce = 1024;
 const slowEntriesAtOnce = 64;
 

@@ -40,7 +40,7 @@ export function entryUseOf(
   order: readonly OrderField[],
 ): EntryUse | undefined {
   if (residual.length === 0 && !mayHoldAll(shape, takes, index)) return undefined;
-  // Whoever reads a row that could not be made must be told, and the index knows nothing of that.
+  // A reader of a row that could not be made must hear of it, and the index knows nothing of that.
   if (tree.mayBreak || index.result !== undefined) return undefined;
   const held = new Set([...index.fields, ...shape.keyFields]);
   const tests = residual.filter(({ reads }) => reads?.every((field) => held.has(field)) === true);

@@ -297,7 +297,7 @@ async function run(prober: Prober, race: Race, tally: Tally): Promise<Winner | u
   return winner;
 }
 
-/** Who won, by what is stored. Where nobody was told that it won, that may be whoever heard nothing, or a wrong thing. */
+/** Who won, by what is stored. Where nobody was told that it won, that may be a writer that heard nothing, or a wrong answer. */
 async function findWinner(
   prober: Prober,
   race: Race,

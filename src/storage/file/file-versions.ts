@@ -10,7 +10,7 @@
  * name that it links from. Two rules keep this safe without any clock or lock:
  *
  * - A writer makes its token before it looks which version is the highest.
- * - Whoever removes versions has first seen a higher one (H), then removes every token that a listing begun after
+ * - A process that removes versions has first seen a higher one (H), then removes every token that a listing begun after
  *   that shows, and only then the versions below H, in ascending order.
  *
  * So a writer whose view is older than H has lost its token by the time a name below H comes free, and its link
@@ -69,7 +69,7 @@ export async function linkFinal(
   to: string,
   attempt: Attempt,
 ): Promise<'linked' | 'exists' | 'missing'> {
-  // Whoever asked may have been told long ago that it was given up.
+  // The caller may have heard long ago that it was given up.
   checkNotAborted(key, attempt.signal);
   attempt.mayBeVisible = true;
   try {
@@ -242,7 +242,7 @@ export class FileVersions {
     try {
       await this.#clean(before.top + 1);
     } catch {
-      // The write is done; whoever writes next cleans.
+      // The write is done; the next writer cleans.
     }
   }
 
@@ -311,7 +311,7 @@ export class FileVersions {
   /**
    * A listing is no snapshot: what was the newest when it began may have been replaced and removed meanwhile, a token
    * may have become a version and have been removed. The newest version is the one that has no successor and still
-   * exists (whoever opens it finds out).
+   * exists (a process that opens it finds out).
    */
   async #isOutdated(top: number): Promise<boolean> {
     const { system } = this.#context;

@@ -30,7 +30,7 @@ function encodeTrailer(kind: StoredKind, etag: string): Uint8Array {
   return Buffer.from(`\nsdb1 ${LETTERS[kind]} ${etag}\n`, 'latin1');
 }
 
-/** A file opened for reading. Whoever opened it closes it. */
+/** A file opened for reading. The caller that opened it closes it. */
 export class StoredFile {
   readonly kind: StoredKind;
   readonly etag: string;

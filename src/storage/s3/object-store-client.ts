@@ -110,7 +110,7 @@ function bounded(body: Readable): Readable {
       else done(new Error(`The store's answer goes on behind ${maxAnswerBytes} bytes, more than any answer has`));
     },
   });
-  // Whoever reads the counter is told of what fails.
+  // The reader of the counter hears of a failure.
   pipeline(body, counter, () => {});
   return counter;
 }
@@ -213,7 +213,7 @@ export async function openClient(options: ClientOptions): Promise<OpenClient> {
   return {
     s3,
     client,
-    // A repeated conditional put would meet its own success and report it as a lost race, so whoever makes one decides
+    // A repeated conditional put would meet its own success and report it as a lost race, so the caller of one decides
     // what to do next (docs/protocol.md, "Commit").
     single: derivedClient(client, replaceRetries),
     server: () => opened.server,

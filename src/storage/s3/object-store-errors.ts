@@ -136,7 +136,7 @@ export function isConflict(error: unknown): boolean {
   return statusOf(error) === 409;
 }
 
-/** What of an error may be seen by whoever logs it: what happened, and where. */
+/** What of an error may appear in a log: what happened, and where. */
 const shownProperties: ReadonlySet<string> = new Set(
   'name message stack cause code Code errors $metadata $fault errno syscall address port hostname '
     .concat('Key BucketName Bucket Region Condition Resource RequestId HostId')
@@ -145,7 +145,7 @@ const shownProperties: ReadonlySet<string> = new Set(
 
 /**
  * The SDK hangs the whole response onto its errors, sockets and the request's headers included, and every element of what the
- * store answered: session tokens are among them, and what was signed. Whoever looks for it finds it; no log enumerates it.
+ * store answered: session tokens are among them, and what was signed. A program that looks for it finds it; no log enumerates it.
  */
 function hideDetails(error: unknown): void {
   if (!isError(error)) return;

@@ -22,7 +22,7 @@ export type SendCommand = (command: object, isRepeatable: boolean, signal?: Abor
 const repeatable = new Set(['CreateMultipartUploadCommand', 'UploadPartCommand', 'AbortMultipartUploadCommand']);
 
 export interface StreamUpload {
-  /** The class of the SDK, which is loaded by whoever uploads. */
+  /** The class of the SDK, which the caller of an upload loads. */
   readonly Upload: typeof UploadOfSdk;
   /** Whose configuration the upload reads; requests go through `send`. */
   readonly client: S3Client;
@@ -49,7 +49,7 @@ async function* copies(
       yield Buffer.from(next.value);
     }
   } finally {
-    // Not waited for: a source that is stuck would hold up whoever gave it up.
+    // Not waited for: a source that is stuck would hold up the caller that gave it up.
     if (!isDone) iterator.return?.().catch(() => undefined);
   }
 }

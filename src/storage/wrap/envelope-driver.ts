@@ -189,7 +189,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     try {
       this.#noteDatabase(databaseIdOf(content));
     } catch {
-      // Whoever asked for it finds the same, and says so.
+      // The caller finds the same, and says so.
     }
   }
 
@@ -219,7 +219,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
       const { etag, sizeBytes } = found;
       try {
         const header = this.envelopes.header(name, found.bytes);
-        // Whoever reads ranges of it next is sure to read what is encrypted.
+        // The next reader of its ranges is sure to read what is encrypted.
         if (header?.seal !== undefined && !mayCompress(name)) this.#noteHead(key, name, found);
         return { etag, sizeBytes, header };
       } catch (error) {
