@@ -61,8 +61,8 @@ export class PollingPace {
   }
 
   /**
-   * A turn is over. What others committed makes the next one no sooner: nobody here has asked for it, and whoever does
-   * is shown it.
+   * A turn is over. What others committed makes the next one no sooner: nobody here has asked for it, and a caller that
+   * does sees it.
    */
   turned(): void {
     this.#slots = Math.min(this.#slots * 2, this.#maxSlots);

@@ -93,7 +93,7 @@ function checkExpected({ prefix, expectAtLeast }: OpeningOptions, { revision, ge
   if (revision >= (expectAtLeast.revision ?? 0) && generation >= (expectAtLeast.generation ?? 0)) return;
   throw new DatabaseReplacedError(
     `The database under ${prefix}/ is of ${stateText({ revision, generation })}, and at least ${stateText(expectAtLeast)} was ` +
-      'expected (expectAtLeast): an older state was put back, by whoever can write there or by the store. Nothing was ' +
+      'expected (expectAtLeast): an older state was put back, by somebody who can write there or by the store. Nothing was ' +
       'opened. Find out who did it; to go on with the older state, expect less.',
   );
 }

@@ -207,8 +207,8 @@ const failed: Readonly<Record<string, string>> = {
   reads: freshness,
   lists: freshness,
   ETags: 'ETags must be those of the store: look for a proxy that changes them, as some do that compress.',
-  ranges: 'Look for a proxy that changes or ignores ranges, or tell whoever maintains the driver.',
-  'order of lists': 'Tell whoever maintains the driver: pages of lists must follow the order of names.',
+  ranges: 'Look for a proxy that changes or ignores ranges, or tell the maintainer of the driver.',
+  'order of lists': 'Tell the maintainer of the driver: pages of lists must follow the order of names.',
 };
 
 const warned: Readonly<Record<string, string>> = {

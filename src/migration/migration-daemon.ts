@@ -1,6 +1,6 @@
 /**
  * Does the work of migrations in the background: in the turns that this node has among those that can (they have the code
- * of the new version), chunk by chunk, each of them one generation. What it knows is in Block 0, so that whoever has the
+ * of the new version), chunk by chunk, each of them one generation. What it knows is in Block 0, so that the instance with the
  * next turn goes on from there; two that work at once lose one chunk.
  */
 import type { Environment } from '../base/env.ts';

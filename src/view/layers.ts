@@ -1,7 +1,7 @@
 /**
  * Finds rows of a layer by what they have in the fields of an index: merged rows have entries for that, those of commits
- * that are not merged yet have none. A table of hashes is made once for each layer, of a few bytes for each row; whoever
- * finds a hash in it looks at the row.
+ * that are not merged yet have none. A table of hashes is made once for each layer, of a few bytes for each row; a search
+ * that finds a hash in it looks at the row.
  */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, hashOf, readLatin1 } from '../base/bytes.ts';

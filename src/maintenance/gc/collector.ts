@@ -385,7 +385,12 @@ export class Collector {
   async #collectProbes(): Promise<void> {
     for await (const { name, sizeBytes, lastModifiedMs } of this.#store.list(probePrefix)) {
       if (!this.#mayGo(lastModifiedMs <= (await this.#now()) - probeLifeMs, probeLifeMs)) continue;
-      await this.#store.delete({ kind: 'probe', name, sizeBytes, reason: 'whoever probed the store has long ended' });
+      await this.#store.delete({
+        kind: 'probe',
+        name,
+        sizeBytes,
+        reason: 'the process that probed the store has long ended',
+      });
     }
     await this.#store.finish();
   }
