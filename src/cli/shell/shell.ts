@@ -11,12 +11,14 @@ import { printAnswers, printExplanation } from '../output/reports.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { isAbort, reportError } from '../terminal/terminal.ts';
 import { printFacts } from '../terminal/text-table.ts';
+import { describeField, describeIndexes } from '../values/schema-text.ts';
 import type { ShellHistory } from './history.ts';
 
 /** Commands of the shell's own, and what they do. */
 const ownCommands = [
   ['.help', 'this list'],
   ['.explain QUERY', 'how a query would be run, and what that would take'],
+  ['.schema [TABLE]', 'the fields, the primary key and the indexes of a table, or of all'],
   ['.refresh', 'open the database anew, with the tables that there are now'],
   ['.quit', 'leave, as Ctrl-D does'],
 ] as const;
@@ -29,7 +31,6 @@ const reading: ReadonlySet<string> = new Set([
   'export',
   'indexes',
   'log',
-  'schema',
   'stats',
   'tables',
   'verify',
@@ -202,6 +203,7 @@ export class Shell implements AsyncDisposable {
     if (name === 'quit' || name === 'exit') throw new Left();
     if (name === 'help') return this.#help();
     if (name === 'refresh') return this.#close();
+    if (name === 'schema') return this.#printSchemas(rest);
     if (name === 'explain') {
       if (rest === '') throw new UsageError('.explain takes a query: .explain cities where people > 1000000');
       return printExplanation(
@@ -219,6 +221,21 @@ export class Shell implements AsyncDisposable {
     if (!reading.has(name)) await this.#close();
     if (status !== ExitCode.done) throw new CommandFailed(status);
     return undefined;
+  }
+
+  async #printSchemas(name: string): Promise<void> {
+    const { session } = this.#options;
+    const opened = await this.#database();
+    for (const schema of name === '' ? opened.tables : [opened.table(name)]) {
+      const { primaryKey, fields } = schema;
+      session.terminal.print(`${schema.name}, version ${schema.version}`);
+      printFacts(session.terminal, [
+        ...Object.entries(fields).map(([field, type]) => ['field', describeField(field, type)] as const),
+        ['primary key', typeof primaryKey === 'string' ? primaryKey : primaryKey.join(', ')],
+        ['indexes', describeIndexes(schema)],
+      ]);
+    }
+    await session.terminal.flushed();
   }
 
   #commandNames(): string[] {

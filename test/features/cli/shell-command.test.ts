@@ -141,6 +141,13 @@ describe('statements from the input', () => {
     expect(status).toBe(2);
     expect(messages).toContain('There is no command .tabels: did you mean .tables?');
     expect((await shell('.explain\n')).messages).toContain('.explain takes a query');
+    for (const line of ['.schema cities', '.schema']) {
+      const shown = await shell(`${line}\n`);
+      expect(shown.status).toBe(0);
+      expect(shown.output).toMatch(/^cities, version 1$/m);
+      expect(shown.output).toMatch(/name varchar[^]*primary key +id\n[^]*indexes +none/);
+    }
+    expect((await shell('.schema citis\n')).messages).toContain('did you mean cities?');
     expect((await shell('.quit\ncitis\n')).status).toBe(0);
   });
 
