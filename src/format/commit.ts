@@ -71,54 +71,61 @@ export function commitBlockName(table: string): string {
   return `commit/${table}`;
 }
 
-/** Schemas as JSON: the same ones are written with every change. */
-const schemaTexts = new WeakMap<StoredSchema, string>();
+/** Encodes commits. Most of them change the same tables, so it remembers the text of each schema. */
+export class CommitEncoder {
+  readonly #schemaTexts = new WeakMap<StoredSchema, string>();
 
-function schemaText(schema: StoredSchema): string {
-  let text = schemaTexts.get(schema);
-  if (text === undefined) {
-    text = JSON.stringify(schema);
-    schemaTexts.set(schema, text);
+  /** Returns the commit as the object of a slot. */
+  encode(slot: number, commit: Commit): Uint8Array {
+    let offset = 0;
+    const blocks: Uint8Array[] = [];
+    const members = commit.members.map((member) => {
+      const changes = member.changes.map(({ schema, node, staged }) => {
+        const at = offset;
+        blocks.push(node.rows);
+        offset += padTo4(node.rows.length);
+        const where: Omit<HeaderChange, 'schema'> = {
+          offset: at,
+          length: node.rows.length,
+          ...(staged === undefined ? {} : { staged }),
+        };
+        return `{"schema":${this.#schemaText(schema)},${JSON.stringify(where).slice(1)}`;
+      });
+      return `{"changes":[${changes.join(',')}]}`;
+    });
+    const { databaseId, commitId, previousId, nodeId, atMs } = commit;
+    const about = JSON.stringify({ databaseId, commitId, previousId, nodeId, atMs });
+    const header = encodeUtf8(`${about.slice(0, -1)},"members":[${members.join(',')}]}`);
+    const blocksAt = blockHeaderBytes + 4 + padTo4(header.length);
+    const bytes = new Uint8Array(blocksAt + offset);
+    new DataView(bytes.buffer).setUint32(blockHeaderBytes, header.length, true);
+    bytes.set(header, blockHeaderBytes + 4);
+    let at = blocksAt;
+    for (const block of blocks) {
+      bytes.set(block, at);
+      at += padTo4(block.length);
+    }
+    let version = blockFormatVersion;
+    for (const { changes } of commit.members) {
+      for (const { schema } of changes) version = Math.max(version, schemaFormat(schema));
+    }
+    sealBlock(commitName(slot), BlockKind.commit, bytes, version);
+    return bytes;
   }
-  return text;
+
+  #schemaText(schema: StoredSchema): string {
+    let text = this.#schemaTexts.get(schema);
+    if (text === undefined) {
+      text = JSON.stringify(schema);
+      this.#schemaTexts.set(schema, text);
+    }
+    return text;
+  }
 }
 
-/** The commit as the object of a slot. */
+/** Returns a single commit as the object of a slot. */
 export function encodeCommit(slot: number, commit: Commit): Uint8Array {
-  let offset = 0;
-  const blocks: Uint8Array[] = [];
-  const members = commit.members.map((member) => {
-    const changes = member.changes.map(({ schema, node, staged }) => {
-      const at = offset;
-      blocks.push(node.rows);
-      offset += padTo4(node.rows.length);
-      const where: Omit<HeaderChange, 'schema'> = {
-        offset: at,
-        length: node.rows.length,
-        ...(staged === undefined ? {} : { staged }),
-      };
-      return `{"schema":${schemaText(schema)},${JSON.stringify(where).slice(1)}`;
-    });
-    return `{"changes":[${changes.join(',')}]}`;
-  });
-  const { databaseId, commitId, previousId, nodeId, atMs } = commit;
-  const about = JSON.stringify({ databaseId, commitId, previousId, nodeId, atMs });
-  const header = encodeUtf8(`${about.slice(0, -1)},"members":[${members.join(',')}]}`);
-  const blocksAt = blockHeaderBytes + 4 + padTo4(header.length);
-  const bytes = new Uint8Array(blocksAt + offset);
-  new DataView(bytes.buffer).setUint32(blockHeaderBytes, header.length, true);
-  bytes.set(header, blockHeaderBytes + 4);
-  let at = blocksAt;
-  for (const block of blocks) {
-    bytes.set(block, at);
-    at += padTo4(block.length);
-  }
-  let version = blockFormatVersion;
-  for (const { changes } of commit.members) {
-    for (const { schema } of changes) version = Math.max(version, schemaFormat(schema));
-  }
-  sealBlock(commitName(slot), BlockKind.commit, bytes, version);
-  return bytes;
+  return new CommitEncoder().encode(slot, commit);
 }
 
 /** Runs are stored for one slot, so that it is known when nobody will name them any more. */

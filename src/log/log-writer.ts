@@ -17,7 +17,7 @@ import { StorageError, TransactionConflictError, ContentionError } from '../base
 import { randomUuid } from '../base/ids.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 import type { NodeId } from '../block0/node-identity.ts';
-import { encodeCommit } from '../format/commit.ts';
+import { CommitEncoder } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { View } from '../view/view.ts';
@@ -112,6 +112,7 @@ const maxGroupBytes = 4 * 1024 * 1024;
 export class LogWriter {
   readonly #options: LogWriterOptions;
   readonly #delay: GroupDelay;
+  readonly #encoder = new CommitEncoder();
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
   /** Whether other writers were ahead last time: the last put lost its slot, or the look before it found a commit. */
@@ -352,7 +353,7 @@ export class LogWriter {
       atMs: environment.now(),
       members,
     };
-    const bytes = encodeCommit(slot, commit);
+    const bytes = this.#encoder.encode(slot, commit);
     for (const waiting of accepted) waiting.inFlight = { commitId: commit.commitId, slot, databaseId };
     const { commitId } = commit;
     const unsettled: UnsettledCommit = { slot, commit, bytes, settling: undefined };

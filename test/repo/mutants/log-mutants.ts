@@ -231,7 +231,7 @@ export const logMutants: readonly Mutant[] = [
         file: append,
         find: 'outcome = await this.#settleOnce(unsettled, fresh && attempt === 1, signal)',
         replace: `another = attempt === 1 ? unsettled.commit : { ...unsettled.commit, commitId: randomUuid(environment) };
-        const outcome = await this.#settleOnce({ ...unsettled, commit: another, bytes: encodeCommit(unsettled.slot, another) }, fresh && attempt === 1, signal)`,
+        const outcome = await this.#settleOnce({ ...unsettled, commit: another, bytes: this.#encoder.encode(unsettled.slot, another) }, fresh && attempt === 1, signal)`,
       },
     ],
   },
