@@ -34,9 +34,6 @@ const pieceChunks = 16;
 /** Compressed is kept what is at most so long, as a share of what it was: less would not pay for expanding it. */
 const worthwhile = 0.9;
 
-/** Where there is no database yet. */
-const noDatabase = new Uint8Array(databaseTagBytes);
-
 /** What the header says of a database: enough to tell it from another one. */
 export function databaseTag(databaseId: string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(databaseId).digest().subarray(0, databaseTagBytes));
@@ -51,6 +48,8 @@ export interface OpenedEnvelope {
 
 export class Envelopes {
   readonly protection: Protection;
+  /** The tag of an object that is written before there is a database: zeros. */
+  readonly #noDatabase = new Uint8Array(databaseTagBytes);
   readonly #environment: Environment;
   readonly #pacer: Pacer;
 
@@ -65,7 +64,7 @@ export class Envelopes {
     name: string,
     content: Uint8Array,
     mayCompress: boolean,
-    database: Uint8Array = noDatabase,
+    database: Uint8Array = this.#noDatabase,
   ): Promise<Uint8Array> {
     const compressed = mayCompress ? await this.#compress(content) : undefined;
     const { current } = this.protection;
@@ -135,7 +134,7 @@ export class Envelopes {
     name: string,
     content: AsyncIterable<Uint8Array>,
     key: NamedKey,
-    database: Uint8Array = noDatabase,
+    database: Uint8Array = this.#noDatabase,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const header = this.#newHeader(name, key, database, Codec.none, 0);
     const cipher = cipherOf(name, header, key);

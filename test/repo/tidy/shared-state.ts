@@ -41,7 +41,6 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
     'src/query/query-run.ts key',
     'in use during one call: a writer of its own makes the commonest query a sixth slower',
   ],
-  ['src/storage/wrap/envelopes.ts noDatabase', 'zeros that are never written'],
   ['src/storage/certify/certificate.ts byIdentity', 'a store is tried out once in a process, whoever opens it'],
   ['src/storage/certify/certificate.ts byDriver', 'belongs to the driver'],
 ]);
