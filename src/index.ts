@@ -193,7 +193,7 @@ export type { Explanation } from './query/explain.ts';
 export type { MergeStats } from './merge/merge-policy.ts';
 export type { MergePolicy } from './merge/merge-policy.ts';
 export type { CommitRef } from './log/commit-outcome.ts';
-export type { Polling } from './coordination/freshness.ts';
+export type { Polling } from './coordination/polling-pace.ts';
 export type { Role } from './coordination/membership.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';

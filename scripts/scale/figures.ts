@@ -1,6 +1,6 @@
 /** What is simulated for docs/scale.md, and where the figures are kept. */
 import { readFile, writeFile } from 'node:fs/promises';
-import type { Polling } from '../../src/coordination/freshness.ts';
+import type { Polling } from '../../src/coordination/polling-pace.ts';
 import { burst, contend, count } from '../../test/simulation/scale/contention.ts';
 import type { Contention, Counting } from '../../test/simulation/scale/contention.ts';
 import { arrive, die, restart } from '../../test/simulation/scale/membership.ts';

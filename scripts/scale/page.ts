@@ -1,6 +1,6 @@
 /** The tables of docs/scale.md: what they hold, and how they come into the page. */
 import { readFile, writeFile } from 'node:fs/promises';
-import type { Polling } from '../../src/coordination/freshness.ts';
+import type { Polling } from '../../src/coordination/polling-pace.ts';
 import { noTraffic } from '../../test/simulation/scale/network.ts';
 import { dollarsOf, monthOf, readsOf, scaled, writesOf } from '../../test/simulation/scale/steady.ts';
 import type { Month } from '../../test/simulation/scale/steady.ts';

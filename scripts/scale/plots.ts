@@ -1,6 +1,6 @@
 /** The plots of docs/scale.md. */
 import { writeFile } from 'node:fs/promises';
-import type { Polling } from '../../src/coordination/freshness.ts';
+import type { Polling } from '../../src/coordination/polling-pace.ts';
 import type { Figures } from './figures.ts';
 import { chartOf } from '../figures/line-chart.ts';
 import type { Chart, Series } from '../figures/line-chart.ts';

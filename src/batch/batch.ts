@@ -29,7 +29,7 @@ import type { DescribedMutation } from './mutation.ts';
 import type { NewBlob } from './blob-changes.ts';
 import { Operation, checkKeyless, conditionOf, updatedFields, upsertKind } from './table-operations.ts';
 import type { TableOperations, UpsertOptions } from './table-operations.ts';
-import { OperationSet } from './prepare-member.ts';
+import { OperationSet } from './operation-set.ts';
 import { triggerEnded, TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
@@ -150,7 +150,8 @@ export function tableName(table: TableRef): string {
   return typeof table === 'string' ? table : table.name;
 }
 
-interface UnsettledCommit {
+/** A flush whose commit may or may not have been applied. */
+interface FlushInDoubt {
   readonly error: CommitOutcomeUnknownError;
   readonly operations: OperationSet;
 }
@@ -186,7 +187,7 @@ export class Batch implements Overlay {
   #operations: OperationSet;
   /** Errors of calls that added nothing, until a flush has reported them. */
   #failures: unknown[] = [];
-  #unsettled: UnsettledCommit | undefined;
+  #inDoubt: FlushInDoubt | undefined;
   /** What a flush under way commits: an overlay shows it until the view does. */
   #committing: OperationSet | undefined;
   #flushing: Promise<void> = done;
@@ -393,14 +394,14 @@ export class Batch implements Overlay {
     this.#reads = new TriggerReads();
     this.#operations = new OperationSet(this.#host.environment);
     this.#failures = [];
-    this.#unsettled = undefined;
+    this.#inDoubt = undefined;
   }
 
   /**
    * Root batch: commits all operations, atomically; resolves once they are durable and visible to this instance. If it
    * rejects, nothing was written and the batch keeps its operations, to be flushed again or dropped with
-   * {@link clear}; only after `CommitOutcomeUnknownError` it is open whether they were applied, and the next flush
-   * settles that first. Sub-batch: moves the operations into the parent, where no triggers fire for them again. A flushed
+   * {@link clear}. Only after `CommitOutcomeUnknownError` it is open whether they were applied, and the next flush
+   * resolves that first. Sub-batch: moves the operations into the parent, where no triggers fire for them again. A flushed
    * batch is empty and can be used again; an empty flush writes nothing.
    */
   flush(given: FlushOptions = {}): Promise<void> {
@@ -443,7 +444,7 @@ export class Batch implements Overlay {
     if (this.#endedIn !== undefined) await this.#late();
     const below = this.#parent === undefined ? state : await this.#parent.overlayOn(state, through);
     let overlaid = below;
-    for (const operations of [this.#unsettled?.operations, this.#committing]) {
+    for (const operations of [this.#inDoubt?.operations, this.#committing]) {
       if (operations !== undefined) overlaid = await operations.overlayOn(overlaid, undefined, through);
     }
     return this.#operations.overlayOn(overlaid, this.#host, through);
@@ -560,12 +561,12 @@ export class Batch implements Overlay {
       }
     };
     const result = mutate();
-    const settle = async (): Promise<void> => {
+    const end = async (): Promise<void> => {
       await Promise.allSettled([result]);
-      if (this.#waiting === settled) this.#waiting = undefined;
+      if (this.#waiting === ended) this.#waiting = undefined;
     };
-    const settled: Promise<void> = settle();
-    this.#waiting = settled;
+    const ended: Promise<void> = end();
+    this.#waiting = ended;
     return result;
   }
 
@@ -632,7 +633,7 @@ export class Batch implements Overlay {
 
   /** A blob that this batch, or one that it is part of, brings with it. */
   #newBlob(reference: string): NewBlob | undefined {
-    const sets = [this.#operations, this.#committing, this.#unsettled?.operations];
+    const sets = [this.#operations, this.#committing, this.#inDoubt?.operations];
     const holder = sets.find((set) => set?.blobs.has(reference) === true);
     if (holder !== undefined) return holder.blobs.get(reference);
     return this.#parent === undefined ? undefined : this.#parent.#newBlob(reference);
@@ -652,8 +653,8 @@ export class Batch implements Overlay {
   }
 
   async #flushRoot(host: BatchHost, options: FlushOptions): Promise<void> {
-    await this.#settleUndecided(host, options);
-    // What is added from now on belongs to the next flush.
+    await this.#resolveInDoubt(host, options);
+    // Operations that are added from now on belong to the next flush.
     const operations = this.#takeOperations();
     if (operations.count === 0) return;
     const epoch = this.#epoch;
@@ -667,9 +668,9 @@ export class Batch implements Overlay {
       this.#underWay = { firstRound, flush, tooLate: undefined };
       await flush;
     } catch (error) {
-      // What was cleared meanwhile is not wanted back.
+      // A batch that was cleared meanwhile does not want its operations back.
       if (epoch !== this.#epoch) throw error;
-      if (error instanceof CommitOutcomeUnknownError) this.#unsettled = { error, operations };
+      if (error instanceof CommitOutcomeUnknownError) this.#inDoubt = { error, operations };
       else {
         this.#restore(operations);
         this.#firstRound = firstRound;
@@ -687,11 +688,11 @@ export class Batch implements Overlay {
     this.#operations = operations;
   }
 
-  async #settleUndecided(host: BatchHost, options: FlushOptions): Promise<void> {
-    if (this.#unsettled === undefined) return;
-    const { error, operations } = this.#unsettled;
+  async #resolveInDoubt(host: BatchHost, options: FlushOptions): Promise<void> {
+    if (this.#inDoubt === undefined) return;
+    const { error, operations } = this.#inDoubt;
     const applied = await host.resolveCommit(error, options);
-    this.#unsettled = undefined;
+    this.#inDoubt = undefined;
     if (!applied) this.#restore(operations);
   }
 }

@@ -1,8 +1,13 @@
 /**
- * A flush, from the operations of a batch to the answer. {@link Flush.run} reads from top to bottom: the flush's blobs are uploaded, it is
- * validated against the tail of the log and made a member of a commit, the commit wins a slot, the slot is confirmed, and the
- * promise is answered. The log writer (log/log-writer.ts) puts flushes that wait at the same time into one commit, and asks each of them
- * for its member, again after each slot that was lost.
+ * A flush, from the operations of a batch to the answer. The steps, in order:
+ * 1. `EngineHost.commit` takes the operations, and calls {@link Flush.run}.
+ * 2. {@link Flush.run} uploads the new blobs, and appends the flush to the log under a deadline.
+ * 3. `LogWriter.append` queues it. Flushes that wait at the same time form a group, which shares one commit (`LogWriter.#commitGroup`).
+ * 4. The writer asks each flush of the group for its member of the commit ({@link Flush.#makeMember}), validated on the newest view,
+ *    and again on each newer view while the commit is not put.
+ * 5. The writer puts the commit at the slot after that view (`LogWriter.#putOnce`), and confirms the slot by a read of Block 0.
+ * 6. `LogFollower.advance` moves the view over the commit, and the promise of each flush is answered. If another writer won the slot,
+ *    the writer catches up and goes back to step 4.
  *
  * Invariants:
  * - No commit names a blob whose bytes are not in the store (docs/protocol.md, "gc without clocks").
@@ -23,15 +28,16 @@ import { Patience } from '../storage/contract/put-repeatedly.ts';
 import type { View } from '../view/view.ts';
 import type { NewBlob } from './blob-changes.ts';
 import type { TableOperations } from './table-operations.ts';
-import { prepareMember } from './prepare-member.ts';
-import type { OperationSet, PrepareOptions } from './prepare-member.ts';
+import { makeMember } from './make-member.ts';
+import type { MemberOptions } from './make-member.ts';
+import type { OperationSet } from './operation-set.ts';
 
 /** The parts of an instance that its flushes use. */
-export interface FlushContext extends Omit<PrepareOptions, 'slot'> {
+export interface FlushContext extends Omit<MemberOptions, 'slot'> {
   readonly engine: Engine;
   readonly bridge: Bridge;
   readonly blobs: BlobStore;
-  /** Signals that deadlines use again: once a deadline has ended, nothing listens to its signal any more. */
+  /** A pool of signals for deadlines: once a deadline has ended, nothing listens to its signal any more. */
   readonly signals: SignalPool;
   /** Aborted when the instance is being stopped. */
   readonly ending: AbortSignal;
@@ -45,7 +51,7 @@ export interface CommitGuard {
   validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
 }
 
-/** What is to be flushed. */
+/** The operations of a flush, and its conditions. */
 export interface FlushOrder {
   readonly operations: OperationSet;
   /** Gives the flush up. */
@@ -77,29 +83,30 @@ export class Flush {
   }
 
   /**
-   * Resolves once the operations are durable, and this instance shows them. Rejects with the verdict where they contradict what is
-   * stored; with `CommitOutcomeUnknownError` where they may have been committed; and otherwise with the reason why they were not committed.
+   * Resolves once the operations are durable, and this instance shows them. Rejects with the error of validation where they contradict
+   * the stored state; with `CommitOutcomeUnknownError` where they may have been committed; and otherwise with the reason why they were
+   * not committed.
    */
   async run(): Promise<void> {
     const { engine, signals } = this.#context;
     const { what, signal } = this.#order;
-    // Blobs are uploaded first, so that the commit refers to bytes that are there: in vain if a table is known to have moved on
-    // to a newer version.
+    // Blobs are uploaded first, so that the commit refers to bytes that are there. A table that has moved on to a newer version
+    // refuses the flush, so that is checked before the upload.
     if (this.#hasBlobs) await this.#refuseRetired(engine.view);
     await namingAborts(what, signal, () => this.#uploads.upload(engine.view.tail));
-    await engine.withDeadline(what, signal, (deadline) => this.#winSlot(deadline.signal), signals);
+    await engine.withDeadline(what, signal, (deadline) => this.#append(deadline.signal), signals);
   }
 
-  /** Commits the flush in the first free slot after a state on which it is valid, and waits until that slot is confirmed. */
-  #winSlot(signal: AbortSignal): Promise<void> {
+  /** Appends the flush to the log: it goes into the first free slot after a state on which it is valid. Resolves once that is confirmed. */
+  #append(signal: AbortSignal): Promise<void> {
     const sizeBytes = this.#lists.reduce((bytes, list) => bytes + list.sizeBytes, 0);
     const prepare = (view: View, earlier: readonly CommitMember[]): Promise<CommitMember> =>
-      this.#validate(view, earlier);
+      this.#makeMember(view, earlier);
     return this.#context.engine.append({ signal, sizeBytes, prepare });
   }
 
-  /** Validates the operations on the state that a commit is to follow, and makes a member of that commit from them. */
-  async #validate(view: View, earlier: readonly CommitMember[]): Promise<CommitMember> {
+  /** Validates the operations on the state that the commit will follow, and makes the member of the commit from them. */
+  async #makeMember(view: View, earlier: readonly CommitMember[]): Promise<CommitMember> {
     const { check, guard, operations } = this.#order;
     const { bridge } = this.#context;
     check();
@@ -108,7 +115,7 @@ export class Flush {
     await this.#refuseRetired(view);
     const tableOf = ({ shape }: TableOperations): ReturnType<Bridge['writableTable']> =>
       bridge.writableTable(view, shape.name);
-    return prepareMember(this.#lists, operations.blobs, tableOf, { ...this.#context, slot: view.tail + 1 });
+    return makeMember(this.#lists, operations.blobs, tableOf, { ...this.#context, slot: view.tail + 1 });
   }
 
   /** Rejects if a table has moved on to a newer version than the one in which the operations on it are written. */
@@ -117,17 +124,18 @@ export class Flush {
   }
 }
 
-// Uploads the blobs of a flush, and sees to it that they are still there on exactly the state that its commit is for.
-//
-// Collecting garbage condemns uploads that nothing names, by a commit (docs/protocol.md, "gc without clocks"). So a blob is
-// safe on a state that does not list it as condemned while its object exists: the row goes only after the object went. An
-// upload that is or may be condemned is made again under a new reference, since a deletion of the old one may be on its
-// way. So is one that failed, since it may yet reach the store: nothing ever comes to be under a name a second time.
-
 const maxAttempts = 4;
 /** Before bytes are sent again to a store that is away, in milliseconds: it doubles with every attempt. */
 const firstPauseMs = 100;
 
+/**
+ * Uploads the blobs of a flush, and makes sure that they are still there on exactly the state that its commit follows.
+ *
+ * The garbage collection condemns uploads that no row names, by a commit (docs/protocol.md, "gc without clocks"). So a blob is safe
+ * on a state that does not list it as condemned while its object exists: the row of the list is removed only after the object. An
+ * upload that is condemned, or may be, is made again under a new reference, since a deletion of the old one may be on its way. So is
+ * an upload that failed, since it may still reach the store: no name is written a second time.
+ */
 class BlobUploads {
   readonly #operations: OperationSet;
   readonly #store: BlobStore;
@@ -143,9 +151,9 @@ class BlobUploads {
     this.#signal = limits.signal;
   }
 
-  /** Uploads what was not uploaded yet. `tail`: last slot of a state that is current now. */
+  /** Uploads the blobs that were not uploaded yet. `tail`: last slot of a state that is current now. */
   async upload(tail: number): Promise<void> {
-    // Renaming one moves it to the end of the map.
+    // Renaming a blob moves it to the end of the map.
     const blobs = Array.from(this.#operations.blobs.values());
     for (const blob of blobs) if (blob.record === undefined) await this.#uploadNew(blob, tail);
   }
@@ -158,7 +166,7 @@ class BlobUploads {
     await this.#upload(blob);
   }
 
-  /** Each attempt is made under a name of its own. Bytes are tried again; a stream cannot be read twice. */
+  /** Uploads a blob, each attempt under a new name. Bytes are tried again; a stream cannot be read twice. */
   async #upload(blob: NewBlob): Promise<void> {
     const patience = new Patience(this.#environment);
     // The database is open, so that the store has answered before.
@@ -180,18 +188,18 @@ class BlobUploads {
     }
   }
 
-  /** Uploads again what was collected as garbage before `view`. Throws `BatchStateError` for a stream. */
+  /** Uploads the blobs again that were collected as garbage before `view`. Throws `BatchStateError` for a stream. */
   async check(view: View): Promise<void> {
-    // Renaming one moves it to the end of the map.
+    // Renaming a blob moves it to the end of the map.
     const blobs = Array.from(this.#operations.blobs.values());
     for (const blob of blobs) {
       if (blob.record === undefined) {
-        // It was to be uploaded again for a view before this one, and that failed.
+        // Its upload for an earlier view failed.
         await this.#uploadNew(blob, view.tail);
         continue;
       }
       const isCondemned = await isListed(view, '_deleted_blobs', blob.reference);
-      // Uploaded after the very state that the commit follows: only what shares the commit can have condemned it since.
+      // Uploaded after the very state that the commit follows: only another member of the same commit can have condemned it since.
       if (!isCondemned && blob.checkedTail === view.tail) continue;
       if (isCondemned || !(await this.#store.exists(blob.reference, this.#signal))) await this.#replace(blob);
       blob.checkedTail = view.tail;

@@ -22,7 +22,7 @@ import type { Found } from '../query/operators/lookups.ts';
 import { Operation } from './table-operations.ts';
 import type { TableOperations } from './table-operations.ts';
 
-/** For fewer operations a look at the range of their keys costs as much as it spares. */
+/** For fewer operations, checking the range of their keys costs as much as it saves. */
 const minToProbe = 4;
 
 /** Operations whose outcome depends on the row that is there. */
@@ -33,21 +33,20 @@ const dependsOnRow: ReadonlySet<Operation> = new Set([
   Operation.increment,
 ]);
 
-/** Whether rows that are there as they are to be are left out, and whether it is for an overlay. Both: false by default. */
 interface FoldOptions {
+  /** Leaves out rows that would not change. Default: false. */
   readonly skipsEqual?: boolean;
-  readonly lenient?: boolean;
+  /** For an overlay: an operation that contradicts the state is shown as far as it can be; the flush will reject it. Default: false. */
+  readonly forOverlay?: boolean;
 }
 
-/** The folded rows in key order. Deletions are rows that are marked so; nothing is ever removed from a commit. */
+/** The folded rows in key order. A deletion is a row that is marked as deleted. */
 export class FoldedChanges implements ChangeStream {
   readonly #operations: TableOperations;
   readonly #state: TableState;
   readonly #order: Uint32Array;
   readonly #pacer: Pacer;
-  /** For an overlay: what contradicts the state is shown as far as it can be, and flush() will reject it. */
-  readonly #lenient: boolean;
-  /** Whether rows that are there as they are to be are left out. */
+  readonly #forOverlay: boolean;
   readonly #skipsEqual: boolean;
   /** Whether there is no row between the first key and the last, so that none need be looked up. */
   readonly #isFree: boolean;
@@ -57,7 +56,7 @@ export class FoldedChanges implements ChangeStream {
   #scratch = new Uint8Array(64);
   /** Rows that are looked up ahead, by where their operations begin in {@link #order}. */
   readonly #ahead = new Map<number, Found | Promise<Found>>();
-  /** Where the look-ups ahead have come to. */
+  /** The position in {@link #order} up to which rows are looked up ahead. */
   #aheadTo = 0;
   readonly #pace: LookupPace;
   done = false;
@@ -74,13 +73,13 @@ export class FoldedChanges implements ChangeStream {
     state: TableState,
     order: Uint32Array,
     pacer: Pacer,
-    { lenient = false, skipsEqual = false }: FoldOptions,
+    { forOverlay = false, skipsEqual = false }: FoldOptions,
   ) {
     this.#operations = operations;
     this.#pacer = pacer;
     this.#state = state;
     this.#order = order;
-    this.#lenient = lenient;
+    this.#forOverlay = forOverlay;
     this.#skipsEqual = skipsEqual;
     this.#pace = new LookupPace(state.tree.source.memory);
     const [first, last] = [order[0], order[order.length - 1]];
@@ -211,7 +210,7 @@ export class FoldedChanges implements ChangeStream {
       const i = this.#order[at] as number;
       switch (operations.kind(i)) {
         case Operation.insert:
-          if (row !== undefined && !this.#lenient) throw this.#duplicate(i);
+          if (row !== undefined && !this.#forOverlay) throw this.#duplicate(i);
           row = this.#given(i);
           break;
         case Operation.upsert:
@@ -225,7 +224,7 @@ export class FoldedChanges implements ChangeStream {
           if (row !== undefined) {
             this.#checkCondition(i, row);
             row = this.#update(i, row, row === stored);
-          } else if (!this.#lenient) throw this.#notFound(i);
+          } else if (!this.#forOverlay) throw this.#notFound(i);
           break;
         case Operation.delete:
           this.#checkCondition(i, row);
@@ -250,14 +249,14 @@ export class FoldedChanges implements ChangeStream {
   /** Throws `ConditionFailedError` unless the row is as the operation wants it. What is laid over a state shows that it is. */
   #checkCondition(i: number, row: RowRef | undefined): void {
     const condition = this.#operations.condition(i);
-    if (condition === undefined || this.#lenient) return;
+    if (condition === undefined || this.#forOverlay) return;
     const { shape, arena } = this.#operations;
     const field = row === undefined ? condition.fields[0] : failingField(shape.layout, condition, arena, row);
     if (field === undefined) return;
     throw conditionFailed(shape, this.#keyValue(i), field, { source: arena, base: condition.base }, row);
   }
 
-  /** Whether a row is to be what it is already. The slot decides: the state ends right before the one that the commit is for. */
+  /** Whether a row would not change. That is certain: the state ends at the slot right before the commit's. */
   #isAsStored(row: RowRef, stored: RowRef): boolean {
     return this.#skipsEqual && (row === stored || sameRow(this.#operations.shape.layout, row, stored));
   }
@@ -274,7 +273,7 @@ export class FoldedChanges implements ChangeStream {
     }
     if (operations.kind(i) === Operation.increment) {
       const changed = { shape, arena: this.#resolved, base, primaryKey: () => this.#keyValue(i) };
-      addTo(changed, operations.increments(i), this.#lenient);
+      addTo(changed, operations.increments(i), this.#forOverlay);
     }
     if (wasStored) writer.bytes[base] = (writer.bytes[base] as number) | rowUpdatedFlag;
     return { source: this.#resolved, base };

@@ -1,5 +1,5 @@
 /**
- * One mutation on its way into a batch: what it captured when it was called, and the triggers that it fires.
+ * One mutation on its way into a batch: captures its document when it is called, and describes it to the triggers of its table.
  */
 import { decodeRow } from '../format/row-decode.ts';
 import type { TableShape } from '../schema/table-shape.ts';
@@ -8,7 +8,7 @@ import { BlobValue } from '../blob/blob-value.ts';
 import { randomUuid } from '../base/ids.ts';
 import { documentValue } from '../format/row-encode.ts';
 import type { NewBlob } from './blob-changes.ts';
-import type { OperationSet } from './prepare-member.ts';
+import type { OperationSet } from './operation-set.ts';
 import { Operation } from './table-operations.ts';
 import type { TriggerOperation } from '../schema/registered-functions.ts';
 
@@ -42,15 +42,15 @@ export function captureDocument(
   return key;
 }
 
-/** A mutation as triggers are told of it. */
+/** A mutation as triggers receive it. */
 export interface DescribedMutation {
   readonly operation: TriggerOperation;
   readonly row: Row;
-  /** The row before it; undefined where none is known. */
+  /** The row before the mutation; undefined where none is known. */
   readonly before: Row | undefined;
 }
 
-/** The only operation of a set, as triggers are told of it. */
+/** The only operation of a set, to be described to triggers. */
 export class CapturedMutation {
   readonly #set: OperationSet;
   readonly #shape: TableShape;
@@ -63,8 +63,8 @@ export class CapturedMutation {
   }
 
   /**
-   * The operation's name for triggers, and the rows that they get; blob fields hold the value while it is new. `state`:
-   * the table without this mutation; `newBlob` gives what the batch brought before it.
+   * Returns the operation's name for triggers, and the rows that they receive; a blob field holds the value while it is new. `state`:
+   * the table without this mutation; `newBlob` returns a blob that the batch added before.
    */
   async describe(state: TableState, newBlob: (reference: string) => NewBlob | undefined): Promise<DescribedMutation> {
     const described = await this.#describe(state);
@@ -93,7 +93,7 @@ export class CapturedMutation {
     }
     const after = await this.#set.overlayOn(before);
     const changed = await after.lookup(key);
-    // An update of a row that is not there changes nothing; the flush will reject it, and triggers see what was given.
+    // An update of a row that is not there changes nothing; the flush will reject it, and triggers see the given document.
     const row = changed === undefined ? this.#given() : this.#decode(after, changed);
     const isUpsert = this.#kind === Operation.upsert || this.#kind === Operation.upsertFields;
     const isUpdate = this.#kind === Operation.update || this.#kind === Operation.increment;

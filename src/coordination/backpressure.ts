@@ -5,7 +5,8 @@
 import type { Environment } from '../base/env.ts';
 import { sleep } from '../base/env.ts';
 import { BackpressureError } from '../base/errors.ts';
-import type { LogFollower, PendingRoom } from '../log/log-follower.ts';
+import type { LogFollower } from '../log/log-follower.ts';
+import type { PendingRoom } from '../log/pending-room.ts';
 import type { Merger } from '../merge/merger.ts';
 import type { View } from '../view/view.ts';
 import type { FailureReports } from './failure-reports.ts';

@@ -1,9 +1,9 @@
 /**
- * How fresh the view is, and what makes it so. An instance begins with Block 0, and looks at what the log holds beyond that.
- * With polling `onDemand` this goes on when `start()` has ended: whatever needs a fresh view waits for it, and may read in
- * the meantime (query/run-on-state.ts), so that the first row is there a round trip earlier.
+ * Keeps the view fresh. An instance begins with Block 0, and then reads the commits that the log holds beyond it. With polling
+ * `onDemand` it still reads them when `start()` has resolved: a call that needs a fresh view waits for them, and a query may read
+ * in the meantime (query/run-on-state.ts), so that its first row comes a round trip earlier.
  *
- * Freshness never rests on turns: whatever needs a fresh view asks for it here.
+ * Freshness never depends on turns: every call that needs a fresh view asks for one here.
  */
 import { withinDeadline, untilAborted } from '../base/abort.ts';
 import type { Deadline } from '../base/abort.ts';
@@ -11,70 +11,7 @@ import type { Environment } from '../base/env.ts';
 import type { LogEvents } from '../log/log-events.ts';
 import type { LogFollower } from '../log/log-follower.ts';
 import type { Backpressure } from './backpressure.ts';
-import { untilNextSlot } from './rotation.ts';
-
-// How often an instance looks at the store by itself. It knows nothing of stores and timers: it counts slots of
-// `writeForwardInterval` between turns, and says when the next turn is.
-//
-// Freshness never rests on it: a query on a view older than two intervals refreshes first, whatever the polling.
-
-/**
- * `interval`: a turn at every `writeForwardInterval`. `adaptive`: the pause between turns doubles, up to a minute, while
- * nobody uses the instance. `onDemand`: no turns but those that are needed to merge what is pending; and `start()` does not wait for the log.
- */
-export type Polling = 'interval' | 'adaptive' | 'onDemand';
-
-/** Every value of {@link Polling}. */
-export const pollings: readonly Polling[] = ['interval', 'adaptive', 'onDemand'];
-
-/** Longest pause of `adaptive` polling; an interval that is longer still is the pause itself. */
-const maxPauseMs = 60_000;
-
-export class PollingPace {
-  readonly #polling: Polling;
-  readonly #intervalMs: number;
-  readonly #maxSlots: number;
-  /** The pause up to the next turn. */
-  #slots = 1;
-
-  constructor(polling: Polling, intervalMs: number) {
-    this.#polling = polling;
-    this.#intervalMs = intervalMs;
-    this.#maxSlots = polling === 'adaptive' ? Math.max(1, Math.floor(maxPauseMs / intervalMs)) : 1;
-  }
-
-  /** Whether the pause is always the same, so that nothing but a turn sets the next one. */
-  get isSteady(): boolean {
-    return this.#polling === 'interval';
-  }
-
-  /** Whether the pause is longer than it was: nobody has used the instance since the last turn. */
-  get isBackedOff(): boolean {
-    return this.#slots > 1;
-  }
-
-  /** Somebody uses the instance. True if the next turn is to come sooner for it. */
-  asked(): boolean {
-    if (this.#slots === 1) return false;
-    this.#slots = 1;
-    return true;
-  }
-
-  /**
-   * A turn is over. What others committed makes the next one no sooner: nobody here has asked for it, and a caller that
-   * does sees it.
-   */
-  turned(): void {
-    this.#slots = Math.min(this.#slots * 2, this.#maxSlots);
-  }
-
-  /** Milliseconds until the next turn; undefined for none. `untilMergeMs`: until this node may merge, if it is to. */
-  untilTurn(nowMs: number, untilMergeMs: number | undefined): number | undefined {
-    if (this.#polling === 'onDemand') return untilMergeMs;
-    const pollMs = untilNextSlot(nowMs, this.#intervalMs) + (this.#slots - 1) * this.#intervalMs;
-    return Math.min(pollMs, untilMergeMs ?? pollMs);
-  }
-}
+import type { Polling } from './polling-pace.ts';
 
 /** The log is looked at so soon after Block 0 was read, or Block 0 is read once more, in milliseconds. */
 const soonMs = 2000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Block0 } from '../format/block0.ts';
-import { authorityAt, untilNextSlot, untilOwnSlot, Rotation } from './rotation.ts';
+import { authorityAt, untilNextTurn, untilOwnTurn, Rotation } from './rotation.ts';
 
 describe('write authority', () => {
   it('goes round the nodes in the order of their ids, whatever order they are listed in', () => {
@@ -19,7 +19,7 @@ describe('write authority', () => {
   });
 
   it('sorts ids as numbers', () => {
-    expect([0, 1, 2].map((slot) => authorityAt(slot, 1, [100, 9, 20]))).toEqual([9, 20, 100]);
+    expect([0, 1, 2].map((turn) => authorityAt(turn, 1, [100, 9, 20]))).toEqual([9, 20, 100]);
   });
 
   it('is with the only node always', () => {
@@ -27,19 +27,19 @@ describe('write authority', () => {
   });
 });
 
-describe('the time until the next slot', () => {
-  it('is a whole slot at its beginning, and never nothing', () => {
-    expect([0, 1, 999, 1000, -1, -1000].map((nowMs) => untilNextSlot(nowMs, 1000))).toEqual([
+describe('the time until the next turn', () => {
+  it('is a whole turn at its beginning, and never nothing', () => {
+    expect([0, 1, 999, 1000, -1, -1000].map((nowMs) => untilNextTurn(nowMs, 1000))).toEqual([
       1000, 999, 1, 1000, 1, 1000,
     ]);
   });
 });
 
-describe('the time until an own slot', () => {
-  it('is the least after which a slot of that node begins', () => {
+describe('the time until an own turn', () => {
+  it('is the least after which a turn of that node begins', () => {
     for (const nodes of [[3], [1, 3], [3, 9, 4, 3], [7, 0, 3, 250, 12]]) {
       for (let nowMs = -3000; nowMs < 12_000; nowMs += 333) {
-        const untilMs = untilOwnSlot(nowMs, 0, 1000, 3, nodes);
+        const untilMs = untilOwnTurn(nowMs, 0, 1000, 3, nodes);
         expect(untilMs).toBeGreaterThan(0);
         expect(authorityAt(nowMs + untilMs, 1000, nodes)).toBe(3);
         expect((nowMs + untilMs) % 1000).toBeCloseTo(0);
@@ -52,7 +52,7 @@ describe('the time until an own slot', () => {
 
   it('begins after what is waited for', () => {
     for (const waitMs of [0, 1, 999, 1000, 5500, 86_400_000.5]) {
-      const untilMs = untilOwnSlot(500, waitMs, 1000, 9, [1, 9]);
+      const untilMs = untilOwnTurn(500, waitMs, 1000, 9, [1, 9]);
       expect(untilMs).toBeGreaterThan(waitMs);
       expect(untilMs - waitMs).toBeLessThanOrEqual(2000);
       expect(authorityAt(500 + untilMs, 1000, [1, 9])).toBe(9);
@@ -66,12 +66,12 @@ function block0(appliedSeq: number, writer = 0): Block0 {
   return { appliedSeq, writer: { nodeId: writer, atMs: 0 } } as Block0;
 }
 
-/** Node 0, which looks at the beginning of each slot. */
+/** Node 0, which looks at the beginning of each turn. */
 class Watcher {
   readonly rotation = new Rotation(1000, { id: 0 });
 
-  look(slot: number, appliedSeq: number, tail: number, writer = 0): void {
-    this.rotation.note(slot * 1000 + 20, block0(appliedSeq, writer), tail, tail > appliedSeq, nodes);
+  look(turn: number, appliedSeq: number, tail: number, writer = 0): void {
+    this.rotation.note(turn * 1000 + 20, block0(appliedSeq, writer), tail, tail > appliedSeq, nodes);
   }
 
   owners(from = 8): number[] {
@@ -102,7 +102,7 @@ describe('turns that pass unused', () => {
 
   it('are nothing to anybody while nothing waits', () => {
     const watcher = new Watcher();
-    for (let slot = 1; slot < 20; slot++) watcher.look(slot, 7, 7);
+    for (let turn = 1; turn < 20; turn++) watcher.look(turn, 7, 7);
     expect(watcher.owners()).toEqual([0, 1, 2, 3]);
   });
 
@@ -117,7 +117,7 @@ describe('turns that pass unused', () => {
 
   it('are never those of the node itself', () => {
     const watcher = new Watcher();
-    for (let slot = 4; slot < 9; slot++) watcher.look(slot, 5, 7);
+    for (let turn = 4; turn < 9; turn++) watcher.look(turn, 5, 7);
     expect(watcher.rotation.authority(4000, nodes)).toBe(0);
   });
 
@@ -128,7 +128,7 @@ describe('turns that pass unused', () => {
     expect(watcher.owners()).toEqual([0, 1, 2, 3]);
   });
 
-  it('make the own slot come sooner', () => {
+  it('make the own turn come sooner', () => {
     const watcher = new Watcher();
     expect(watcher.rotation.untilOwn(0, 0, nodes)).toBe(4000);
     watcher.look(3, 5, 7);
@@ -145,21 +145,21 @@ describe('who stays registered when a node merges', () => {
 
   it('is not a node that has let three turns in a row pass, whoever took them', () => {
     const watcher = new Watcher();
-    for (const slot of [1, 5, 9]) {
+    for (const turn of [1, 5, 9]) {
       expect(watcher.rotation.members(nodes)).toEqual(nodes);
-      watcher.look(slot, slot, slot + 1);
+      watcher.look(turn, turn, turn + 1);
       // From its second turn on node 2 merges instead.
-      const merged = slot > 1;
-      watcher.look(slot + 1, merged ? slot + 1 : slot, slot + 1, 2);
+      const merged = turn > 1;
+      watcher.look(turn + 1, merged ? turn + 1 : turn, turn + 1, 2);
     }
     expect(watcher.rotation.members(nodes)).toEqual([0, 2, 3]);
   });
 
   it('is a node again that writes Block 0 after that', () => {
     const watcher = new Watcher();
-    for (const slot of [1, 5, 9]) {
-      watcher.look(slot, slot, slot + 1);
-      watcher.look(slot + 1, slot, slot + 1);
+    for (const turn of [1, 5, 9]) {
+      watcher.look(turn, turn, turn + 1);
+      watcher.look(turn + 1, turn, turn + 1);
     }
     expect(watcher.rotation.members([0, 1])).toEqual([0]);
     watcher.look(11, 11, 11, 1);

@@ -1,19 +1,19 @@
 /**
  * The rotation of write authority as one node sees it: who shares it, and whose turns pass unused. A node that is gone
- * would have commits wait for a whole slot whenever its turn comes, so the next one takes its turns too. What nodes see
- * may differ; where two of them try, Block 0 decides.
+ * would let commits wait for a whole interval whenever its turn comes, so the next node takes its turns too. Nodes may
+ * see this differently; where two of them try, Block 0 decides.
  */
 import type { NodeId } from '../block0/node-identity.ts';
 import type { Block0 } from '../format/block0.ts';
 
-// Whose turn it is. Time is cut into slots of `writeForwardInterval`, and in each slot one node has write authority.
+// Whose turn it is. Time is cut into turns of `writeForwardInterval`, and in each turn one node has write authority.
 // Clocks only decide who tries: two nodes that both think it is their turn cost a lost race, never a commit.
 
-/** Nobody. */
+/** No node. */
 const none: ReadonlySet<number> = new Set();
 
-/** The slot that a time lies in. */
-function slotAt(nowMs: number, intervalMs: number): number {
+/** The number of the turn that a time lies in. */
+function turnAt(nowMs: number, intervalMs: number): number {
   return Math.floor(nowMs / intervalMs);
 }
 
@@ -22,14 +22,14 @@ function sortedIds(nodes: readonly number[]): number[] {
   return [...new Set(nodes)].toSorted((a, b) => a - b);
 }
 
-/** Who has a slot: the node whose turn it is, or the next one that is not skipped. If all are, none is. */
-function ownerOf(slot: number, sorted: readonly number[], skipped: ReadonlySet<number>): number {
-  const turn = ((slot % sorted.length) + sorted.length) % sorted.length;
+/** Returns the node that has a turn: the one whose turn it is, or the next one that is not skipped. If all are skipped, none is. */
+function ownerOf(turn: number, sorted: readonly number[], skipped: ReadonlySet<number>): number {
+  const first = ((turn % sorted.length) + sorted.length) % sorted.length;
   for (let i = 0; i < sorted.length; i++) {
-    const id = sorted[(turn + i) % sorted.length] as number;
+    const id = sorted[(first + i) % sorted.length] as number;
     if (!skipped.has(id)) return id;
   }
-  return sorted[turn] as number;
+  return sorted[first] as number;
 }
 
 /**
@@ -42,17 +42,17 @@ export function authorityAt(
   nodes: readonly number[],
   skipped: ReadonlySet<number> = none,
 ): number {
-  return ownerOf(slotAt(nowMs, intervalMs), sortedIds(nodes), skipped);
+  return ownerOf(turnAt(nowMs, intervalMs), sortedIds(nodes), skipped);
 }
 
-/** Milliseconds until the next slot begins. */
-export function untilNextSlot(nowMs: number, intervalMs: number): number {
+/** Milliseconds until the next turn begins. */
+export function untilNextTurn(nowMs: number, intervalMs: number): number {
   const into = ((nowMs % intervalMs) + intervalMs) % intervalMs;
   return intervalMs - into;
 }
 
-/** Milliseconds until the first slot of `nodeId`, one of `nodes`, that begins later than `waitMs` from now. */
-export function untilOwnSlot(
+/** Milliseconds until the first turn of `nodeId`, one of `nodes`, that begins later than `waitMs` from now. */
+export function untilOwnTurn(
   nowMs: number,
   waitMs: number,
   intervalMs: number,
@@ -61,25 +61,25 @@ export function untilOwnSlot(
   skipped: ReadonlySet<number> = none,
 ): number {
   const sorted = sortedIds(nodes);
-  const nextMs = waitMs + untilNextSlot(nowMs + waitMs, intervalMs);
-  // The beginning of a slot, whatever became of fractions.
-  const slot = slotAt(nowMs + nextMs + intervalMs / 2, intervalMs);
-  let slotsLeft = 0;
-  while (slotsLeft < sorted.length && ownerOf(slot + slotsLeft, sorted, skipped) !== nodeId) slotsLeft++;
-  return nextMs + slotsLeft * intervalMs;
+  const nextMs = waitMs + untilNextTurn(nowMs + waitMs, intervalMs);
+  // The beginning of a turn: half an interval more makes up for rounding.
+  const turn = turnAt(nowMs + nextMs + intervalMs / 2, intervalMs);
+  let turnsLeft = 0;
+  while (turnsLeft < sorted.length && ownerOf(turn + turnsLeft, sorted, skipped) !== nodeId) turnsLeft++;
+  return nextMs + turnsLeft * intervalMs;
 }
 
 /** A turn that began while commits waited. */
 interface WatchedTurn {
-  readonly slot: number;
-  /** Whose turn it was, and who was to take it because that one lets its turns pass. */
+  readonly turn: number;
+  /** The node whose turn it was, and the node that should take it because the owner lets its turns pass. */
   readonly owner: number;
   readonly taker: number;
   /** The last of those commits. */
   readonly tail: number;
 }
 
-/** Turns in a row that pass unused, of whichever nodes, until others than the one whose turn it is merge as well. */
+/** Turns in a row that pass unused, of any nodes, until others than the one whose turn it is merge as well. */
 const turnsUntilRescue = 2;
 /** Turns in a row that a node lets pass unused until others count it out: then Block 0 lists it no more. */
 const turnsUntilDropped = 3;
@@ -87,7 +87,7 @@ const turnsUntilDropped = 3;
 export class Rotation {
   readonly #intervalMs: number;
   readonly #node: NodeId;
-  /** Turns in a row that passed unused, by the id of whose they were. */
+  /** Turns in a row that passed unused, by the id of the node that had them. */
   readonly #unused = new Map<number, number>();
   #skipped: ReadonlySet<number> = new Set();
   #watched: WatchedTurn | undefined;
@@ -104,23 +104,23 @@ export class Rotation {
   }
 
   /**
-   * Takes note of what is to be seen at the beginning of a turn: whether commits up to `tail` wait to be merged, and whether
-   * those that waited at the beginning of an earlier one still do.
+   * Notes the state at the beginning of a turn: whether commits up to `tail` wait to be merged, and whether the commits that
+   * waited at the beginning of an earlier turn still wait.
    */
   note(nowMs: number, block0: Block0, tail: number, isDue: boolean, sharing: readonly number[]): void {
-    const slot = slotAt(nowMs, this.#intervalMs);
+    const turn = turnAt(nowMs, this.#intervalMs);
     const { nodeId: writer } = block0.writer;
-    // An instance that writes Block 0 is there.
+    // A node that writes Block 0 is alive.
     if (this.#unused.delete(writer)) this.#changed();
     const watched = this.#watched;
-    if (watched !== undefined && watched.slot !== slot) {
+    if (watched !== undefined && watched.turn !== turn) {
       this.#watched = undefined;
-      // Clocks go back: then nothing was learnt.
-      if (slot > watched.slot) this.#judge(watched, block0.appliedSeq < watched.tail, writer);
+      // Clocks may go back: then nothing was learnt.
+      if (turn > watched.turn) this.#judge(watched, block0.appliedSeq < watched.tail, writer);
     }
     if (!isDue || this.#watched !== undefined) return;
     const owner = authorityAt(nowMs, this.#intervalMs, sharing);
-    this.#watched = { slot, owner, taker: this.authority(nowMs, sharing), tail };
+    this.#watched = { turn, owner, taker: this.authority(nowMs, sharing), tail };
   }
 
   /** A turn has ended. */
@@ -139,15 +139,15 @@ export class Rotation {
     this.#skipped = new Set(this.#unused.keys());
   }
 
-  /** Who has write authority. */
+  /** Returns the node that has write authority. */
   authority(nowMs: number, sharing: readonly number[]): number {
     return authorityAt(nowMs, this.#intervalMs, sharing, this.#skipped);
   }
 
   /**
-   * Whether this node is to merge now: because it has authority, or to help out. Where many nodes died at once, each of their
-   * turns would have commits wait for a slot until it is known of all of them. So after two turns that passed unused
-   * others merge too, evenly spaced in the circle: two in all, with the next unused turn four, then eight.
+   * Whether this node should merge now: because it has authority, or to help out. Where many nodes died at once, commits would wait
+   * in each of their turns until all of them are known to be gone. So after two turns that passed unused, other nodes merge too,
+   * evenly spaced in the circle: two in all, four after the next unused turn, then eight.
    */
   isOwn(nowMs: number, sharing: readonly number[]): boolean {
     if (this.authority(nowMs, sharing) === this.#node.id) return true;
@@ -155,33 +155,33 @@ export class Rotation {
     const sorted = sortedIds(sharing);
     const place = sorted.indexOf(this.#node.id);
     if (place < 0) return false;
-    const turn = slotAt(nowMs, this.#intervalMs) % sorted.length;
-    const distance = (place - turn + sorted.length) % sorted.length;
+    const first = turnAt(nowMs, this.#intervalMs) % sorted.length;
+    const distance = (place - first + sorted.length) % sorted.length;
     return distance % Math.ceil(sorted.length / 2 ** (this.#missed - turnsUntilRescue + 1)) === 0;
   }
 
-  /** Who shares authority, for all that is known without asking. */
+  /** The nodes that share authority, as far as this node knows without asking. */
   presumed({ nodes }: Block0): number[] {
     return [...(this.sharing ?? nodes), this.#node.id];
   }
 
-  /** Whether others share authority, for all that is known without asking. */
+  /** Whether other nodes share authority, as far as this node knows without asking. */
   hasOthers(block0: Block0): boolean {
     const { id } = this.#node;
     return (this.sharing ?? block0.nodes).some((other) => other !== id);
   }
 
-  /** Whether it is this node's turn to merge, for all that is known without asking. */
+  /** Whether it is this node's turn to merge, as far as it knows without asking. */
   isOwnTurn(nowMs: number, block0: Block0): boolean {
     return !this.isExcluded && this.isOwn(nowMs, this.presumed(block0));
   }
 
-  /** Milliseconds until the first slot of this node, one of `sharing`, that begins later than `waitMs` from now. */
+  /** Milliseconds until the first turn of this node, one of `sharing`, that begins later than `waitMs` from now. */
   untilOwn(nowMs: number, waitMs: number, sharing: readonly number[]): number {
-    return untilOwnSlot(nowMs, waitMs, this.#intervalMs, this.#node.id, sharing, this.#skipped);
+    return untilOwnTurn(nowMs, waitMs, this.#intervalMs, this.#node.id, sharing, this.#skipped);
   }
 
-  /** Who stays registered once this node merges: those that are there, but for all it knows. */
+  /** The registered nodes that stay registered once this node merges: those not known to be gone. */
   members(registered: readonly number[]): number[] {
     return registered.filter((id) => (this.#unused.get(id) ?? 0) < turnsUntilDropped);
   }

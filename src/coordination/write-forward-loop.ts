@@ -4,15 +4,17 @@
  * never a commit.
  */
 import type { Environment, Timer } from '../base/env.ts';
-import type { LogFollower, PendingRoom } from '../log/log-follower.ts';
+import type { LogFollower } from '../log/log-follower.ts';
+import type { PendingRoom } from '../log/pending-room.ts';
 import type { View } from '../view/view.ts';
 import { MergeWait } from '../merge/merge-policy.ts';
 import type { MergePolicy } from '../merge/merge-policy.ts';
 import type { Merger } from '../merge/merger.ts';
 import type { NodeId } from '../block0/node-identity.ts';
 import type { FailureReports } from './failure-reports.ts';
-import { PollingPace } from './freshness.ts';
-import type { Freshness, Polling } from './freshness.ts';
+import { PollingPace } from './polling-pace.ts';
+import type { Polling } from './polling-pace.ts';
+import type { Freshness } from './freshness.ts';
 import type { Membership, Role } from './membership.ts';
 import type { Rotation } from './rotation.ts';
 

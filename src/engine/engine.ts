@@ -30,9 +30,10 @@ import { WriteForwardLoop } from '../coordination/write-forward-loop.ts';
 import type { TurnSettings } from '../coordination/write-forward-loop.ts';
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { CommitLog } from '../log/commit-log.ts';
-import type { UnsettledCommit } from '../log/commit-outcome.ts';
+import type { InDoubtCommit } from '../log/commit-outcome.ts';
 import { LogEvents } from '../log/log-events.ts';
-import { PendingRoom, LogFollower } from '../log/log-follower.ts';
+import { LogFollower } from '../log/log-follower.ts';
+import { PendingRoom } from '../log/pending-room.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import type { FlushRequest } from '../log/log-writer.ts';
 import { Leftovers } from '../merge/leftovers.ts';
@@ -57,15 +58,15 @@ export interface EngineOptions extends TurnSettings, BlockMemoryOptions {
   readonly blockSizeBytes: number;
   /** The objects that the instance wrote since it last saw Block 0. */
   readonly writes: OwnWrites;
-  /** Commits whose outcome was not known when an engine before this one was closed. */
-  readonly unsettled: Map<string, UnsettledCommit>;
+  /** Commits in doubt: their outcome was not known when an engine before this one was closed. */
+  readonly inDoubt: Map<string, InDoubtCommit>;
   readonly expectAtLeast: ExpectedState | undefined;
   /** Looks up a function that is registered on this instance. */
   readonly functions: QueryHost['registeredFunction'];
 }
 
 const operationTimeoutMs = 60_000;
-const settleTimeoutMs = 30_000;
+const outcomeTimeoutMs = 30_000;
 /** Attempts at pinning a state before garbage is collected past it. */
 const maxPinAttempts = 8;
 /** A checkpoint gives up after so many merges that the store failed, or (the constant below) so many in which others were faster. */
@@ -147,7 +148,7 @@ export class Engine {
     this.#backpressure = backpressure;
     const freshness = new Freshness({ ...parts, backpressure, timeoutMs: operationTimeoutMs });
     this.#freshness = freshness;
-    this.#writer = new LogWriter({ ...parts, freshness, backpressure, settleTimeoutMs });
+    this.#writer = new LogWriter({ ...parts, freshness, backpressure, outcomeTimeoutMs });
     const turns = new WriteForwardLoop({ ...parts, freshness, merger, membership, rotation, failures });
     this.#turns = turns;
     events.looked.on((view) => turns.viewChanged(view));

@@ -22,7 +22,7 @@ import { commitName } from '../format/object-names.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import type { Engine } from './engine.ts';
 import { sizeOf } from '../log/log-follower.ts';
-import type { Polling } from '../coordination/freshness.ts';
+import type { Polling } from '../coordination/polling-pace.ts';
 
 export interface LogFeedOptions {
   readonly engine: Engine;

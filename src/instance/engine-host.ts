@@ -14,7 +14,7 @@ import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
 import { Flush } from '../batch/flush.ts';
 import type { CommitGuard, FlushContext } from '../batch/flush.ts';
-import type { OperationSet } from '../batch/prepare-member.ts';
+import type { OperationSet } from '../batch/operation-set.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { HeldSnapshot, HeldSnapshots } from '../maintenance/snapshots/held-snapshot.ts';
 import { StateKeepers } from '../maintenance/snapshots/state-keepers.ts';

@@ -15,7 +15,7 @@ import { BlobStore } from '../blob/blob-store.ts';
 import { readStats } from '../maintenance/stats.ts';
 import type { DatabaseStats, TransactionStats } from '../maintenance/stats.ts';
 import type { StoreReport } from '../maintenance/doctor.ts';
-import type { CommitRef, UnsettledCommit } from '../log/commit-outcome.ts';
+import type { CommitRef, InDoubtCommit } from '../log/commit-outcome.ts';
 import { Engine } from '../engine/engine.ts';
 import type { ExpectedState } from '../engine/open-or-create.ts';
 import type { Block0 } from '../format/block0.ts';
@@ -75,7 +75,7 @@ export class Instance implements BatchOwner, QueryHost {
   /** For flushes: nothing has the signal of one that has ended. */
   readonly #signals = new SignalPool();
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
-  readonly #unsettled = new Map<string, UnsettledCommit>();
+  readonly #inDoubt = new Map<string, InDoubtCommit>();
   readonly #writes = new OwnWrites();
   /** The newest Block 0 that was seen before the last stop. */
   #seen: Block0 | undefined;
@@ -160,7 +160,7 @@ export class Instance implements BatchOwner, QueryHost {
       prefix: dbPrefix,
       cacheDriver: isSecret ? new EncryptedCache(cache, protection, this.environment) : cache,
       logger: this.#logger,
-      unsettled: this.#unsettled,
+      inDoubt: this.#inDoubt,
       writes: this.#writes,
       expectAtLeast,
       functions: (name) => this.registry.registeredFunction(name),

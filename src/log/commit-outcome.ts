@@ -1,4 +1,4 @@
-/** What becomes of a commit that was put, and the errors that say so. */
+/** Outcomes of a commit that was put, and their errors. */
 import { defined } from '../base/options.ts';
 import { CommitOutcomeUnknownError, StorageError } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
@@ -10,13 +10,13 @@ import type { Block0Register } from '../block0/block0-register.ts';
 export type CommitOutcome = 'applied' | 'lost' | 'unknown';
 
 /** A commit that was put, and whose outcome is not known yet. */
-export interface UnsettledCommit {
+export interface InDoubtCommit {
   readonly slot: number;
   readonly commit: Commit;
   readonly bytes: Uint8Array;
-  /** The first put of the commit and the requests that settle it, as long as they are under way. */
-  settling: Promise<CommitOutcome> | undefined;
-  /** The last failure of a request that was to settle it. */
+  /** The first put of the commit and the requests that learn its outcome, as long as they are under way. */
+  resolving: Promise<CommitOutcome> | undefined;
+  /** The last failure of a request for its outcome. */
   failure?: StorageError;
 }
 
@@ -61,7 +61,7 @@ export function outcomeUnknown(commit: Required<CommitRef>, cause?: unknown): Co
   return new CommitOutcomeUnknownError(commit, message, { cause });
 }
 
-/** What became of a commit, as far as reads of the store tell. Nothing is written, so that an instance that only reads may ask, too. */
+/** Returns the outcome of a commit, as far as reads of the store tell. It writes nothing, so that an instance that only reads may ask too. */
 export async function readOutcome(
   { commitId, slot }: CommitRef,
   log: CommitLog,
@@ -78,14 +78,18 @@ export async function readOutcome(
   return stored.commitId === commitId ? 'applied' : 'lost';
 }
 
-/** The dead-slot rule: at or under the floor only the list of applied commits tells, if it reaches that far. */
+/**
+ * Returns the outcome of a commit whose slot is at or under the log floor: a dead slot. Its object may be gone, or put again by a late
+ * writer, so that only the list of applied commits in Block 0 tells, if it reaches that far.
+ */
 export function deadSlotOutcome(block0: Block0, slot: number, commitId: string): CommitOutcome {
   return appliedOutcome(block0, slot, commitId) ?? 'unknown';
 }
 
 /**
- * What Block 0 says of a slot that it has applied; undefined if it says nothing. It decides, whatever lies in the slot: where a
- * commit went missing, a repair of the log applies a commit of nothing in its place, and the slot itself stays free.
+ * Returns the outcome that Block 0 records for a slot that it has applied; undefined if it records none. Block 0 decides even if the
+ * slot holds something else: where a commit went missing, a repair of the log applies an empty commit in its place, and the slot
+ * itself stays free.
  */
 export function appliedOutcome(
   { applied, appliedSeq }: Block0,

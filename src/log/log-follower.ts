@@ -11,7 +11,6 @@ import type { Environment } from '../base/env.ts';
 import { CorruptionError, invariant } from '../base/errors.ts';
 import type { VersionedBlock0 } from '../block0/block0-reader.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
-import type { SplitPool } from '../cache/split-pool.ts';
 import { follows } from '../format/commit.ts';
 import type { Commit } from '../format/commit.ts';
 import { commitName } from '../format/object-names.ts';
@@ -19,40 +18,7 @@ import { View } from '../view/view.ts';
 import type { LoggedCommit, ViewContext } from '../view/view.ts';
 import type { CommitLog } from './commit-log.ts';
 import type { LogEvents } from './log-events.ts';
-
-// Room for commits that wait to be merged. Every instance holds them in memory, since reads show them: beyond a bound it merges
-// out of turn, and beyond twice that it takes no more of them.
-
-/** With more pending commits than this, an instance merges out of turn. */
-const maxPendingCommits = 2000;
-
-/** How much of an instance's memory the pending commits of a view may take. */
-export class PendingRoom {
-  readonly #pool: SplitPool;
-  /** With more bytes of pending commits than this, an instance merges out of turn. */
-  readonly #maxBytes: number;
-
-  constructor(pool: SplitPool, maxMemoryBytes: number) {
-    this.#pool = pool;
-    this.#maxBytes = Math.floor(maxMemoryBytes / 8);
-  }
-
-  /** Whether so many commits wait in a view, or ones so slow to read, that they are merged whatever the merge policy says. */
-  isLarge({ pending, pendingBytes, isSlow }: View): boolean {
-    return isSlow || pending.length > maxPendingCommits || pendingBytes > this.#maxBytes;
-  }
-
-  /** How many bytes of commits may still be read or written on top of a view; 0: none until pending commits are merged. */
-  bytesFor({ pending, pendingBytes }: View): number {
-    if (pending.length >= maxPendingCommits * 2) return 0;
-    return Math.max(0, Math.min(this.#maxBytes * 2, this.#pool.waitingRoomBytes) - pendingBytes);
-  }
-
-  /** Tells the memory pool how many bytes the pending commits of the newest view take. */
-  take({ pendingBytes }: View): void {
-    this.#pool.setCommitted(pendingBytes);
-  }
-}
+import type { PendingRoom } from './pending-room.ts';
 
 /** Most slots that are read at the same time while catching up. */
 const maxReadAhead = 16;

@@ -1,11 +1,12 @@
 /**
- * Appends to the log: wins a slot for a commit, or learns for certain that it did not (docs/protocol.md, "Commit").
+ * Appends to the log: wins a slot for a commit, or learns for certain that it did not (docs/protocol.md, "Commit"). Flushes that wait
+ * at the same time share one commit; each is a member of it.
  *
  * Invariants:
  * - A put at slot n happens only on a view whose tail is n - 1, so the commit was validated against exactly the state
  *   that it will be applied to.
- * - Any answer but "written" is settled by reading the slot and then Block 0; the same bytes are put at the same slot
- *   again while the slot is empty. No flush goes into another commit before the one that it was put in is decided.
+ * - After any answer but "written" the slot is read, and then Block 0; the same bytes are put at the same slot again while
+ *   the slot is empty. No flush goes into another commit before the outcome of the commit that it was put in is known.
  * - Every error but `CommitOutcomeUnknownError` is definite: the flush was not applied, and never will be.
  */
 import { untilAborted } from '../base/abort.ts';
@@ -31,10 +32,10 @@ import {
   readOutcome,
   refKey,
 } from './commit-outcome.ts';
-import type { CommitRef, CommitOutcome, UnsettledCommit } from './commit-outcome.ts';
+import type { CommitRef, CommitOutcome, InDoubtCommit } from './commit-outcome.ts';
 import type { LogFollower } from './log-follower.ts';
 
-/** A flush that wants to be committed. */
+/** A flush that waits to be committed. */
 export interface FlushRequest {
   /**
    * Validates the flush against a view, which also shows the `earlier` members of the same commit, and returns the member to commit;
@@ -51,11 +52,12 @@ interface Waiting {
   readonly request: FlushRequest;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
-  /** The commit that the flush is in, from the moment it is put until it is decided. */
+  /** The commit that the flush is in, from its put until its outcome is known. */
   inFlight: Required<CommitRef> | undefined;
   /** Whether the tail was refreshed after the flush was called. Until then no rejection is final, except for a transaction's conflict. */
   refreshed: boolean;
-  settled: boolean;
+  /** Whether the caller has its answer. */
+  answered: boolean;
 }
 
 /** A flush that was rejected on top of the flushes before it in its group, and the reason. */
@@ -80,8 +82,8 @@ export interface ViewFreshness {
   catchUp(signal?: AbortSignal): Promise<void>;
 }
 
-/** The part of the engine that keeps room for commits. */
-export interface FlushRoom {
+/** The part of the engine that holds flushes back while too many commits wait to be merged. */
+export interface FlushBackpressure {
   /** Waits while too much is pending to take another commit. Rejects with `BackpressureError` if that does not change. */
   makeRoom(): Promise<void>;
 }
@@ -96,14 +98,14 @@ export interface LogWriterOptions {
   readonly log: CommitLog;
   readonly node: NodeId;
   readonly freshness: ViewFreshness;
-  readonly backpressure: FlushRoom;
+  readonly backpressure: FlushBackpressure;
   /**
-   * Undecided commits by id. The map outlives this writer, so that a commit that is undecided when an instance is stopped is
-   * settled after its next start.
+   * Commits in doubt by id. The map outlives this writer, so that a commit that is in doubt when an instance is stopped is
+   * resolved after its next start.
    */
-  readonly unsettled: Map<string, UnsettledCommit>;
-  /** How long the writer tries to settle a commit before it tells the flushes that the outcome is unknown, in milliseconds. */
-  readonly settleTimeoutMs: number;
+  readonly inDoubt: Map<string, InDoubtCommit>;
+  /** How long the writer tries to learn the outcome of a commit before it rejects the flushes with an unknown outcome, in milliseconds. */
+  readonly outcomeTimeoutMs: number;
 }
 
 /** Flushes that share a commit have at most this many bytes together. */
@@ -117,15 +119,15 @@ export class LogWriter {
   #running: Promise<void> | undefined;
   /** Whether other writers were ahead last time: the last put lost its slot, or the look before it found a commit. */
   #cameLate = false;
-  readonly #unsettled: Map<string, UnsettledCommit>;
-  readonly #asked = new Set<Promise<boolean>>();
-  /** Outcomes that somebody may still ask for, by slot and commit id. */
+  readonly #inDoubt: Map<string, InDoubtCommit>;
+  readonly #resolutions = new Set<Promise<boolean>>();
+  /** Outcomes that a caller may still ask for, by slot and commit id. */
   readonly #decided = new Map<string, 'applied' | 'lost'>();
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
     this.#delay = new GroupDelay(options.environment);
-    this.#unsettled = options.unsettled;
+    this.#inDoubt = options.inDoubt;
   }
 
   /** Commits a flush; resolves once it is durable and confirmed. */
@@ -135,19 +137,19 @@ export class LogWriter {
       const rejectWith = reject as (error: unknown) => void;
       const waiting: Waiting = {
         request,
-        resolve: () => settle(resolve),
-        reject: (error) => settle(() => rejectWith(error)),
+        resolve: () => answer(resolve),
+        reject: (error) => answer(() => rejectWith(error)),
         inFlight: undefined,
         refreshed: false,
-        settled: false,
+        answered: false,
       };
       const onAbort = (): void => {
         const { inFlight } = waiting;
         waiting.reject(inFlight === undefined ? signal.reason : outcomeUnknown(inFlight, signal.reason));
       };
-      const settle = (how: () => void): void => {
-        if (waiting.settled) return;
-        waiting.settled = true;
+      const answer = (how: () => void): void => {
+        if (waiting.answered) return;
+        waiting.answered = true;
         signal.removeEventListener('abort', onAbort);
         how();
       };
@@ -162,18 +164,18 @@ export class LogWriter {
 
   /** Resolves once no flush is under way and no call of {@link resolve} is either. */
   async idle(): Promise<void> {
-    while (this.#running !== undefined || this.#asked.size > 0) {
-      await Promise.allSettled([this.#running, ...this.#asked]);
+    while (this.#running !== undefined || this.#resolutions.size > 0) {
+      await Promise.allSettled([this.#running, ...this.#resolutions]);
     }
   }
 
   /**
-   * Settles a commit whose outcome was unknown, and returns whether it was applied. Throws `CommitOutcomeUnknownError` if the store
-   * still cannot tell.
+   * Learns the outcome of a commit in doubt, and returns whether it was applied. Rejects with `CommitOutcomeUnknownError` if the
+   * store still cannot tell.
    */
   resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
-    const asked = this.#resolve(commitId, slot, signal).finally(() => this.#asked.delete(asked));
-    this.#asked.add(asked);
+    const asked = this.#resolve(commitId, slot, signal).finally(() => this.#resolutions.delete(asked));
+    this.#resolutions.add(asked);
     return asked;
   }
 
@@ -182,35 +184,35 @@ export class LogWriter {
     const { databaseId } = this.#options.register.current.block0;
     let outcome: CommitOutcome;
     try {
-      outcome = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#settleAgain(commitId, slot, signal));
-      // A caller that is told that the commit was applied must see it.
+      outcome = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#resolveAgain(commitId, slot, signal));
+      // A caller that learns that the commit was applied must see it.
       if (outcome === 'applied' && this.#options.follower.view.tail < slot)
         await this.#options.freshness.catchUp(signal);
     } catch (error) {
-      // Whatever went wrong while asking is no answer: the old commit may still be applied.
+      // A failure while asking is no answer: the old commit may still be applied.
       throw outcomeUnknown({ commitId, slot, databaseId }, error);
     }
     if (outcome === 'unknown') throw outcomeUnknown({ commitId, slot, databaseId }, this.#failureOf(commitId));
     if (isOwn) {
-      this.#unsettled.delete(commitId);
+      this.#inDoubt.delete(commitId);
       this.#decided.set(refKey({ commitId, slot }), outcome);
     }
     return outcome === 'applied';
   }
 
-  /** The undecided commit of this instance with this id and slot. A question about it that names a wrong slot must not decide it. */
-  #ownOf(commitId: string, slot: number): UnsettledCommit | undefined {
-    const unsettled = this.#unsettled.get(commitId);
-    return unsettled?.slot === slot ? unsettled : undefined;
+  /** The commit in doubt of this instance with this id and slot. A question about it that names a wrong slot must not decide it. */
+  #ownOf(commitId: string, slot: number): InDoubtCommit | undefined {
+    const inDoubt = this.#inDoubt.get(commitId);
+    return inDoubt?.slot === slot ? inDoubt : undefined;
   }
 
-  async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<CommitOutcome> {
-    const unsettled = this.#ownOf(commitId, slot);
-    if (unsettled?.commit.databaseId === this.#options.register.current.block0.databaseId) {
-      const { settling } = unsettled;
-      // A commit is never settled twice at once: its first put may yet be refused, and that is definite only if there is no other put.
-      const outcome = settling && (await untilAborted(settling.catch(lostForCertain), signal));
-      return outcome === undefined || outcome === 'unknown' ? this.#settle(unsettled, false, signal) : outcome;
+  async #resolveAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<CommitOutcome> {
+    const inDoubt = this.#ownOf(commitId, slot);
+    if (inDoubt?.commit.databaseId === this.#options.register.current.block0.databaseId) {
+      const { resolving } = inDoubt;
+      // A commit is never resolved twice at once: its first put may yet be refused, and that is definite only if there is no other put.
+      const outcome = resolving && (await untilAborted(resolving.catch(lostForCertain), signal));
+      return outcome === undefined || outcome === 'unknown' ? this.#putUntilDecided(inDoubt, false, signal) : outcome;
     }
     return readOutcome({ commitId, slot }, this.#options.log, this.#options.register, signal);
   }
@@ -251,9 +253,9 @@ export class LogWriter {
     for (const race = new SlotRace(); ; ) {
       const view = follower.view;
       const { accepted, members, contradicted } = await this.#prepare(group, view);
-      if (accepted.length === 0 && group.every((waiting) => waiting.settled)) return;
+      if (accepted.length === 0 && group.every((waiting) => waiting.answered)) return;
       // A flush was given up, or the view was refreshed: flushes validated on top of the old state must be validated again.
-      if (accepted.length === 0 || accepted.some((waiting) => waiting.settled) || follower.view !== view) continue;
+      if (accepted.length === 0 || accepted.some((waiting) => waiting.answered) || follower.view !== view) continue;
       const conclude = (): void => {
         for (const waiting of accepted) waiting.resolve();
         for (const { waiting, verdict } of contradicted) waiting.reject(verdict);
@@ -296,7 +298,7 @@ export class LogWriter {
     let state = view;
     let shown = 0;
     for (const waiting of group) {
-      if (waiting.settled) continue;
+      if (waiting.answered) continue;
       // A member is shown only to the flushes after it. None comes after the last one, so it is shown once it is committed.
       for (; shown < members.length; shown++) state = state.withMember(members[shown] as CommitMember);
       try {
@@ -356,46 +358,46 @@ export class LogWriter {
     const bytes = this.#encoder.encode(slot, commit);
     for (const waiting of accepted) waiting.inFlight = { commitId: commit.commitId, slot, databaseId };
     const { commitId } = commit;
-    const unsettled: UnsettledCommit = { slot, commit, bytes, settling: undefined };
-    this.#unsettled.set(commitId, unsettled);
-    unsettled.settling = this.#settle(unsettled, true);
+    const inDoubt: InDoubtCommit = { slot, commit, bytes, resolving: undefined };
+    this.#inDoubt.set(commitId, inDoubt);
+    inDoubt.resolving = this.#putUntilDecided(inDoubt, true);
     try {
-      const outcome = await unsettled.settling;
-      if (outcome !== 'unknown') this.#decide(unsettled, outcome, accepted);
+      const outcome = await inDoubt.resolving;
+      if (outcome !== 'unknown') this.#noteOutcome(inDoubt, outcome, accepted);
       return outcome;
     } catch (error) {
       if (error instanceof NotCommittedError) {
-        this.#decide(unsettled, 'lost', accepted);
+        this.#noteOutcome(inDoubt, 'lost', accepted);
         for (const waiting of accepted) waiting.inFlight = undefined;
       }
       throw error;
     } finally {
-      unsettled.settling = undefined;
+      inDoubt.resolving = undefined;
     }
   }
 
   #failureOf(commitId: string | undefined): StorageError | undefined {
-    return commitId === undefined ? undefined : this.#unsettled.get(commitId)?.failure;
+    return commitId === undefined ? undefined : this.#inDoubt.get(commitId)?.failure;
   }
 
-  /** Notes what became of a commit. A caller who gave up meanwhile was told "unknown", and may ask. */
-  #decide({ commit, slot }: UnsettledCommit, outcome: 'applied' | 'lost', flushes: readonly Waiting[]): void {
-    this.#unsettled.delete(commit.commitId);
-    if (flushes.some((waiting) => waiting.settled))
+  /** Notes the outcome of a commit. A caller that gave up meanwhile got "unknown", and may ask again. */
+  #noteOutcome({ commit, slot }: InDoubtCommit, outcome: 'applied' | 'lost', flushes: readonly Waiting[]): void {
+    this.#inDoubt.delete(commit.commitId);
+    if (flushes.some((waiting) => waiting.answered))
       this.#decided.set(refKey({ commitId: commit.commitId, slot }), outcome);
   }
 
-  /** Puts the commit at its slot until it is decided who has the slot, or time is up. `fresh`: never put before. */
-  async #settle(unsettled: UnsettledCommit, fresh: boolean, signal?: AbortSignal): Promise<CommitOutcome> {
-    const { environment, settleTimeoutMs } = this.#options;
-    const until = environment.monotonicMs() + settleTimeoutMs;
+  /** Puts the commit at its slot until it is known which commit has the slot, or time is up. `isFirstPut`: it was never put before. */
+  async #putUntilDecided(inDoubt: InDoubtCommit, isFirstPut: boolean, signal?: AbortSignal): Promise<CommitOutcome> {
+    const { environment, outcomeTimeoutMs } = this.#options;
+    const until = environment.monotonicMs() + outcomeTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       try {
-        const outcome = await this.#settleOnce(unsettled, fresh && attempt === 1, signal);
+        const outcome = await this.#putOnce(inDoubt, isFirstPut && attempt === 1, signal);
         if (outcome !== undefined) return outcome;
       } catch (error) {
         if (!(error instanceof StorageError) || error instanceof NotCommittedError) throw error;
-        unsettled.failure = error;
+        inDoubt.failure = error;
       }
       if (environment.monotonicMs() >= until || signal?.aborted === true) return 'unknown';
       await backOff(environment, whileUnknown, attempt);
@@ -403,23 +405,23 @@ export class LogWriter {
   }
 
   /**
-   * Puts the commit once and reads what tells the outcome; undefined if the slot is still empty. Only the failure of the
-   * very first put can be definite: when a later one fails, an earlier one may have landed, or may still land.
+   * Puts the commit once, and reads its slot and then Block 0 to learn the outcome; undefined if the slot is still empty. Only the
+   * failure of the very first put can be definite: when a later one fails, an earlier one may have landed, or may still land.
    */
-  async #settleOnce(
-    unsettled: UnsettledCommit,
-    first: boolean,
+  async #putOnce(
+    inDoubt: InDoubtCommit,
+    isFirstPut: boolean,
     signal?: AbortSignal,
   ): Promise<CommitOutcome | undefined> {
     const { log, register, follower, freshness } = this.#options;
-    const { slot, commit, bytes } = unsettled;
+    const { slot, commit, bytes } = inDoubt;
     let written = false;
     try {
       written = (await log.put(slot, bytes, signal)).status === 'written';
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
-      if (first && error.outcome === 'none') throw new NotCommittedError(error);
-      unsettled.failure = error;
+      if (isFirstPut && error.outcome === 'none') throw new NotCommittedError(error);
+      inDoubt.failure = error;
     }
     const stored = written ? commit : await log.read(slot, signal);
     // This read of Block 0 starts after the slot was won or read: only it confirms the slot.
@@ -435,9 +437,9 @@ export class LogWriter {
       return 'lost';
     }
     if (stored === undefined) return undefined;
-    const own = stored.commitId === commit.commitId;
-    follower.advance(versioned, [{ slot, commit: own ? commit : stored }]);
-    return own ? 'applied' : 'lost';
+    const isOwn = stored.commitId === commit.commitId;
+    follower.advance(versioned, [{ slot, commit: isOwn ? commit : stored }]);
+    return isOwn ? 'applied' : 'lost';
   }
 }
 
@@ -450,19 +452,17 @@ function rejectAll(flushes: readonly Waiting[], failure: unknown): void {
     reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));
 }
 
-// What a writer does that other nodes come before, again and again: it waits a while, and in the end it gives up.
-
-/** Confirmed losses after which a flush fails with `ContentionError`. */
+/** Confirmed losses in a row after which the flushes of a group fail with `ContentionError`. */
 const maxLosses = 32;
 const afterLoss: Backoff = { firstMs: 32, maxMs: 1000, jitter: 'full' };
 
-/** One flush's attempts to win a slot, whichever. */
+/** The attempts of a group of flushes to win a slot, any slot. */
 class SlotRace {
   #losses = 0;
 
   /**
-   * A slot was lost. Returns for how many milliseconds to wait, or throws `ContentionError`. `random` is from 0 to 1. The
-   * more writers there are, the longer they must wait for few of them to want the same slot.
+   * Counts a lost slot. Returns for how many milliseconds to wait, or throws `ContentionError`. `random` is from 0 to 1. The more
+   * writers there are, the longer they must wait until few of them try the same slot.
    */
   lost(random: number): number {
     const losses = ++this.#losses;
@@ -473,21 +473,21 @@ class SlotRace {
   }
 }
 
-// The short time that a commit waits before it begins, for the flushes of those whose last ones were committed a moment
-// ago. Whoever writes again and again comes back at once. Without the delay the first of them would take the next commit
-// for itself, and all others would wait for two: twice the time, and twice the requests.
-
-/** The longest delay, as a part of the time that the last commit took. */
+/** The longest delay of a commit, as a part of the time that the last commit took. */
 const partOfCommit = 0.1;
-/** And in milliseconds, whatever that one took. */
+/** The longest delay in milliseconds, however long the last commit took. */
 const maxMs = 25;
-/** Less is not worth a timer: clocks tick by the millisecond. */
+/** The shortest delay that is worth a timer: clocks tick by the millisecond. */
 const minTimerMs = 1;
 
-/** Decides how long a commit is delayed. One flush alone never is. */
+/**
+ * Delays a commit for a short time, for the flushes of writers whose last flushes were committed a moment ago: a writer that writes
+ * again and again comes back at once. Without the delay the first of them would take the next commit for itself, and all others would
+ * wait for two commits: twice the time, and twice the requests. One flush alone is never delayed.
+ */
 class GroupDelay {
   readonly #environment: Environment;
-  /** How many flushes were in the last commit, or waited for its end. */
+  /** The number of flushes in the last commit and of flushes that waited for its end. */
   #expected = 0;
   #begunMs = 0;
   #untilMs = 0;
@@ -497,25 +497,25 @@ class GroupDelay {
     this.#environment = environment;
   }
 
-  /** A commit has ended: `flushes` were in it, or had come meanwhile. */
+  /** Notes that a commit has ended. `flushes`: how many were in it, or came meanwhile. */
   ended(flushes: number): void {
     const nowMs = this.#environment.monotonicMs();
     this.#expected = flushes;
     this.#untilMs = nowMs + Math.min(maxMs, (nowMs - this.#begunMs) * partOfCommit);
   }
 
-  /** A flush has come: `flushes` wait now. */
+  /** Notes that a flush has come. `flushes`: how many wait now. */
   came(flushes: number): void {
     if (flushes >= this.#expected) this.#onAll?.();
   }
 
   /**
-   * Resolves when the next commit is to begin: once as many flushes wait as are expected, or it is not worth while to wait for
-   * more.
+   * Resolves when the next commit should begin: once as many flushes wait as are expected, or waiting for more is not worth
+   * while.
    */
   async over(waiting: () => number): Promise<void> {
     if (this.#isWorthwhile(waiting(), 0)) {
-      // Some have their answer already, and have only not come to run.
+      // Some writers have their answer already, and have only not come to run.
       await this.#environment.yieldToEventLoop();
       if (this.#isWorthwhile(waiting(), minTimerMs)) await this.#allOrTime();
     }

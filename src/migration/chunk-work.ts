@@ -5,7 +5,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
-import { authorityAt, untilOwnSlot } from '../coordination/rotation.ts';
+import { authorityAt, untilOwnTurn } from '../coordination/rotation.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Role } from '../coordination/membership.ts';
 import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';
@@ -112,7 +112,7 @@ export class ChunkWork {
   untilTurn(atOnce: boolean, nodes: readonly number[] = this.#nodes): number {
     const { environment, engine, intervalMs } = this.#options;
     if (atOnce && this.isOwnTurn(nodes)) return 0;
-    return untilOwnSlot(environment.now(), 0, intervalMs, engine.node.id, nodes);
+    return untilOwnTurn(environment.now(), 0, intervalMs, engine.node.id, nodes);
   }
 
   /** Sets the timer for the next work, if there is any. */

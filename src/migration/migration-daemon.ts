@@ -6,9 +6,9 @@
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
-import { untilNextSlot } from '../coordination/rotation.ts';
+import { untilNextTurn } from '../coordination/rotation.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Polling } from '../coordination/freshness.ts';
+import type { Polling } from '../coordination/polling-pace.ts';
 import type { Role } from '../coordination/membership.ts';
 import type { StoredMigration } from '../format/stored-table.ts';
 import { changeableOf } from '../block0/block0-register.ts';
@@ -103,7 +103,7 @@ export class MigrationDaemon {
       .map((migration) => this.#chunks.untilTurn(atOnce, this.#coded(migration)));
     // Where many nodes learn of a migration in the same moment, not all of them are to write Block 0 in the next.
     if (this.#isUnknown)
-      delays.push(untilNextSlot(environment.now(), intervalMs) + (environment.random() * intervalMs) / 2);
+      delays.push(untilNextTurn(environment.now(), intervalMs) + (environment.random() * intervalMs) / 2);
     for (const migration of this.#migrations) {
       if (migration.phase !== 'switched' || migration.target?.retire !== 'unused') continue;
       const patienceMs = this.#patienceMs(migration);

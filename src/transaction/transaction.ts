@@ -20,7 +20,7 @@ import type {
   UpdateDocument,
 } from '../batch/batch.ts';
 import type { UpsertOptions } from '../batch/table-operations.ts';
-import type { OperationSet } from '../batch/prepare-member.ts';
+import type { OperationSet } from '../batch/operation-set.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { BlobRecord } from '../blob/blob-tables.ts';

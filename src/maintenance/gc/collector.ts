@@ -22,8 +22,8 @@ import { newId } from '../../base/ids.ts';
 import type { Logger } from '../../base/logger.ts';
 import { defined } from '../../base/options.ts';
 import { Pacer } from '../../base/pacer.ts';
-import { prepareMember } from '../../batch/prepare-member.ts';
-import type { PrepareOptions } from '../../batch/prepare-member.ts';
+import { makeMember } from '../../batch/make-member.ts';
+import type { MemberOptions } from '../../batch/make-member.ts';
 import { deletedBlobsSchema } from '../../blob/blob-tables.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import { changeableOf } from '../../block0/block0-register.ts';
@@ -88,7 +88,7 @@ export interface CollectorOptions {
   readonly holdLoops: (generation: number, signal: AbortSignal | undefined) => Promise<void>;
   /** Commits what gc writes to the system tables. */
   readonly append: (request: FlushRequest) => Promise<void>;
-  readonly prepare: Omit<PrepareOptions, 'slot'>;
+  readonly prepare: Omit<MemberOptions, 'slot'>;
 }
 
 /** How far clocks of nodes may differ before a snapshot is taken for abandoned too early. */
@@ -422,7 +422,7 @@ export class Collector {
         this.#condemned = condemned;
         const state = view.table(deletedBlobsSchema.name) ?? view.emptyTable(deletedBlobsSchema);
         const table = { state, isWhole: true, isSole: false, active: undefined, checked: [] };
-        return prepareMember(operations, new Map(), () => table, {
+        return makeMember(operations, new Map(), () => table, {
           ...prepare,
           slot: view.tail + 1,
         });

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import type { CorruptionError } from '../../../src/base/errors.ts';
-import type { Polling } from '../../../src/coordination/freshness.ts';
+import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import { createDatabase } from '../../../src/api/database.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';

@@ -1,6 +1,6 @@
 /** A cluster whose stored objects a test damages, also in ways that no checksum shows. */
 import { Operation, TableOperations } from '../../../src/batch/table-operations.ts';
-import { prepareMember } from '../../../src/batch/prepare-member.ts';
+import { makeMember } from '../../../src/batch/make-member.ts';
 import { blobsSchema, deletedBlobsSchema } from '../../../src/blob/blob-tables.ts';
 import type { Finding, VerifyReport } from '../../../src/index.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
@@ -124,7 +124,7 @@ export class DamagedCluster extends Cluster {
     let slot = block0.appliedSeq + 1;
     while ((await this.store.get(`${prefix}/${commitName(slot)}`)).status === 'found') slot++;
     const options = { environment, driver: this.store, prefix, blockSizeBytes: 512, maxCommitBytes: 1_000_000, slot };
-    const member = await prepareMember(
+    const member = await makeMember(
       lists,
       new Map(),
       ({ shape }) => ({

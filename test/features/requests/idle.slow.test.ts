@@ -1,6 +1,6 @@
 /** What an instance costs that nobody uses: a virtual day, reckoned up to a month of 31 days. */
 import { describe, expect, it } from 'vitest';
-import type { Polling } from '../../../src/coordination/freshness.ts';
+import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';

@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { sleep } from '../../../src/base/env.ts';
 import type { Batch } from '../../../src/batch/batch.ts';
 import type { MergePolicy } from '../../../src/merge/merge-policy.ts';
-import type { Polling } from '../../../src/coordination/freshness.ts';
+import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';

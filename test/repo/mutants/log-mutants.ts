@@ -229,9 +229,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: 'outcome = await this.#settleOnce(unsettled, fresh && attempt === 1, signal)',
-        replace: `another = attempt === 1 ? unsettled.commit : { ...unsettled.commit, commitId: randomUuid(environment) };
-        const outcome = await this.#settleOnce({ ...unsettled, commit: another, bytes: this.#encoder.encode(unsettled.slot, another) }, fresh && attempt === 1, signal)`,
+        find: 'outcome = await this.#putOnce(inDoubt, isFirstPut && attempt === 1, signal)',
+        replace: `another = attempt === 1 ? inDoubt.commit : { ...inDoubt.commit, commitId: randomUuid(environment) };
+        const outcome = await this.#putOnce({ ...inDoubt, commit: another, bytes: this.#encoder.encode(inDoubt.slot, another) }, isFirstPut && attempt === 1, signal)`,
       },
     ],
   },
@@ -250,8 +250,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: `if (first && error.outcome === 'none')`,
-        replace: `if ((first || true) && error.outcome === 'none')`,
+        find: `if (isFirstPut && error.outcome === 'none')`,
+        replace: `if ((isFirstPut || true) && error.outcome === 'none')`,
       },
     ],
   },
@@ -260,9 +260,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: 'const outcome = settling && (await untilAborted(settling.catch(lostForCertain), signal));',
+        find: 'const outcome = resolving && (await untilAborted(resolving.catch(lostForCertain), signal));',
         replace:
-          'const outcome = (void settling, void lostForCertain, void untilAborted, undefined as CommitOutcome | undefined);',
+          'const outcome = (void resolving, void lostForCertain, void untilAborted, undefined as CommitOutcome | undefined);',
       },
     ],
     tests: ['test/simulation/sim/regressions.slow.test.ts'],
@@ -272,8 +272,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: 'const own = stored.commitId === commit.commitId;',
-        replace: 'const own = stored.nodeId === commit.nodeId;',
+        find: 'const isOwn = stored.commitId === commit.commitId;',
+        replace: 'const isOwn = stored.nodeId === commit.nodeId;',
       },
     ],
   },
@@ -316,7 +316,7 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: batch,
-        find: `if (error instanceof CommitOutcomeUnknownError) this.#unsettled = { error, operations };
+        find: `if (error instanceof CommitOutcomeUnknownError) this.#inDoubt = { error, operations };
       else {`,
         replace: '{',
       },

@@ -1,7 +1,7 @@
 /** Mistakes in migrations: what is stored beside the active version, what either version is shown, and when the old one goes. */
 import type { Mutant } from './mutant.ts';
 
-const prepare = 'src/batch/prepare-member.ts';
+const prepare = 'src/batch/make-member.ts';
 const merge = 'src/merge/merger.ts';
 const mergeTable = 'src/merge/merge-table.ts';
 const bridge = 'src/migration/bridge.ts';

@@ -119,7 +119,7 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/batch/folded-changes.ts',
-        find: 'if (condition === undefined || this.#lenient) return;',
+        find: 'if (condition === undefined || this.#forOverlay) return;',
         replace: 'if (condition === undefined || condition !== null) return;',
       },
     ],
@@ -163,7 +163,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'increments: a row that a transaction shows with one does not count as read',
     edits: [
       {
-        file: 'src/batch/prepare-member.ts',
+        file: 'src/batch/operation-set.ts',
         find: 'new Set([Operation.update, Operation.upsertFields, Operation.increment])',
         replace: 'new Set([Operation.update, Operation.upsertFields])',
       },
@@ -175,10 +175,10 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/batch/folded-changes.ts',
-        find: 'addTo(changed, operations.increments(i), this.#lenient);',
+        find: 'addTo(changed, operations.increments(i), this.#forOverlay);',
         replace: `const known = operations as { sums?: Map<number, RowRef> };
       const first = (known.sums ??= new Map()).get(i);
-      addTo(changed, operations.increments(i), this.#lenient);
+      addTo(changed, operations.increments(i), this.#forOverlay);
       if (first !== undefined) return first;
       known.sums.set(i, { source: this.#resolved, base });`,
       },
@@ -200,9 +200,9 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'equal rows: left out while a table has two versions',
     edits: [
       {
-        file: 'src/batch/prepare-member.ts',
-        find: 'const skipsEqual = isOwn && isSole;',
-        replace: 'const skipsEqual = isOwn || isSole;',
+        file: 'src/batch/make-member.ts',
+        find: 'skipsEqual: ofUser && isSole',
+        replace: 'skipsEqual: ofUser || isSole',
       },
     ],
     tests: [

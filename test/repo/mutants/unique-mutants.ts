@@ -2,7 +2,7 @@
 import type { Mutant } from './mutant.ts';
 
 const check = 'src/batch/unique-check.ts';
-const prepare = 'src/batch/prepare-member.ts';
+const prepare = 'src/batch/make-member.ts';
 const chunk = 'src/migration/chunk.ts';
 const daemon = 'src/migration/migration-daemon.ts';
 
@@ -47,16 +47,16 @@ export const uniqueMutants: readonly Mutant[] = [
     edits: [
       {
         file: prepare,
-        find: 'isWhole ? UniqueCheck.on(state, ofList) : undefined',
+        find: 'isWhole ? UniqueCheck.on(state, indexes) : undefined',
         replace:
-          'isWhole ? UniqueCheck.on(firstStates.get(list) ?? (firstStates.set(list, state), state), ofList) : undefined',
+          'isWhole ? UniqueCheck.on(firstStates.get(list) ?? (firstStates.set(list, state), state), indexes) : undefined',
       },
       {
         file: prepare,
-        find: 'async function encodeChanges(',
+        find: 'export async function encodeChanges(',
         replace: `const firstStates = new WeakMap<TableOperations, TableState>();
 
-async function encodeChanges(`,
+export async function encodeChanges(`,
       },
     ],
   },
@@ -134,7 +134,7 @@ async function encodeChanges(`,
     edits: [
       {
         file: prepare,
-        find: 'UniqueCheck.on(active.state, checked),',
+        find: 'UniqueCheck.on(activeState, checked),',
         replace: 'undefined,',
       },
     ],

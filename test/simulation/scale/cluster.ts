@@ -6,7 +6,7 @@ import type { NewDocumentOf } from '../../../src/schema/schema.ts';
 import { BackpressureError, ContentionError } from '../../../src/base/errors.ts';
 import { sleep } from '../../../src/base/env.ts';
 import type { LogFollower } from '../../../src/log/log-follower.ts';
-import type { Polling } from '../../../src/coordination/freshness.ts';
+import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import { Instance } from '../../../src/instance/instance.ts';

@@ -1,6 +1,6 @@
 /** Many writers at once: flushes that want the same slot, and transactions that want the same rows. */
 import { TransactionConflictError } from '../../../src/base/errors.ts';
-import type { Polling } from '../../../src/coordination/freshness.ts';
+import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import { Cluster, items } from './cluster.ts';
 import type { ScaleNode } from './cluster.ts';
 import { trafficSince } from './network.ts';

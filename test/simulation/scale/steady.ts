@@ -1,5 +1,5 @@
 /** Nodes that write at an even rate: what they ask for, what it costs, and how late others see it. */
-import type { Polling } from '../../../src/coordination/freshness.ts';
+import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import { s3StandardPrices } from '../../../src/storage/prices.ts';
 import { Cluster } from './cluster.ts';
 import { noTraffic, trafficSince } from './network.ts';

@@ -1,6 +1,6 @@
 /** What a seed decides before the run begins: how many nodes, how bad the network, how much goes on. */
 import type { MergePolicy } from '../../../src/merge/merge-policy.ts';
-import type { Polling } from '../../../src/coordination/freshness.ts';
+import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import type { Faults } from '../../../src/testing/faults.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { Scale } from './generate.ts';

@@ -8,7 +8,7 @@ import { StoreDbError } from '../../../src/base/errors.ts';
 import { Database } from '../../../src/api/database.ts';
 import { Instance } from '../../../src/instance/instance.ts';
 import { checkOptions } from '../../../src/instance/options.ts';
-import type { Polling } from '../../../src/coordination/freshness.ts';
+import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import type { Query } from '../../../src/query/query.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PollingPace } from './freshness.ts';
-import type { Polling } from './freshness.ts';
+import { PollingPace } from './polling-pace.ts';
+import type { Polling } from './polling-pace.ts';
 
 /** Times of the first turns, if nobody ever asks. */
 function turnTimes(polling: Polling, intervalMs: number, turns: number): number[] {
@@ -14,7 +14,7 @@ function turnTimes(polling: Polling, intervalMs: number, turns: number): number[
 }
 
 describe('polling at the interval', () => {
-  it('has a turn at the beginning of every slot', () => {
+  it('has a turn at the beginning of every turn', () => {
     expect(turnTimes('interval', 5000, 4)).toEqual([5000, 10_000, 15_000, 20_000]);
     const pace = new PollingPace('interval', 5000);
     expect(pace.untilTurn(12_345, undefined)).toBe(2655);
@@ -24,7 +24,7 @@ describe('polling at the interval', () => {
 });
 
 describe('adaptive polling', () => {
-  it('doubles the pause up to a minute, in whole slots', () => {
+  it('doubles the pause up to a minute, in whole intervals', () => {
     expect(turnTimes('adaptive', 5000, 7).map((ms) => ms / 1000)).toEqual([5, 15, 35, 75, 135, 195, 255]);
     expect(turnTimes('adaptive', 7000, 6).map((ms) => ms / 7000)).toEqual([1, 3, 7, 15, 23, 31]);
   });

@@ -1,0 +1,204 @@
+/**
+ * Makes the member of a flush: the changes that a commit holds for it. The operations of its batch are folded into one row a key
+ * ({@link FoldedChanges}), validated against a state, checked for unique indexes ({@link UniqueCheck}) and encoded, in the commit
+ * itself or, if they are large, as a tree in objects of its own ({@link StagedSink}).
+ */
+import { isPromise } from '../base/brands.ts';
+import { invariant } from '../base/errors.ts';
+import { Pacer } from '../base/pacer.ts';
+import { commitBlockName } from '../format/commit.ts';
+import type { CommitMember, StagedRuns, TableChange } from '../format/commit.ts';
+import { NodeEntries } from '../format/node-entries.ts';
+import { openSealed } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
+import type { BridgedTable } from '../migration/bridge.ts';
+import { ShadowChanges } from '../migration/shadow-changes.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import { noBlocks } from '../tree/block-source.ts';
+import { Uploads } from '../tree/block-writer.ts';
+import type { UploadOptions } from '../tree/block-writer.ts';
+import { Tree } from '../tree/tree.ts';
+import { applyChanges } from '../tree/write.ts';
+import type { ChangeStream } from '../tree/write.ts';
+import { BlobChanges } from './blob-changes.ts';
+import type { NewBlob } from './blob-changes.ts';
+import { FoldedChanges } from './folded-changes.ts';
+import { StagedSink } from './staged-sink.ts';
+import type { TableOperations } from './table-operations.ts';
+import { UniqueCheck } from './unique-check.ts';
+
+export interface MemberOptions extends UploadOptions {
+  readonly blockSizeBytes: number;
+  /** A flush whose operations take more bytes than this stages its changes; otherwise the commit itself holds them. */
+  readonly maxCommitBytes: number;
+  /** The slot that the commit is for. */
+  readonly slot: number;
+}
+
+/**
+ * Makes the member of a flush from the operations of its batch, whose blobs have been uploaded. `tableOf` gives the table that a list
+ * of operations is validated on. Where that is not the active version of the table, every row is written twice: in the version of the
+ * list, and in the active version. A row that would not change is left out, unless the table has another version: there, a field that
+ * is written later counts even if its value stays.
+ *
+ * Rejects with the error of the operation that contradicts the state: `DuplicateKeyError`, `RowNotFoundError`, `UniqueIndexError`,
+ * and so on.
+ */
+export async function makeMember(
+  operations: readonly TableOperations[],
+  newBlobs: ReadonlyMap<string, NewBlob>,
+  tableOf: (operations: TableOperations) => BridgedTable | Promise<BridgedTable>,
+  options: MemberOptions,
+): Promise<CommitMember> {
+  const pacer = new Pacer(options.environment);
+  const sizeBytes = operations.reduce((bytes, list) => bytes + list.sizeBytes, 0);
+  const isStaged = sizeBytes > options.maxCommitBytes;
+  const blobs = new BlobChanges(newBlobs, options.environment);
+  const changes: TableChange[] = [];
+
+  /** Adds the changes of one list; of a table with another active version, in both versions. */
+  const addChanges = async (list: TableOperations, ofUser: boolean): Promise<void> => {
+    const { state, isWhole, active, checked, isSole } = await tableOf(list);
+    const order = await list.order(pacer);
+    const fold = (): Promise<FoldedChanges> =>
+      FoldedChanges.of(list, state, order, pacer, { skipsEqual: ofUser && isSole });
+    const folded = await fold();
+    if (folded.done) return;
+    const { shape } = list;
+    const rows = shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
+    const indexes = active === undefined ? checked : [];
+    const unique = isWhole ? UniqueCheck.on(state, indexes) : undefined;
+    changes.push(await checkAndEncode({ shape, schema: active?.schema ?? shape.schema, unique, rows, again: fold }));
+    if (active === undefined) return;
+    const { state: activeState, translation } = active;
+    const shadows = async (): Promise<ShadowChanges> => ShadowChanges.of(await fold(), activeState, translation);
+    changes.push(
+      await checkAndEncode({
+        shape: activeState.shape,
+        schema: activeState.shape.schema,
+        unique: UniqueCheck.on(activeState, checked),
+        rows: await shadows(),
+        again: shadows,
+      }),
+    );
+  };
+
+  const checkAndEncode = async ({ shape, schema, unique, rows, again }: FoldedTable): Promise<TableChange> => {
+    if (isStaged) {
+      await unique?.checkStream(await again(), pacer);
+      return { schema, ...(await stageChanges(shape, rows, pacer, options)) };
+    }
+    const node = await encodeChanges(shape, rows, pacer);
+    await unique?.checkLeaf(node, pacer);
+    return { schema, node };
+  };
+
+  for (const list of operations) await addChanges(list, true);
+  // The rows of the blob tables are made from the rows above. None of them is stored already, so none is left out.
+  for (const list of blobs.lists) await addChanges(list, false);
+  return { changes };
+}
+
+/** The folded rows of one version of a table, on their way into a commit. */
+interface FoldedTable {
+  readonly shape: TableShape;
+  readonly schema: StoredSchema;
+  readonly unique: UniqueCheck | undefined;
+  readonly rows: ChangeStream;
+  /** Gives the same rows once more: staged rows are all checked before any of them is stored. */
+  readonly again: () => Promise<ChangeStream>;
+}
+
+/** Encodes rows as one leaf, which the commit itself holds. */
+export async function encodeChanges(shape: TableShape, folded: ChangeStream, pacer: Pacer): Promise<Node> {
+  const entries = new NodeEntries(shape.changeShape);
+  while (!folded.done) {
+    const { key, keyStart, keyEnd, source, base } = folded;
+    if (source !== undefined) entries.addRow(key, keyStart, keyEnd, source, base);
+    const advanced = folded.advance();
+    if (advanced !== undefined) await advanced;
+    if ((entries.count & 0xff) === 0 && pacer.due()) await pacer.pause();
+  }
+  const name = commitBlockName(shape.name);
+  return openSealed(name, entries.encode(name, 0, entries.count));
+}
+
+/** Writes the changes as a tree into separate objects; only the root of the tree goes into the commit. */
+async function stageChanges(
+  shape: TableShape,
+  folded: ChangeStream,
+  pacer: Pacer,
+  options: MemberOptions,
+): Promise<{ node: Node; staged: StagedRuns }> {
+  const sink = new StagedSink(new Uploads(options), options.environment, options.slot);
+  const root = await applyChanges(new Tree(noBlocks, null), folded, {
+    sink,
+    leaf: shape.changeShape,
+    blockSizeBytes: options.blockSizeBytes,
+    pacer,
+    counters: { splits: 0, joins: 0, rootSplits: 0 },
+  });
+  await sink.finish();
+  invariant(root.kind === 'new', 'The root of staged changes is not a new node');
+  const name = commitBlockName(shape.name);
+  const node = openSealed(name, root.entries.encode(name, 0, root.entries.count));
+  return { node, staged: { runs: sink.runs } };
+}
+
+/** Folded rows; each is passed to the bookkeeping of blobs as it is read. */
+class ObservedChanges implements ChangeStream {
+  readonly #folded: FoldedChanges;
+  readonly #list: TableOperations;
+  readonly #blobs: BlobChanges;
+
+  /** Passes the first row on at once. Throws `BlobReferenceError`. */
+  constructor(folded: FoldedChanges, list: TableOperations, blobs: BlobChanges) {
+    this.#folded = folded;
+    this.#list = list;
+    this.#blobs = blobs;
+    this.#observe();
+  }
+
+  get done(): boolean {
+    return this.#folded.done;
+  }
+
+  get key(): Uint8Array {
+    return this.#folded.key;
+  }
+
+  get keyStart(): number {
+    return this.#folded.keyStart;
+  }
+
+  get keyEnd(): number {
+    return this.#folded.keyEnd;
+  }
+
+  get remove(): boolean {
+    return this.#folded.remove;
+  }
+
+  get source(): RowSource | undefined {
+    return this.#folded.source;
+  }
+
+  get base(): number {
+    return this.#folded.base;
+  }
+
+  advance(): void | Promise<void> {
+    const advanced = this.#folded.advance();
+    if (isPromise(advanced)) return advanced.then(() => this.#observe());
+    this.#observe();
+    return undefined;
+  }
+
+  #observe(): void {
+    const { done, key, keyStart, keyEnd, stored, source, base } = this.#folded;
+    if (done || source === undefined) return;
+    this.#blobs.observe(this.#list.shape, key.slice(keyStart, keyEnd), stored, { source, base });
+  }
+}
