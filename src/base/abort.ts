@@ -1,16 +1,18 @@
 /**
- * Signals that end calls. The engine makes its own of the runtime's class, whatever stands under the global names: jsdom puts
- * signals there that Node.js does not take for such. Those that callers give may be of any realm or library.
+ * Abort signals and deadlines of calls. The engine creates its signals with the runtime's own class, even if the global names
+ * hold another one: jsdom replaces them with signals that Node.js does not accept. Signals that callers pass may be of any realm
+ * or library. A caller can also stop waiting for work that goes on, because several callers share it or because it must not be
+ * cut short, such as a merge.
  */
 import { setMaxListeners } from 'node:events';
 import * as util from 'node:util';
 import type { Environment, Timer } from './env.ts';
 import { AbortedError, StorageError, StoreDbError, DeadlineExceededError } from './errors.ts';
 
-/** Whether it is one of the runtime's own, which its functions take. */
+/** Whether a signal is of the runtime's own class, which the runtime's functions require. */
 function isOwn(signal: AbortSignal): boolean {
   try {
-    // One signal may end any number of calls: no leak that anyone need be warned of.
+    // One signal may end any number of calls: many listeners are not a leak, and need no warning.
     setMaxListeners(0, signal);
     return true;
   } catch {
@@ -30,7 +32,7 @@ export function newAbortController(): AbortController {
   return new OwnController();
 }
 
-/** Own signals that follow those of others; of these nothing is kept that is not needed any more. */
+/** For each foreign signal, the own signal that follows it. An entry goes when the foreign signal is collected. */
 const followers = new WeakMap<AbortSignal, AbortSignal>();
 
 function follow(signal: AbortSignal): AbortSignal {
@@ -44,12 +46,14 @@ function follow(signal: AbortSignal): AbortSignal {
   return controller.signal;
 }
 
-/** The signal itself where it is one of the runtime's own, and else one that follows it. Any number may listen to it. */
+/**
+ * Returns the signal itself if it is of the runtime's own class, else one that follows it. It can have any number of listeners.
+ */
 export function ownSignal(signal: AbortSignal): AbortSignal {
   return isOwn(signal) ? signal : follow(signal);
 }
 
-/** Aborted as soon as one of them is. */
+/** Returns a signal that is aborted as soon as one of the given signals is. */
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   const given = signals.filter((signal) => signal !== undefined).map(ownSignal);
   const either = OwnSignal.any(given);
@@ -57,7 +61,7 @@ export function anySignal(...signals: readonly (AbortSignal | undefined)[]): Abo
   return either;
 }
 
-/** What is amiss with a value that is no signal; undefined for one, of whatever class. */
+/** Describes a value that is not a signal, for a message; undefined for a signal of any class. */
 export function flawOf(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return typeof value === 'string' ? 'a string' : String(value);
   const { aborted, addEventListener, removeEventListener, signal } = value as Partial<AbortSignal> & {
@@ -73,16 +77,14 @@ export function flawOf(value: unknown): string | undefined {
   return typeof signal === 'object' ? 'an AbortController, whose `signal` was meant' : 'an object';
 }
 
-// Giving up on work that goes on: what several callers share, or what must not be cut short, such as a merge.
-
-/** What a call rejects with that its signal has ended; `what` names it. */
+/** Makes the error for a call that its signal has ended. `what` names the call. */
 export function abortedError(what: string, cause: unknown): AbortedError {
   return new AbortedError(`${what} was given up because its signal was aborted`, { cause });
 }
 
 /**
- * Makes an `AbortedError` of the error that a call ends with once its signal is aborted: the reason itself, which may be anything,
- * or a request that was given up. An error that says more stays as it is. `what` names the call.
+ * Runs a call. If it rejects after its signal was aborted, with the signal's reason or because a request was given up, it rejects
+ * with an `AbortedError` instead. More specific errors stay as they are. `what` names the call.
  */
 export async function namingAborts<T>(
   what: string,
@@ -96,14 +98,14 @@ export async function namingAborts<T>(
   }
 }
 
-/** The error to throw instead of one that was caught, for the same reason as {@link namingAborts}. */
+/** Returns the error to throw in place of a caught one, by the rule of {@link namingAborts}. */
 export function namedAbort(what: string, signal: AbortSignal, error: unknown): unknown {
   if (!signal.aborted) return error;
   const saysMore = error instanceof StoreDbError && !(error instanceof StorageError) && error !== signal.reason;
   return saysMore ? error : abortedError(what, signal.reason);
 }
 
-/** The outcome of `work`, or the signal's reason as soon as it is aborted. */
+/** Waits for `work`. Rejects with the signal's reason as soon as the signal is aborted. */
 export async function untilAborted<T>(work: Promise<T>, outer: AbortSignal | undefined): Promise<T> {
   if (outer === undefined) return work;
   const signal = ownSignal(outer);
@@ -120,17 +122,15 @@ export async function untilAborted<T>(work: Promise<T>, outer: AbortSignal | und
   }
 }
 
-// Deadlines for calls that reach the store: after a time, or when the caller's signal says so, the call is given up.
-
-/** So many deadlines may have the same signal, one after the other: listeners that were forgotten on it do not pile up. */
+/** How many deadlines may use a signal, one after the other. The limit keeps forgotten listeners from piling up on it. */
 const maxUses = 64;
-/** Spare signals are kept for so many calls at the same time. */
+/** Most spare signals kept: enough for this many calls at the same time. */
 const maxSpares = 64;
 
 /**
- * Signals of deadlines that were met, for those to come. Node.js makes each signal with a hidden class of its own, which
- * lies among the old objects from the beginning, and it and what hangs on it are freed only when the whole heap is
- * collected. A scan that made one for every block that it reads would hold megabytes of them.
+ * Reuses the signals of deadlines that were met. Node.js gives each signal a hidden class, allocated in the old generation, which
+ * is freed with everything it references only by a collection of the whole heap. A scan that made a signal for every block would
+ * hold megabytes of them.
  */
 export class SignalPool {
   readonly #spares: AbortController[] = [];
@@ -140,7 +140,7 @@ export class SignalPool {
     return this.#spares.pop() ?? newAbortController();
   }
 
-  /** To be called once nothing is under way any more that has the signal. */
+  /** Returns a signal to the pool. Call it only when nothing that uses the signal is still running. */
   giveBack(controller: AbortController): void {
     const uses = (this.#uses.get(controller) ?? 0) + 1;
     if (controller.signal.aborted || uses >= maxUses || this.#spares.length >= maxSpares) return;
@@ -149,6 +149,7 @@ export class SignalPool {
   }
 }
 
+/** Ends a call that reaches the store, after a time or when the caller's signal is aborted. */
 export class Deadline {
   /** Aborted with the error to reject with: `DeadlineExceededError` or `AbortedError`. */
   readonly signal: AbortSignal;
@@ -159,8 +160,8 @@ export class Deadline {
   readonly #onAbort: () => void;
 
   /**
-   * `what` names the call in the error, for instance `flush()`. Release it with {@link clear}. `pool`: where its signal
-   * is from, for calls that are made by the thousand.
+   * `what` names the call in the error, for instance `flush()`. Release it with {@link clear}. `pool` provides the signal, for
+   * calls that are made by the thousand.
    */
   constructor(environment: Environment, what: string, timeoutMs: number, given?: AbortSignal, pool?: SignalPool) {
     const outer = given && ownSignal(given);
@@ -187,7 +188,7 @@ export class Deadline {
     if (this.signal.aborted) throw this.signal.reason as Error;
   }
 
-  /** The call has ended. */
+  /** Releases the timer, the listener and the pooled signal. Call it when the call has ended. */
   clear(): void {
     this.#timer.cancel();
     this.#outer?.removeEventListener('abort', this.#onAbort);
@@ -196,7 +197,10 @@ export class Deadline {
   }
 }
 
-/** Runs a call that reaches the store within so many milliseconds. With `pool`, nothing may listen to its signal afterwards. */
+/**
+ * Runs a call that reaches the store, and gives it up after `timeoutMs`. With `pool`, nothing may listen to its signal
+ * afterwards.
+ */
 export async function withinDeadline<T>(
   environment: Environment,
   what: string,
@@ -206,12 +210,12 @@ export async function withinDeadline<T>(
   pool?: SignalPool,
 ): Promise<T> {
   const deadline = new Deadline(environment, what, timeoutMs, signal, pool);
-  // Catching up has many requests under way at once, and each listens: no leak that anyone need be warned of.
+  // Catching up runs many requests at once, and each adds a listener: that is not a leak, and needs no warning.
   setMaxListeners(0, deadline.signal);
   try {
     return await call(deadline);
   } catch (error) {
-    // A request failed because the call was given up: why it was says more.
+    // The request may have failed because the call was given up. The reason for that says more.
     if (error instanceof StorageError) deadline.check();
     throw error;
   } finally {

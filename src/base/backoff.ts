@@ -1,4 +1,4 @@
-/** Pauses between the attempts at something that others are in the way of, or that fails for a while. */
+/** Pauses between attempts, for work that competes with others or that fails for a while. */
 import { sleep } from './env.ts';
 import type { Environment } from './env.ts';
 
@@ -9,13 +9,13 @@ export interface Backoff {
   /** The longest pause, in milliseconds, before jitter. */
   readonly maxMs: number;
   /**
-   * `full`: anything from 0 up to the pause, to spread those who compete. `around`: from half the pause to one and a half, for
-   * what takes some time to pass.
+   * `full`: from 0 up to the pause, to spread competing instances. `around`: from half the pause to one and a half times the
+   * pause, for failures that take some time to pass.
    */
   readonly jitter: 'full' | 'around';
 }
 
-/** The pause after an attempt, counted from 1, in milliseconds. `random` is from 0 to 1. */
+/** Returns the pause after an attempt, counted from 1, in milliseconds. `random` is from 0 to 1. */
 export function pauseMs({ firstMs, maxMs, jitter }: Backoff, attempt: number, random: number): number {
   return Math.min(maxMs, firstMs * 2 ** (attempt - 1)) * (jitter === 'full' ? random : 0.5 + random);
 }

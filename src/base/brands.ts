@@ -1,8 +1,8 @@
 /**
- * Which kind a value is, by what the engine made of it and not by where its constructor stands. A program has several
- * realms: contexts of `node:vm`, and the environments in which jest and vitest run tests. Each has a `Date`, a `Uint8Array`
- * and an `Object` of its own, and `instanceof` knows those of one realm only: under jest not even a `Buffer` is a `Uint8Array`.
- * And whatever stands under a global name can be replaced at any time.
+ * Type checks that use the engine's internal type of a value instead of `instanceof`. A program can have several realms: contexts
+ * of `node:vm`, and the environments in which jest and vitest run tests. Each realm has its own `Date`, `Uint8Array` and
+ * `Object`, and `instanceof` recognizes only the classes of one realm: under jest not even a `Buffer` is a `Uint8Array`. Global
+ * names can also be replaced at any time.
  */
 import { types } from 'node:util';
 
@@ -10,12 +10,12 @@ export function isDate(value: unknown): value is Date {
   return typeof value === 'object' && types.isDate(value);
 }
 
-/** Whether it is a `Uint8Array`, and so maybe a `Buffer`. */
+/** Whether a value is a `Uint8Array`, which includes `Buffer`. */
 export function isBytes(value: unknown): value is Uint8Array {
   return types.isUint8Array(value);
 }
 
-/** Whether it is an error of any kind; a `DOMException` counts, which is none to the engine. */
+/** Whether a value is an error of any kind. A `DOMException` counts, although it is no native error. */
 export function isError(value: unknown): value is Error {
   if (types.isNativeError(value)) return true;
   if (typeof value !== 'object' || value === null) return false;
@@ -23,30 +23,33 @@ export function isError(value: unknown): value is Error {
   return typeof name === 'string' && typeof message === 'string';
 }
 
-/** What went wrong, in words, whatever was thrown. */
+/** Returns the message of a thrown value of any kind. */
 export function messageOf(error: unknown): string {
   return isError(error) ? error.message : String(error);
 }
 
-/** The realm's own, even if somebody has put another one in its place. */
+/** The realm's own class, even if the global name was replaced. */
 const OwnPromise = (async () => undefined)().constructor as PromiseConstructor;
 
-/** Whether the engine's own code has yet to give the value. It costs next to nothing; for what users give there is {@link isThenable}. */
+/**
+ * Whether a value of the engine's own code is a promise. It costs next to nothing. For values that users pass, use {@link
+ * isThenable}.
+ */
 export function isPromise(value: unknown): value is Promise<unknown> {
   return value instanceof OwnPromise;
 }
 
-/** Whether it is a promise of any kind. */
+/** Whether a value is a promise of any kind. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
   return typeof (value as { then?: unknown }).then === 'function';
 }
 
-/** Whether it is an object as `{}` and `JSON.parse()` make them: no instance of a class. */
+/** Whether a value is an object as `{}` and `JSON.parse()` make them, not an instance of a class. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === null || prototype === Object.prototype) return true;
-  // The Object.prototype of another realm: the end of the chain, with what only that has of its own.
+  // The `Object.prototype` of another realm ends the chain, and has an own property that no other prototype has.
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf');
 }

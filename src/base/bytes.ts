@@ -1,4 +1,7 @@
-/** Bytes: comparison, hexadecimal, and a growable writer. Nothing here knows what the bytes mean. */
+/**
+ * Functions on bytes that are independent of any format: comparison, hexadecimal, text, a growable writer, CRC-32, a hash. Also
+ * the order of values.
+ */
 import { crc32 } from 'node:zlib';
 import { isBytes } from './brands.ts';
 
@@ -21,7 +24,7 @@ export function compareRanges(
   return aLength - bLength;
 }
 
-/** The least key above another. */
+/** Returns the smallest key that is greater than `key`. */
 export function keyAfter(key: Uint8Array): Uint8Array {
   const next = new Uint8Array(key.length + 1);
   next.set(key);
@@ -42,7 +45,7 @@ export function copyRange(from: Uint8Array, start: number, end: number, to: Uint
   for (let i = start, j = at; i < end; i++, j++) to[j] = from[i] as number;
 }
 
-/** Both, one after the other. */
+/** Returns a copy of both, one after the other. */
 export function concatBytes(a: Uint8Array, b: Uint8Array): Uint8Array {
   const both = new Uint8Array(a.length + b.length);
   both.set(a);
@@ -50,7 +53,7 @@ export function concatBytes(a: Uint8Array, b: Uint8Array): Uint8Array {
   return both;
 }
 
-/** The smallest byte string greater than every string that begins with `prefix`, or undefined if there is none. */
+/** Returns the smallest byte string greater than every string that begins with `prefix`, or undefined if there is none. */
 export function prefixEnd(prefix: Uint8Array): Uint8Array | undefined {
   let length = prefix.length;
   while (length > 0 && prefix[length - 1] === 0xff) length--;
@@ -74,15 +77,15 @@ export function fromHex(text: string): Uint8Array | undefined {
 const encoder = new TextEncoder();
 const strictDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Up to so many characters a loop is faster than the encoder, which takes microseconds for the shortest text. */
+/** Up to this many characters a loop is faster than the encoder, which takes microseconds even for the shortest text. */
 const fewCharacters = 32;
-/** No character that is one unit takes more bytes, and one that is two takes fewer for each. */
+/** Most UTF-8 bytes per UTF-16 unit. A character of two units takes only two bytes per unit. */
 const maxBytesPerUnit = 3;
 const scratch = new Uint8Array(fewCharacters * maxBytesPerUnit);
 
 /**
- * Writes a text into `bytes` from `start` on, where there is room enough, and returns where it ends; -1 for one with characters of
- * two units, or with half of one: the encoder knows what becomes of them.
+ * Writes a text into `bytes` from `start` on, which must have enough room, and returns the end. Returns -1 for a text with
+ * surrogates, paired or not: those are left to the encoder.
  */
 function writeUtf8(text: string, bytes: Uint8Array, start: number): number {
   let at = start;
@@ -113,16 +116,16 @@ export function decodeUtf8(bytes: Uint8Array): string {
   return strictDecoder.decode(bytes);
 }
 
-/** Bytes that small writers begin with, cut from a slab: many writers never hold more, and a buffer of its own costs more. */
+/** First capacity of small writers, cut from a shared slab. Many writers never need more, and a separate buffer costs more. */
 const smallBytes = 64;
 const slabBytes = 8192;
 let slab = new ArrayBuffer(0);
 let slabUsed = 0;
 
-/** Of so many bytes on, clearing a buffer takes longer than all else about it. */
+/** From this size on, clearing dominates the cost of a buffer. */
 const largeBytes = 4096;
 
-/** Not cleared first: what lies beyond a writer's `length` is written before it is read. */
+/** Allocates without clearing: a writer writes the bytes beyond its `length` before anything reads them. */
 function uncleared(size: number): Uint8Array {
   return new Uint8Array(Buffer.allocUnsafeSlow(size).buffer);
 }
@@ -133,7 +136,7 @@ export class ByteWriter {
   #view: DataView | undefined = undefined;
   length = 0;
 
-  /** Without a capacity it begins small, on memory that it shares: what it holds is for a while only, or to be copied. */
+  /** Without a capacity it begins small, on memory shared with other writers: use that for short-lived bytes, or copy them. */
   constructor(capacity?: number) {
     if (capacity === undefined) {
       if (slabUsed + smallBytes > slab.byteLength) {
@@ -147,7 +150,7 @@ export class ByteWriter {
     this.bytes = capacity < largeBytes ? new Uint8Array(capacity) : uncleared(capacity);
   }
 
-  /** Of {@link bytes}, and replaced when they are. Made when it is needed: many writers do without. */
+  /** A view of {@link bytes}, replaced together with them. Created on first use, because many writers need none. */
   get view(): DataView {
     return (this.#view ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length));
   }
@@ -214,47 +217,46 @@ export class ByteWriter {
     return written;
   }
 
-  /** A copy of what was written. */
+  /** Returns a copy of the bytes written. */
   finish(): Uint8Array {
     return this.bytes.slice(0, this.length);
   }
 
-  /** What was written, without a copy where the capacity was guessed right. The writer must not be used afterwards. */
+  /** Returns the bytes written, without a copy if they fill the capacity exactly. The writer must not be used afterwards. */
   take(): Uint8Array {
     return this.length === this.bytes.length ? this.bytes : this.finish();
   }
 }
 
-// The runtime's fastest way from bytes to strings, in one place.
-
+/** The runtime's fastest decoders from bytes to strings. */
 interface SliceMethods {
   readonly latin1Slice: (this: Uint8Array, start: number, end: number) => string;
   readonly utf8Slice: (this: Uint8Array, start: number, end: number) => string;
 }
 const { latin1Slice, utf8Slice } = Buffer.prototype as unknown as SliceMethods;
 
-/** One character per byte. For ASCII bytes this is their text. */
+/** Decodes one character per byte. For ASCII bytes this is their text. */
 export function readLatin1(bytes: Uint8Array, start: number, end: number): string {
   return latin1Slice.call(bytes, start, end);
 }
 
-/** The text of UTF-8 bytes. Throws a TypeError for bytes that are none. */
+/** Decodes UTF-8. Throws a TypeError for bytes that are not well-formed. */
 export function readUtf8(bytes: Uint8Array, start: number, end: number): string {
   const text = utf8Slice.call(bytes, start, end);
-  // What is not well-formed has become this character, and so has the character itself: the strict decoder tells them apart.
+  // U+FFFD replaces ill-formed bytes, but may also be in the text itself: the strict decoder tells the two apart.
   return text.includes('\ufffd') ? decodeUtf8(bytes.subarray(start, end)) : text;
 }
 
-/** Bytes of a text that {@link readShortAscii} reads, at most. */
+/** Most bytes of a text that {@link readShortAscii} reads. */
 export const shortTextBytes = 4;
-/** A place for each of 2048 short texts, found by their bytes. */
+/** Bits of a slot number in the table of 2048 short texts, which is indexed by a hash of their bytes. */
 const placeBits = 11;
 const shortWords = new Uint32Array(1 << placeBits);
 const shortTexts: string[] = Array.from(shortWords, () => '');
 
 /**
- * A text of up to four ASCII bytes, as a little-endian number with zeros behind it. Such texts come again and again, as codes
- * and kinds do: the strings are kept and shared, which is faster than to make them and takes less memory.
+ * Returns a text of up to four ASCII bytes, given as a little-endian number padded with zeros. Short codes repeat often, so the
+ * strings are cached and shared: that is faster than making them, and takes less memory.
  */
 export function readShortAscii(word: number, length: number): string {
   const place = Math.imul(word, 0x9e3779b1) >>> (32 - placeBits);
@@ -267,16 +269,18 @@ export function readShortAscii(word: number, length: number): string {
   return text;
 }
 
-// The one checksum: CRC-32 as in zlib, from the runtime. It guards against accidents, not against attackers.
-
-/** CRC-32 of `bytes`, continuing from `seed` (the checksum of what precedes them). */
+/**
+ * Returns the CRC-32 of `bytes`, as in zlib, continuing from `seed`, the checksum of the bytes before them. It guards against
+ * accidents, not against attackers.
+ */
 export function checksum(bytes: Uint8Array, seed = 0): number {
   return crc32(bytes, seed);
 }
 
-// A hash for tables in memory. Nothing that is stored depends on it.
-
-/** A hash of 32 bits: FNV-1a, stirred so that its low bits depend on all others. */
+/**
+ * Returns a 32-bit hash for tables in memory: FNV-1a, mixed so that its low bits depend on all others. Nothing stored depends on
+ * it.
+ */
 export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let i = start; i < end; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
@@ -285,11 +289,10 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-// The one total order of values: null first, then by value. Numbers numerically (-0 equals 0), strings by Unicode code
-// point, booleans false first, bytes bytewise. JavaScript's `<` on strings compares UTF-16 code units, which is a
-// different order (U+FFFF against U+10000), so no other code compares strings with it.
-
-/** Compares two strings by Unicode code point, which is also the order of their UTF-8 bytes. */
+/**
+ * Compares two strings by Unicode code point, which is also the order of their UTF-8 bytes. JavaScript's `<` compares UTF-16 code
+ * units, which is a different order (U+FFFF against U+10000), so no other code compares strings with it.
+ */
 export function compareStrings(a: string, b: string): number {
   const shared = Math.min(a.length, b.length);
   for (let i = 0; i < shared; i++) {
@@ -304,10 +307,13 @@ export function compareStrings(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** A value that the order knows. Both sides of a comparison are of one field, hence of one kind (or null). */
+/** A value that can be ordered. Both sides of a comparison are of one field, so of one kind (or null). */
 export type OrderedValue = null | boolean | number | bigint | string | Date | Uint8Array;
 
-/** Compares two values of one field. Negative, zero or positive. */
+/**
+ * Compares two values of one field: null first, numbers numerically (-0 equals 0), strings by code point, false before true,
+ * bytes bytewise. Negative, zero or positive.
+ */
 export function compareValues(a: OrderedValue, b: OrderedValue): number {
   if (a === null) return b === null ? 0 : -1;
   if (b === null) return 1;

@@ -1,17 +1,16 @@
 /**
  * The environment: the only file that touches the runtime's own clock, timers, randomness and ids.
  *
- * Everything else in `src/` is handed an {@link Environment}, so that a simulator can run the whole engine on a
- * virtual clock and replay it from a seed. Clocks here are never trusted for safety (docs/protocol.md): they only
- * decide who tries.
+ * All other code in `src/` takes an {@link Environment}, so that a simulator can run the whole engine on a virtual clock and
+ * replay it from a seed. Safety never depends on clocks (docs/protocol.md): they only decide which instance tries something.
  */
 import { randomFillSync } from 'node:crypto';
 import { performance as runtimePerformance } from 'node:perf_hooks';
 import * as timers from 'node:timers';
 
 /**
- * The runtime's own functions, taken once. Fake timers, as tests of applications use them, stand in their places until they
- * are told to go on: a request that waits for one would wait for ever.
+ * The runtime's own functions, read once when the module loads. Tests of applications replace them with fake timers, which stand
+ * still until the test advances them: a request that waits for one would never end.
  */
 const { setTimeout, clearTimeout, setImmediate } = timers;
 const { now } = Date;
@@ -38,21 +37,21 @@ export interface Environment {
   monotonicMs(): number;
   /** Calls `callback` once, `delayMs` milliseconds from now. */
   setTimer(callback: () => void, delayMs: number, options?: TimerOptions): Timer;
-  /** `length` cryptographically random bytes. */
+  /** Returns `length` cryptographically random bytes. */
   randomBytes(length: number): Uint8Array;
-  /** A random number in [0, 1), for jitter and sampling; never for ids. */
+  /** Returns a random number in [0, 1), for jitter and sampling; never for ids. */
   random(): number;
-  /** Resolves once pending I/O callbacks had a chance to run: long work calls it to stay polite. */
+  /** Resolves once pending I/O callbacks had a chance to run. Long work calls it so as not to block the event loop. */
   yieldToEventLoop(): Promise<void>;
 }
 
-/** Longest request for random bytes that is served from a pool. */
+/** Longest request for random bytes that the pool serves. */
 const pooledBytes = 64;
 const poolBytes = 4096;
 
-/** Gives random bytes out of a pool. A call into the system for every id would cost more than the id is worth. */
+/** Returns a source of random bytes that draws them from a pool, because a system call for every id would cost too much. */
 function pooledRandomBytes(): (length: number) => Uint8Array {
-  /** Random bytes that nobody was given yet: those from `at` on. */
+  /** The bytes from `at` on are random and not used yet. */
   const pool = new Uint8Array(poolBytes);
   let at = poolBytes;
   return (length) => {
@@ -101,7 +100,10 @@ class RealEnvironment implements Environment {
 /** The runtime's own clock, timers and randomness. */
 export const realEnvironment: Environment = new RealEnvironment();
 
-/** By how much a fake clock that stands in the place of the runtime's is behind it; about 0 where there is none. */
+/**
+ * Returns how far a fake clock under the global name `Date` is behind the runtime's clock, in milliseconds; about 0 without a
+ * fake.
+ */
 export function fakedByMs(): number {
   return now() - Date.now();
 }

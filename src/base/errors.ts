@@ -1,6 +1,6 @@
 /**
- * Every error that StoreDb raises. The `code` is part of the API and never changes; messages may.
- * A class of its own exists only where a caller would act differently.
+ * All errors that StoreDb raises. The `code` is part of the API and never changes; messages may. An error has its own class only
+ * if a caller would act differently on it. No error ever holds a key of encryption.
  */
 import { messageText } from './messages.ts';
 
@@ -19,7 +19,7 @@ export class StoreDbError extends Error {
 
 /** An option of a call is not known, missing, of the wrong kind or out of range, or an argument is. Nothing was done. */
 export class InvalidOptionError extends StoreDbError {
-  /** Name of the option or argument, with that of the option that it is in: `mergePolicy.minCommits`. */
+  /** Name of the option or argument, after the name of the option that contains it: `mergePolicy.minCommits`. */
   readonly option: string;
   constructor(option: string, message: string) {
     super('INVALID_OPTION', message);
@@ -70,7 +70,7 @@ export class MigrationError extends StoreDbError {
   }
 }
 
-/** The version of a table that this instance has registered cannot be used before all of its rows are made. */
+/** The version of a table that this instance has registered cannot be used before the migration has made all of its rows. */
 export class MigrationPendingError extends StoreDbError {
   /** Name of the table. */
   readonly table: string;
@@ -80,7 +80,7 @@ export class MigrationPendingError extends StoreDbError {
   }
 }
 
-/** Another migration of the table is under way, or has gone too far for what was asked. Nothing was changed. */
+/** Another migration of the table is under way, or it has gone too far for the call. Nothing was changed. */
 export class MigrationActiveError extends StoreDbError {
   /** Name of the table. */
   readonly table: string;
@@ -103,7 +103,7 @@ export class EncodeError extends StoreDbError {
     this.table = table;
     this.field = field;
     this.value = value;
-    // Loggers write down what they can enumerate, and this may be a secret of a row, or large.
+    // Loggers write enumerable properties, and this value may be secret or large.
     Object.defineProperty(this, 'value', { enumerable: false });
   }
 }
@@ -117,7 +117,7 @@ export class InvalidQueryError extends StoreDbError {
 
 /** An unknown operator, or one that the field does not take. */
 export class InvalidOperatorError extends StoreDbError {
-  /** What was given as the operator. */
+  /** The operator that was passed. */
   readonly operator: unknown;
   constructor(operator: unknown, message: string) {
     super('INVALID_OPERATOR', message);
@@ -161,19 +161,19 @@ export interface FailedCondition {
 }
 
 /**
- * A row is not as the `if` of an update or a deletion wants it. The whole flush was rejected; the batch keeps its operations. It is
- * decided in the order of the log, so what another instance has committed first counts.
+ * A row does not meet the `if` of an update or a deletion. The whole flush was rejected; the batch keeps its operations.
+ * Conditions are checked in the order of the log, so commits of other instances that come first count.
  */
 export class ConditionFailedError extends StoreDbError {
   /** Name of the table. */
   readonly table: string;
   /** Primary key of the row. */
   readonly primaryKey: unknown;
-  /** Name of the first field whose value is another one. */
+  /** Name of the first field whose value differs. */
   readonly field: string;
-  /** The value that it was to have. */
+  /** The value that the condition expects. */
   readonly expected: unknown;
-  /** The value that it has; undefined where a deletion finds no row. */
+  /** The value that the field has; undefined if a deletion finds no row. */
   readonly actual: unknown;
   constructor({ table, primaryKey, field, expected, actual }: FailedCondition, message: string) {
     super('CONDITION_FAILED', message);
@@ -199,8 +199,8 @@ export class RowNotFoundError extends StoreDbError {
 }
 
 /**
- * A batch was used in a way it does not allow: flushed by a trigger, used to write to a system table, or flushed with a
- * blob whose stream was read already.
+ * A batch was used in a way it does not allow: flushed by a trigger, used to write to a system table, or flushed with a blob
+ * whose stream had already been read.
  */
 export class BatchStateError extends StoreDbError {
   constructor(message: string) {
@@ -215,7 +215,7 @@ export class ContentionError extends StoreDbError {
   }
 }
 
-/** All ids of nodes are taken, so that an instance with `nodeId: 'auto'` could not start. */
+/** All node ids are taken, so an instance with `nodeId: 'auto'` could not start. */
 export class NoFreeNodeIdError extends StoreDbError {
   constructor(count: number, staleMinutes: number) {
     super(
@@ -235,7 +235,9 @@ export class BackpressureError extends StoreDbError {
 
 /** A query would collect more than there is memory for. Nothing was returned. */
 export class MemoryBudgetError extends StoreDbError {
-  /** What is exceeded, in bytes: the option `maxMemoryBytes`, or a `MemoryBudget` that several instances share. */
+  /**
+   * The budget that would be exceeded, in bytes: the option `maxMemoryBytes`, or a `MemoryBudget` that several instances share.
+   */
   readonly maxMemoryBytes: number;
   constructor(maxMemoryBytes: number, message: string) {
     super('MEMORY_BUDGET', message);
@@ -243,9 +245,9 @@ export class MemoryBudgetError extends StoreDbError {
   }
 }
 
-/** What a transaction had read was changed by others before every attempt to commit it. Nothing of it was applied. */
+/** Before every attempt to commit a transaction, other commits changed rows that it had read. No part of it was applied. */
 export class TransactionConflictError extends StoreDbError {
-  /** How often it was tried. */
+  /** Number of attempts. */
   readonly attempts: number;
   constructor(attempts: number, message: string, options?: { cause?: unknown }) {
     super('TRANSACTION_CONFLICT', message, options);
@@ -253,11 +255,11 @@ export class TransactionConflictError extends StoreDbError {
   }
 }
 
-/** The commit may or may not have been applied, and the store can no longer tell. Never a plain failure. */
+/** The commit may or may not have been applied, and the store no longer shows which. Do not treat it as a failure. */
 export class CommitOutcomeUnknownError extends StoreDbError {
   /** Id of the commit. */
   readonly commitId: string;
-  /** The place in the log that the commit may have taken. */
+  /** The slot in the log that the commit may have taken. */
   readonly slot: number;
   /** Id of the database that the commit was for. */
   readonly databaseId: string;
@@ -273,9 +275,9 @@ export class CommitOutcomeUnknownError extends StoreDbError {
   }
 }
 
-/** Stored bytes are damaged, missing or not what their name says. No row was made from them. */
+/** Stored bytes are damaged or missing, or do not match the name of their object. No row was made from them. */
 export class CorruptionError extends StoreDbError {
-  /** Name of the damaged object, or of what holds it. */
+  /** Name of the damaged object, or of the object that contains the damage. */
   readonly key: string;
   constructor(key: string, message: string, options?: { cause?: unknown }) {
     super('CORRUPTION', `${message} (object ${key})`, options);
@@ -283,7 +285,7 @@ export class CorruptionError extends StoreDbError {
   }
 }
 
-/** The stored data was written by a version of StoreDb that this one cannot read. */
+/** The stored data has a format that this version of StoreDb cannot read. */
 export class UnknownFormatError extends StoreDbError {
   /** Name of the object that cannot be read. */
   readonly key: string;
@@ -293,19 +295,19 @@ export class UnknownFormatError extends StoreDbError {
   }
 }
 
-/** Whether an object was there and its bytes say nothing: damaged, or of a version that is not known, as damage can make it seem. */
+/** Whether an object was found but cannot be read: damaged, or of an unknown format, which damage can look like. */
 export function isUnreadable(error: unknown): error is CorruptionError | UnknownFormatError {
   return error instanceof CorruptionError || error instanceof UnknownFormatError;
 }
 
-/** What is stored is no longer the database that was opened: another id, or an older state that was restored. */
+/** The store no longer holds the database that was opened: its id differs, or an older state was restored. */
 export class DatabaseReplacedError extends StoreDbError {
   constructor(message: string) {
     super('DATABASE_REPLACED', message);
   }
 }
 
-/** Something that writes was asked of a replica. Nothing was written. */
+/** A call that writes was made on a replica. Nothing was written. */
 export class ReadOnlyError extends StoreDbError {
   /** `what` names the call. */
   constructor(what: string) {
@@ -317,7 +319,9 @@ export class ReadOnlyError extends StoreDbError {
   }
 }
 
-/** There is no Block 0 where a database was looked for: objects of others, which are never overwritten, or nothing at all. */
+/**
+ * There is no Block 0 under the prefix: it holds objects of another application, which are never overwritten, or nothing at all.
+ */
 export class NotADatabaseError extends StoreDbError {
   constructor(message: string) {
     super('NOT_A_DATABASE', message);
@@ -328,20 +332,20 @@ export class NotADatabaseError extends StoreDbError {
 export type RequestOutcome = 'unknown' | 'none';
 
 /**
- * Why a request failed, where that tells what to do: permissions are missing; the store asks to go slower; the store, or the
- * way to it, is away, and may be back soon; there is no room.
+ * Why a request failed, where the reason suggests what to do: permissions are missing; the store throttles requests; the store or
+ * the network is unavailable, maybe for a short time; the store is full.
  */
 export type StorageFailure = 'forbidden' | 'throttled' | 'unavailable' | 'full';
 
 /** A request to the store failed. */
 export class StorageError extends StoreDbError {
-  /** Name of the object that the request was about; for a list, the prefix. */
+  /** Name of the object of the request; for a list, the prefix. */
   readonly key: string;
-  /** `none`: the request definitely had no effect. `unknown`: it may have had, or may still have. */
+  /** `none`: the request definitely had no effect. `unknown`: it may have had an effect, or may still have one. */
   readonly outcome: RequestOutcome;
-  /** Why, where that is known. */
+  /** The reason, if it is known. */
   readonly reason: StorageFailure | undefined;
-  /** For drivers: a request about `key` failed, with `outcome`. `cause` is the error behind this one. */
+  /** For drivers: a request for `key` failed, with `outcome`. `cause` is the error behind this one. */
   constructor(
     key: string,
     outcome: RequestOutcome,
@@ -355,9 +359,9 @@ export class StorageError extends StoreDbError {
   }
 }
 
-/** The store does not honour the conditions of writes, so that commits could be lost there: refused. */
+/** The store does not honour conditional writes, so commits could be lost. StoreDb refuses to use it. */
 export class UnsafeStoreError extends StoreDbError {
-  /** What the store ignored or got wrong, one sentence each. */
+  /** The conditions that the store ignored or got wrong, one sentence each. */
   readonly problems: readonly string[];
   constructor(message: string, problems: readonly string[]) {
     super('UNSAFE_STORE', message);
@@ -386,9 +390,9 @@ export class SnapshotExpiredError extends StoreDbError {
   }
 }
 
-/** Changes that were asked for are not in the log any more. Read the tables anew, and follow from where they are. */
+/** The changes requested are no longer in the log. Read the tables again, and follow the log from their position. */
 export class ChangesExpiredError extends StoreDbError {
-  /** The position after which changes were asked for. */
+  /** The position after which changes were requested. */
   readonly position: number;
   /** The last position that is gone: the log begins after it. */
   readonly floor: number;
@@ -396,7 +400,7 @@ export class ChangesExpiredError extends StoreDbError {
     super(
       'CHANGES_EXPIRED',
       `The changes after position ${position} are gone: the log begins after position ${floor}. Note db.position, read ` +
-        'the tables anew, and follow from there. For a log that reaches further back, give db.gc() a longer ' +
+        'the tables again, and follow from there. For a log that reaches further back, give db.gc() a longer ' +
         'logRetentionMs.',
       options,
     );
@@ -432,34 +436,33 @@ export class BlobNotFoundError extends StoreDbError {
   }
 }
 
-/** The driver, or this runtime, cannot do what was asked. */
+/** The driver or this runtime does not support the call. */
 export class NotSupportedError extends StoreDbError {
   constructor(message: string) {
     super('NOT_SUPPORTED', message);
   }
 }
 
-/** A promise that the code makes to itself was broken: a defect in StoreDb. Nothing further is written. */
+/** An invariant of the code does not hold: a defect in StoreDb. Nothing further is written. */
 export class InvariantError extends StoreDbError {
   constructor(message: string) {
     super('INVARIANT', `${message}. This is a defect in StoreDb: please report it.`);
   }
 }
 
-// Promises that the code makes to itself, asserted in production too.
-
-/** Throws {@link InvariantError} unless `condition` holds. */
+/** Throws {@link InvariantError} unless `condition` holds; in production too. */
 export function invariant(condition: boolean, message: string): asserts condition {
   if (!condition) throw new InvariantError(message);
 }
 
-// Errors about keys and encryption, beside those of errors.ts. None of them ever holds a key.
-
-/** An object is encrypted, and cannot be opened with the keys that were given: none, not this one, or another one of that id. */
+/**
+ * An object is encrypted and cannot be decrypted with the keys that were passed: there is none, none with its id, or a different
+ * key under that id.
+ */
 export class EncryptionKeyError extends StoreDbError {
   /** Name of the object. */
   readonly key: string;
-  /** Id of the key that the object needs. */
+  /** Id of the key that the object is encrypted with. */
   readonly keyId: string;
   constructor(key: string, keyId: string, message: string) {
     super('ENCRYPTION_KEY', `${message} (object ${key})`);
@@ -468,7 +471,7 @@ export class EncryptionKeyError extends StoreDbError {
   }
 }
 
-/** Encryption was asked for, and the database is stored without it. Nothing of it was believed. */
+/** Encryption was requested, but the database is not encrypted. None of its data was used. */
 export class NotEncryptedError extends StoreDbError {
   /** Name of the object that is not encrypted. */
   readonly key: string;
@@ -482,8 +485,6 @@ export class NotEncryptedError extends StoreDbError {
   }
 }
 
-// Errors that only queries raise, beside those of errors.ts.
-
 /** The bookmark given to `query.page()` is damaged, or of another query or version of the table. Begin again without it. */
 export class BookmarkError extends StoreDbError {
   constructor(message: string, options?: { cause?: unknown }) {
@@ -491,11 +492,11 @@ export class BookmarkError extends StoreDbError {
   }
 }
 
-/** A query needs more than the budget that it was given. */
+/** A query needs more than its budget. */
 export class BudgetExceededError extends StoreDbError {
-  /** What there is not enough of. */
+  /** The limit that the query exceeds. */
   readonly limit: 'requests' | 'bytes' | 'ms';
-  /** What the query had used when it was given up: requests, bytes and milliseconds. */
+  /** The requests, bytes and milliseconds that the query had used when it was ended. */
   readonly used: { readonly requests: number; readonly bytes: number; readonly ms: number };
   constructor(limit: BudgetExceededError['limit'], used: BudgetExceededError['used'], message: string) {
     super('BUDGET_EXCEEDED', message);
@@ -504,9 +505,7 @@ export class BudgetExceededError extends StoreDbError {
   }
 }
 
-// The error of a flush that a unique index stands against.
-
-/** Two rows that would agree. */
+/** Two rows that would have the same value in a unique index. */
 export interface UniqueConflict {
   readonly value: unknown;
   readonly primaryKey: unknown;
@@ -519,11 +518,11 @@ export class UniqueIndexError extends StoreDbError {
   readonly table: string;
   /** Name of the index. */
   readonly index: string;
-  /** What both rows would have there: a value, or an array of them if the index is on several fields. */
+  /** The value that both rows would have: an array if the index is on several fields. */
   readonly value: unknown;
   /** Primary key of a row that the flush writes. */
   readonly primaryKey: unknown;
-  /** Primary key of the other row: one that is there, or that the flush writes as well. */
+  /** Primary key of the other row, which exists already or is written by the same flush. */
   readonly otherKey: unknown;
   constructor(table: string, index: string, { value, primaryKey, otherKey }: UniqueConflict, message: string) {
     super('UNIQUE_INDEX', message);

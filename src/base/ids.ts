@@ -1,7 +1,7 @@
 /**
- * Identifiers, made from the injected environment's randomness and from its clocks: a process that was cloned while it
- * ran (a virtual machine that was copied, or restored twice) draws the same random numbers as its twin, but hardly in
- * the same microsecond.
+ * Identifiers, made from the randomness and the clocks of the injected environment. The clocks help where randomness does not: a
+ * process that was cloned while it ran (a virtual machine that was copied, or restored twice) draws the same random numbers as
+ * its copy, but hardly in the same microsecond.
  */
 import type { Environment } from './env.ts';
 import { toHex } from './bytes.ts';
@@ -21,7 +21,10 @@ function low(bytes: Uint8Array, at: number): number {
   return digit((bytes[at] as number) & 15);
 }
 
-/** The UUID in 16 bytes, from `at` on, in lower case. Made at once: text that is put together leaves its parts behind. */
+/**
+ * Formats the UUID in the 16 bytes from `at` on, in lower case. One call makes the whole text, because concatenation leaves
+ * garbage.
+ */
 export function formatUuid(bytes: Uint8Array, at = 0): string {
   return String.fromCharCode(
     high(bytes, at),
@@ -63,16 +66,16 @@ export function formatUuid(bytes: Uint8Array, at = 0): string {
   );
 }
 
-/** So many random bytes, 8 at least, for what must be new: another process with the same random numbers has others. */
+/** Returns `length` random bytes, 8 at least, for a unique id: a process that draws the same random numbers gets other bytes. */
 export function newBytes(environment: Environment, length: number): Uint8Array {
   const bytes = environment.randomBytes(length);
-  // What is random stays so, whatever is mixed in.
+  // Mixing the clocks in does not make random bytes less random.
   mixIn(bytes, 0, environment.now() % 2 ** 32);
   mixIn(bytes, 4, Math.floor(environment.monotonicMs() * 1000) % 2 ** 32);
   return bytes;
 }
 
-/** Mixes 32 bits into four bytes, the highest first. Ids are made by the million: by hand this takes a third of the time. */
+/** XORs 32 bits into four bytes, big-endian. Ids are made by the million, and writing single bytes takes a third of the time. */
 function mixIn(bytes: Uint8Array, at: number, bits: number): void {
   bytes[at] = (bytes[at] as number) ^ (bits >>> 24);
   bytes[at + 1] = (bytes[at + 1] as number) ^ (bits >>> 16);
@@ -80,12 +83,12 @@ function mixIn(bytes: Uint8Array, at: number, bits: number): void {
   bytes[at + 3] = (bytes[at + 3] as number) ^ bits;
 }
 
-/** So many new bytes, as hexadecimal digits. */
+/** Returns `length` new bytes as hexadecimal digits. */
 export function newId(environment: Environment, length: number): string {
   return toHex(newBytes(environment, length));
 }
 
-/** A random UUID, version 4. */
+/** Returns a random UUID, version 4. */
 export function randomUuid(environment: Environment): string {
   const bytes = newBytes(environment, 16);
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40;
@@ -93,31 +96,34 @@ export function randomUuid(environment: Environment): string {
   return formatUuid(bytes);
 }
 
-/** The counter of an id: 12 bits beside the version, 14 beside the variant. */
+/** Bits of an id's counter: 12 after the version, 14 after the variant. */
 const counterBits = 26;
 
-/** Milliseconds since 1970, and a counter within them: where an id stands in the order of those that a process makes. */
+/**
+ * The position of an id in the order in which a process makes them: milliseconds since 1970, and a counter within the
+ * millisecond.
+ */
 export interface IdPosition {
   readonly ms: number;
   readonly counter: number;
 }
 
-/** The last id that was made with an environment. */
+/** The position of the last id made with each environment. */
 const lastIds = new WeakMap<Environment, IdPosition>();
 
-/** The position of the next id. `random`: any whole number, which the counter of a new millisecond begins at. */
+/** Returns the position of the next id. `random` is any whole number; it sets the start of the counter in a new millisecond. */
 export function nextPosition(last: IdPosition | undefined, nowMs: number, random: number): IdPosition {
   if (last !== undefined && nowMs <= last.ms && last.counter + 1 < 2 ** counterBits)
     return { ms: last.ms, counter: last.counter + 1 };
   const ms = last === undefined ? nowMs : Math.max(nowMs, last.ms + 1);
-  // The upper half is left to count in.
+  // The counter starts in the lower half, which leaves room to count.
   return { ms, counter: random % 2 ** (counterBits - 1) };
 }
 
 /**
- * A time-ordered UUID, version 7 (RFC 9562): milliseconds since 1970, a counter that begins at a random number in each of
- * them (method 1 of section 6.2), and 48 random bits. Each one that a process makes sorts behind those before it, also where
- * its clock is set back: then the time stands still.
+ * Returns a time-ordered UUID, version 7 (RFC 9562): milliseconds since 1970, a counter that begins at a random number in each
+ * millisecond (method 1 of section 6.2), and 48 random bits. Each id that a process makes sorts after the ids before it. If the
+ * clock is set back, the id's time stands still until the clock catches up.
  */
 export function timeOrderedUuid(environment: Environment): string {
   const bytes = newBytes(environment, 16);
@@ -126,7 +132,7 @@ export function timeOrderedUuid(environment: Environment): string {
   const next = nextPosition(lastIds.get(environment), nowMs, drawn);
   lastIds.set(environment, next);
   const { ms, counter } = next;
-  // The lower bytes of both clocks, which only this process has, are in these.
+  // The bytes that the low bits of both clocks were mixed into: only this process has them, and they would be overwritten below.
   for (let i = 1; i < 4; i++) {
     bytes[9 + i] = bytes[i] as number;
     bytes[12 + i] = bytes[4 + i] as number;

@@ -1,4 +1,4 @@
-/** Logging: the user's logger or the console, below a level that is filtered here. */
+/** Logging to the user's logger or the console, filtered by level. */
 import { messageOf } from './brands.ts';
 import type { Environment } from './env.ts';
 import { messageText } from './messages.ts';
@@ -6,21 +6,21 @@ import { messageText } from './messages.ts';
 /** Levels of log lines, least first; `silent` logs nothing. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** Where log lines go. `details` is a flat object for machines. What a logger throws is ignored. */
+/** The receiver of log lines. `details` is a flat object for machines. Errors that a logger throws are ignored. */
 export interface Logger {
-  /** What is of use to find a fault. */
+  /** Logs details that help to find a fault. */
   debug(message: string, details?: object): void;
-  /** What is normal and rare. */
+  /** Logs normal, rare events. */
   info(message: string, details?: object): void;
-  /** What should be looked at. */
+  /** Logs events that somebody should look at. */
   warn(message: string, details?: object): void;
-  /** What failed. */
+  /** Logs failures. */
   error(message: string, details?: object): void;
 }
 
 export const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
-/** Passes on what is at `level` or above. A logger that throws never disturbs the database. */
+/** Returns a logger that passes on lines at `level` or above. A logger that throws never disturbs the database. */
 export function filteredLogger(target: Logger, level: LogLevel): Logger {
   const threshold = logLevels.indexOf(level);
   const at = (line: Exclude<LogLevel, 'silent'>) => {
@@ -52,20 +52,21 @@ function writeLine(level: 'debug' | 'info' | 'warn' | 'error', message: string, 
   else console[level](line, details);
 }
 
-// Tells of what fails again and again: with a line when it begins, one at ever larger counts while it goes on, and one when it is
-// well again. A store that is away for a night must not fill the log with what everybody knows.
-
-/** After so many failures there is another line, and after ten times as many. */
+/** Failures until the second line; each further line comes after ten times as many. */
 const firstCount = 10;
 
 interface Failing {
   readonly sinceMs: number;
-  /** A failure of another kind is news. */
+  /** The level and the code of the error. A failure of another kind is logged at once. */
   readonly kind: string;
   count: number;
   nextCount: number;
 }
 
+/**
+ * Logs repeated failures: with one line when they begin, one at ever larger counts while they go on, and one when the work
+ * succeeds again. A store that is unreachable for a night must not fill the log with the same line.
+ */
 export class FailureLog {
   readonly #logger: Logger;
   readonly #environment: Pick<Environment, 'monotonicMs'>;
@@ -76,7 +77,7 @@ export class FailureLog {
     this.#environment = environment;
   }
 
-  /** Something failed, and will be tried again. */
+  /** Notes that `what` failed and will be tried again. */
   failed(what: string, error: unknown, level: 'warn' | 'error' = 'warn'): void {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
     const kind = `${level} ${String(code ?? name)}`;
@@ -98,7 +99,7 @@ export class FailureLog {
     });
   }
 
-  /** Notes that the thing was done without a failure. */
+  /** Notes that `what` succeeded. */
   worked(what: string): void {
     const known = this.#failing.get(what);
     if (known === undefined) return;

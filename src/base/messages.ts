@@ -1,14 +1,17 @@
-/** Values in the messages of errors. */
+/**
+ * Text for people, in errors and log lines: on one line, of bounded length, and without secrets. Names, values and answers of
+ * stores get into messages, and messages get into logs that many people may read.
+ */
 import { isBytes, isDate } from './brands.ts';
 
 const longest = 2n ** 256n;
 
-/** Whether it would take long to write out: that grows faster than the digits do. */
+/** Whether a number would take long to write out: the time grows faster than the number of digits. */
 function isLong(value: bigint): boolean {
   return value > longest || value < -longest;
 }
 
-/** A short, safe rendering of any value for a message. */
+/** Renders any value for a message, in a short and safe form. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string') return value.length > 60 ? `'${value.slice(0, 57)}...'` : `'${value}'`;
   if (typeof value === 'bigint') return isLong(value) ? 'a bigint of more than 77 digits' : `${value}n`;
@@ -23,30 +26,27 @@ export function describeValue(value: unknown): string {
   return String(value);
 }
 
-/** A primary key for messages: the values of one that is made of several. */
+/** Renders a primary key for a message; all values of a compound key. */
 export function describeKey(key: unknown): string {
   return Array.isArray(key) ? `[${key.map(describeValue).join(', ')}]` : describeValue(key);
 }
 
-// Text for people, in errors and log lines: on one line, of bounded length, and without secrets. Names, values and what
-// stores answer get into messages, and messages get into logs that many may read.
-
-/** Longer messages are cut: a name or a value that an application passes on may be of any length. */
+/** Longest message. Longer ones are cut: an application can pass names and values of any length. */
 const maxLength = 8192;
 
-/** Of C0 and C1, DEL, the ends of lines and paragraphs, and the ones that turn the direction of text around. */
+/** The controls C0 and C1, DEL, the line and paragraph separators, and the characters that change the direction of text. */
 // eslint-disable-next-line no-control-regex
 const controls = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 const hasControl = new RegExp(controls.source);
 
-/** User and password of a URL, whether or not the URL is a right one: secret keys may hold slashes. */
+/** User and password of a URL. The URL need not be valid: secret keys may hold slashes. */
 const userInfo = /\/\/(?:[^\s'"@/:?#]{0,1024}:[^\s'"@]{0,1024}|[^\s'"@/:?#]{1,1024})@/g;
-/** What signs requests, as it stands in headers and in the queries of presigned URLs. */
+/** Signatures and credentials of requests, as in headers and in the query strings of presigned URLs. */
 const parameters =
   /\b(X-Amz-(?:Signature|Credential|Security-Token)|AWSAccessKeyId|Signature|Credential|SecretAccessKey|SessionToken)(["']?[:=] ?["']?)[^&\s,'"<>]+/gi;
 const tokens = /\b(Basic|Bearer) [\w+/=.~-]{8,}/g;
 
-/** Hides what looks like credentials. */
+/** Hides everything that looks like credentials. */
 export function withoutSecrets(text: string): string {
   let safe = text;
   if (safe.includes('//')) safe = safe.replace(userInfo, '//\u2026@');
@@ -58,12 +58,12 @@ function escaped(character: string): string {
   return code.length > 2 ? `\\u${code}` : `\\x${code.padStart(2, '0')}`;
 }
 
-/** A text in which nothing moves the cursor of a terminal, colours what follows, or begins a line: `\\x1b` for an ESC. */
+/** Escapes the characters that move the cursor of a terminal, colour the text after them, or begin a line: `\\x1b` for an ESC. */
 export function withoutControls(text: string): string {
   return hasControl.test(text) ? text.replace(controls, escaped) : text;
 }
 
-/** A text as a message may hold it that is more than one line: each is as {@link messageText} makes it. */
+/** Makes a text of several lines safe for a message: each line as {@link messageText} does. */
 export function messageLines(text: string): string {
   return text
     .slice(0, maxLength * 4)
@@ -72,7 +72,7 @@ export function messageLines(text: string): string {
     .join('\n');
 }
 
-/** A text as a message may hold it. */
+/** Makes a text safe for a message: cut to the longest length, on one line, without secrets. */
 export function messageText(text: string): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength).toWellFormed()}\u2026` : text;
   return withoutControls(withoutSecrets(cut));

@@ -1,9 +1,9 @@
-/** Names that are nearly right, as the compiler finds them: `nearestName()` is the same at run time. */
+/** The checks of options, and suggestions for misspelt names: by the compiler with `Near`, at run time with `nearestName()`. */
 import { flawOf, ownSignal } from './abort.ts';
 import { InvalidOptionError } from './errors.ts';
 import { describeValue } from './messages.ts';
 
-/** Whether two names differ by one letter that is put in, left out, replaced or swapped with the next. */
+/** Whether two names differ by one letter that is inserted, deleted, replaced or swapped with the next. */
 type IsNear<A extends string, B extends string> = A extends `${infer H}${infer RestA}`
   ? B extends `${H}${infer RestB}`
     ? IsNear<RestA, RestB>
@@ -28,21 +28,19 @@ type IsNear<A extends string, B extends string> = A extends `${infer H}${infer R
         : false
       : false;
 
-/** Those of some names that are near one. */
+/** The known names that are near a name. */
 export type Near<P extends string, Known extends string> = Known extends unknown
   ? IsNear<Lowercase<P>, Lowercase<Known>> extends true
     ? Known
     : never
   : never;
 
-/** How the sentence about a name that there is not ends. */
+/** The end of a sentence about an unknown name. */
 export type Hint<P extends string, Known extends string> = [Near<P, Known>] extends [never]
   ? ''
   : `: did you mean ${Near<P, Known>}?`;
 
-// Names that somebody wrote and that there are not: options, properties of schemas, fields. Errors give the one that was meant.
-
-/** How many letters have to be put in, left out, replaced or swapped with the next to make one name of another. */
+/** Returns the edit distance of two names, in letters that are inserted, deleted, replaced or swapped with the next. */
 function distance(a: string, b: string): number {
   let last: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -61,10 +59,10 @@ function distance(a: string, b: string): number {
   return row[b.length] as number;
 }
 
-/** Longer names are compared with nothing: nobody mistypes them for a known one. */
+/** Longest name to look for a near one: nobody mistypes a known name as a longer one. */
 const longestName = 64;
 
-/** The known name that is nearest to one that is not known; undefined if none is near. */
+/** Returns the known name nearest to an unknown one; undefined if none is near. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   if (name.length > longestName) return undefined;
   const [written, maxLetters] = [name.toLowerCase(), Math.max(1, Math.floor(name.length / 3))];
@@ -75,32 +73,29 @@ export function nearestName(name: string, known: readonly string[]): string | un
     const letters = distance(written, candidate.toLowerCase());
     if (letters < least) [nearest, least] = [candidate, letters];
   }
-  // What is the beginning of a known name is that one, cut short.
+  // The beginning of a known name suggests that name.
   return (
     nearest ?? (name.length > 2 ? known.find((candidate) => candidate.toLowerCase().startsWith(written)) : undefined)
   );
 }
 
-/** `: did you mean indexes?`, or nothing. It follows a sentence that names what there is not. */
+/** Returns `: did you mean indexes?`, or nothing. It ends a sentence that names an unknown name. */
 export function didYouMean(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
   return nearest === undefined ? '' : `: did you mean ${nearest}?`;
 }
 
-// The one check of options: which names a call takes, what each may be, and the error for anything else. Every type of options has
-// an {@link OptionTable}, and a call checks what it is given before it does anything.
-
-/** What an option may be. */
+/** The kind of an option: the values that it takes. */
 export interface OptionKind {
-  /** What it must be, as the end of a sentence. */
+  /** The values allowed, as the end of a sentence that begins with "it must be". */
   readonly allowed: string;
-  /** Whether a value is of the kind. It is not asked about undefined, which leaves the option out. */
+  /** Whether a value is of the kind. It is not called with undefined, which leaves the option out. */
   readonly accepts: (value: unknown) => boolean;
-  /** Whether it must be given. Default false. */
+  /** Whether the option must be passed. Default false. */
   readonly isRequired?: boolean;
   /** Describes a value that is not of the kind. Default: as any value in a message. */
   readonly describe?: (value: unknown) => string;
-  /** Checks what is in a value of the kind; `path` says where it stands. Throws `InvalidOptionError`. */
+  /** Checks the contents of a value of the kind; `path` is the path of the option. Throws `InvalidOptionError`. */
   readonly look?: ((what: string, path: string, value: unknown) => void) | undefined;
 }
 
@@ -113,15 +108,15 @@ export function wrongOption(what: string, path: string, value: unknown, kind: Op
   return new InvalidOptionError(path, `Option \`${path}\` of ${what} is ${describe(value)}; it must be ${allowed}.`);
 }
 
-/** Returns how the sentence about a name that there is not goes on: with the nearest known one, if one is near. */
+/** Returns the end of a sentence about an unknown name, with the nearest known name if one is near. */
 export function isNotKnown(name: string, known: readonly string[]): string {
   const near = nearestName(name, known);
   return near === undefined ? 'is not known.' : `is not known; did you mean \`${near}\`?`;
 }
 
-/** The first name of an object that is none of the known ones; undefined if all are. */
+/** Returns the first unknown name of an object; undefined if all are known. */
 export function firstUnknown(object: object, known: { has(name: string): boolean }): string | undefined {
-  // No list of the names is made: calls that are made often are checked, too.
+  // Does not build a list of the names, because frequent calls are checked too.
   for (const name in object) if (!known.has(name) && Object.hasOwn(object, name)) return name;
   return undefined;
 }
@@ -130,7 +125,10 @@ function within(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`;
 }
 
-/** The options of one type. */
+/**
+ * The options of one type: their names and kinds, and the check of a call's options. Every type of options has one, and a call
+ * checks its options before it does anything else.
+ */
 export class OptionTable<O extends object> {
   readonly kinds: KindsOf<O>;
   /** Names of the options, in the order in which they are checked. */
@@ -146,8 +144,8 @@ export class OptionTable<O extends object> {
   }
 
   /**
-   * Checks the options of a call, `what`, and returns them: with a signal of the runtime's own class, where they have another one.
-   * `path` is where they stand, if that is in another option. Throws `InvalidOptionError`.
+   * Checks the options of a call, `what`, and returns them. A signal of a foreign class is replaced by one of the runtime's own
+   * class. `path` is the path of the option that holds them, if one does. Throws `InvalidOptionError`.
    */
   check<G extends O>(what: string, given: G, path = ''): G {
     if (typeof given !== 'object' || (given as G | null) === null || Array.isArray(given)) {
@@ -169,7 +167,7 @@ export class OptionTable<O extends object> {
       if (!kind.accepts(value)) throw wrongOption(what, within(path, name), value, kind);
       kind.look?.(what, within(path, name), value);
     }
-    // Nothing that a signal has is its own: it would be passed over.
+    // A signal has no own properties, so it would pass as empty options.
     if (isEmpty && flawOf(given) === undefined) throw this.#noObject(what, path, 'an AbortSignal');
     return withOwnSignal(given);
   }
@@ -199,7 +197,7 @@ function joined(words: readonly string[]): string {
   return words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(', ')} or ${words[words.length - 1]}`;
 }
 
-/** Makes the kind of an option one that must be given. */
+/** Makes an option mandatory. */
 function required(kind: OptionKind): OptionKind {
   return { ...kind, isRequired: true };
 }
@@ -219,14 +217,14 @@ const named: OptionKind = {
 /** Takes any value: a later check, which knows more, decides. */
 const anything: OptionKind = { allowed: 'anything', accepts: () => true };
 
-/** A signal, of whatever realm or library. */
+/** An abort signal of any realm or library. */
 const signal: OptionKind = {
   allowed: 'an AbortSignal, such as AbortSignal.timeout(5000)',
   accepts: (value) => flawOf(value) === undefined,
   describe: (value) => flawOf(value) ?? 'an AbortSignal',
 };
 
-/** A whole number, `most` included; `unit` names it: "whole milliseconds". */
+/** A whole number from `least` to `most`, both included. `unit` names it: "whole milliseconds". */
 function whole(least: number, most: number = Number.MAX_SAFE_INTEGER, unit = 'an integer'): OptionKind {
   const range = most === Number.MAX_SAFE_INTEGER ? `>= ${least}` : `from ${least} to ${most}`;
   return {
@@ -259,7 +257,7 @@ function choice(...values: readonly (string | number)[]): OptionKind {
   return { allowed: joined(values.map(describeValue)), accepts: (value) => values.includes(value as string) };
 }
 
-/** An object with some methods, `what` in words. */
+/** An object with some methods. `what` names it. */
 function methods(what: string, ...needed: readonly string[]): OptionKind {
   const missing = (value: unknown): string | undefined => {
     const isObject = typeof value === 'object' && value !== null;
@@ -275,7 +273,7 @@ function methods(what: string, ...needed: readonly string[]): OptionKind {
   };
 }
 
-/** An object with options of its own. */
+/** An object with further options. */
 function options<O extends object>(table: OptionTable<O>): OptionKind {
   return {
     allowed: `an object with ${table.names.join(', ')}`,
@@ -284,7 +282,7 @@ function options<O extends object>(table: OptionTable<O>): OptionKind {
   };
 }
 
-/** Clock, timers and randomness. */
+/** An environment: clock, timers and randomness. */
 const environment: OptionKind = methods(
   'an Environment',
   'now',
@@ -295,7 +293,7 @@ const environment: OptionKind = methods(
   'yieldToEventLoop',
 );
 
-/** The kinds that options are of. */
+/** The kinds of options. */
 export const kinds: {
   readonly required: typeof required;
   readonly flag: typeof flag;
@@ -328,7 +326,7 @@ export const kinds: {
   environment,
 };
 
-/** Options of which a signal is the only one. */
+/** The options of calls that take only a signal. */
 export const signalOptions: OptionTable<{ readonly signal?: AbortSignal }> = new OptionTable({ signal });
 
 /** An object type whose properties that may be undefined are optional instead. */
@@ -337,9 +335,9 @@ type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
 };
 
 /**
- * Copies an object without its properties that are undefined: `defined({ signal })` is `{}` where there is no signal. Optional
- * options are passed on like this, because an option that is `undefined` is another thing to the compiler than one that is left
- * out. The copy costs some 0.1 microseconds: code that runs for each row or node does without it.
+ * Copies an object without its properties that are undefined: `defined({ signal })` is `{}` if there is no signal. Use it to pass
+ * optional options on, because the compiler distinguishes an option that is `undefined` from one that is left out. The copy costs
+ * some 0.1 microseconds, so do not use it in code that runs for each row or node.
  */
 export function defined<const T extends object>(object: T): Defined<T> {
   const given: Record<string, unknown> = {};

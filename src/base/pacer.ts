@@ -1,25 +1,26 @@
-/** Keeps long work polite: it says when it is time to let the event loop run, and does so. */
+/** Lets the event loop run during long work: a pacer that says when a pause is due, work in steps, and work in parallel. */
 import { sleep } from './env.ts';
 import type { Environment } from './env.ts';
 
-/** How long work may go on without a pause, in milliseconds. */
+/** Longest time that work may run without a pause, in milliseconds. */
 const sliceMs = 4;
 /**
- * How many times as long work in the background rests as it works. What it makes others do comes on top of that: reading and
- * writing files, and collecting garbage.
+ * How long background work rests, as a multiple of the time that it worked. It needs that much because it also causes work
+ * elsewhere: file I/O and garbage collection.
  */
 const restShare = 3;
-/** Longest rest, in milliseconds: what took longer than a slice was mostly waiting. */
+/** Longest rest, in milliseconds: work that took longer than a slice was mostly waiting. */
 const maxRestMs = 4 * sliceMs;
 
+/** Measures slices of work, and pauses between them. */
 export class Pacer {
   readonly #environment: Environment;
   readonly #rests: boolean;
   #since: number;
 
   /**
-   * `rests`: for work in the background, which leaves others most of the time while it goes on. A turn of the event loop
-   * would not do: a caller that reads a little in every turn would get that little for every slice.
+   * `rests`: for background work, which must leave most of the time to other work. Yielding one turn of the event loop is not
+   * enough: a caller that reads a little in every turn would then advance only that little per slice.
    */
   constructor(environment: Environment, rests = false) {
     this.#environment = environment;
@@ -41,12 +42,13 @@ export class Pacer {
   }
 }
 
-// Work in steps, between which others may have their turn: a generator that yields after each of them. Those who have little to do
-// take all steps at once.
-
+/**
+ * Work in steps: a generator that yields after each step, so that other work can run in between. Callers with little to do take
+ * all steps at once.
+ */
 export type Steps<T> = Generator<undefined, T, undefined>;
 
-/** Items that are worked on in one step. */
+/** Items per step. */
 export const itemsInStep = 1024;
 
 /** Takes all steps without a pause. */
@@ -56,7 +58,7 @@ export function atOnce<T>(steps: Steps<T>): T {
   return step.value;
 }
 
-/** Calls `pause` after each step, and waits where it says so. */
+/** Calls `pause` after each step, and waits if it returns a promise. */
 export async function withPauses<T>(steps: Steps<T>, pause: () => void | Promise<void>): Promise<T> {
   let step = steps.next();
   while (step.done !== true) {
@@ -67,7 +69,7 @@ export async function withPauses<T>(steps: Steps<T>, pause: () => void | Promise
   return step.value;
 }
 
-/** What a function makes of each item. */
+/** Maps the items with a function. */
 export function* mapped<T, U>(items: readonly T[], make: (item: T) => U): Steps<U[]> {
   const made: U[] = [];
   for (let i = 0; i < items.length; i++) {
@@ -77,7 +79,7 @@ export function* mapped<T, U>(items: readonly T[], make: (item: T) => U): Steps<
   return made;
 }
 
-/** The items in order; those that tie stay as they are. */
+/** Sorts the items; the sort is stable. */
 export function* sorted<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
   if (items.length <= itemsInStep) return items.toSorted(compare);
   let from: T[] = [];
@@ -102,9 +104,7 @@ export function* sorted<T>(items: readonly T[], compare: (a: T, b: T) => number)
   return from;
 }
 
-// Work that is done side by side.
-
-/** Resolves once all have ended, so that nothing is under way any more; rejects then with the first failure, if there is one. */
+/** Waits until all promises have settled, then rejects with the first failure, if there is one. */
 export async function allEnded(work: Iterable<Promise<unknown>>): Promise<void> {
   const ended = await Promise.allSettled(work);
   const failed = ended.find(({ status }) => status === 'rejected');
@@ -112,8 +112,8 @@ export async function allEnded(work: Iterable<Promise<unknown>>): Promise<void> 
 }
 
 /**
- * Calls a function with each item, and with up to `limit` items at the same time. After a failure it begins no further item, and
- * rejects with the first failure once none is under way any more.
+ * Calls a function with each item, up to `limit` at the same time. After a failure it starts no further item, and rejects with
+ * the first failure once all running calls have ended.
  */
 export async function forEachOf<T>(
   items: Iterable<T> | AsyncIterable<T>,

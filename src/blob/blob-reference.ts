@@ -10,10 +10,10 @@ import type { BlobRecord } from './blob-tables.ts';
 import { contentTypeKind } from './blob-value.ts';
 
 const defaultExpirySeconds = 3600;
-/** Size of the pieces that a stream gives, in bytes. */
+/** Size of the pieces that a stream yields, in bytes. */
 const copyBytes = 256 * 1024;
 
-/** Where a reference finds its record: rejects with `BlobNotFoundError`. */
+/** Looks up the record of a reference. Rejects with `BlobNotFoundError`. */
 export type RecordLookup = (reference: string) => Promise<BlobRecord>;
 
 /** Options of calls that read a blob. */
@@ -27,7 +27,7 @@ function offset(name: string, value: unknown, fallback: number, size: number): n
   if (typeof value !== 'number' || !Number.isInteger(value)) {
     throw new InvalidOptionError(name, `${name} is ${describeValue(value)}; it must be a whole number of bytes.`);
   }
-  // As in Buffer.subarray: negative counts from the end, and what is outside is clipped.
+  // As in Buffer.subarray: a negative offset counts from the end, and the result is clipped to the blob.
   return Math.min(size, Math.max(0, value < 0 ? size + value : value));
 }
 
@@ -39,7 +39,7 @@ export class BlobReference {
   readonly #lookup: RecordLookup;
   readonly #whenGone: (error: BlobNotFoundError) => Error;
 
-  /** @internal Use `db.getBlob()`. `whenGone` makes the error for a blob that is on record, and whose bytes are gone. */
+  /** @internal Use `db.getBlob()`. `whenGone` makes the error for a blob that has a record but no object. */
   constructor(
     reference: string,
     store: () => BlobStore,
@@ -58,9 +58,9 @@ export class BlobReference {
   }
 
   /**
-   * Bytes `start` (inclusive) to `end` (exclusive), as in `Buffer.subarray`; by default all. Only the chunks of 64 KiB
-   * that the range touches are fetched, and they are verified. Negative offsets count from the end, and what lies outside
-   * the blob is left out. Rejects with `BlobNotFoundError`, and with `CorruptionError` if the bytes are damaged.
+   * Reads the bytes from `start` (inclusive) to `end` (exclusive), as in `Buffer.subarray`; by default all. Fetches only the
+   * chunks of 64 KiB that the range touches, and verifies them. Negative offsets count from the end, and offsets outside the blob
+   * are clipped. Rejects with `BlobNotFoundError`, and with `CorruptionError` if the bytes are damaged.
    */
   async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
     const { signal } = signalOptions.check('getBuffer()', options);
@@ -81,8 +81,8 @@ export class BlobReference {
   }
 
   /**
-   * Reads the bytes as a stream, which holds some megabytes at a time. Errors of reading, `BlobNotFoundError` too, come from the stream.
-   * Throws `InvalidOptionError`.
+   * Reads the bytes as a stream, which holds some megabytes at a time. The stream emits errors of reading, `BlobNotFoundError`
+   * too. Throws `InvalidOptionError`.
    */
   stream(start?: number, end?: number, options: BlobCallOptions = {}): Readable {
     const { signal } = signalOptions.check('stream()', options);
@@ -97,7 +97,7 @@ export class BlobReference {
     try {
       const { record, from, to } = await untilAborted(this.#range(start, end), signal);
       for await (const piece of this.#store().stream(this.reference, record, from, to, signal)) {
-        // Copies: drivers may answer with the very bytes that they hold.
+        // Copies the bytes, because drivers may return the buffer that they keep.
         for (let at = 0; at < piece.length; at += copyBytes) yield Buffer.from(piece.subarray(at, at + copyBytes));
       }
     } catch (error) {
@@ -114,9 +114,9 @@ export class BlobReference {
   }
 
   /**
-   * A URL from which anyone can download the blob for `expiresIn` seconds (default 3600, at most 604800). What a browser would run,
-   * such as HTML and SVG, it saves, unless `contentDisposition` says otherwise. Rejects with `NotSupportedError` where the driver
-   * cannot make one.
+   * Returns a URL from which anyone can download the blob for `expiresIn` seconds (default 3600, at most 604800). Browsers save
+   * types that they would run, such as HTML and SVG, unless `contentDisposition` says otherwise. Rejects with `NotSupportedError`
+   * if the driver cannot make URLs.
    */
   async getDownloadUrl(options: DownloadUrlOptions = {}): Promise<string> {
     const { expiresIn = defaultExpirySeconds } = downloadOptions.check('getDownloadUrl()', options);
@@ -128,17 +128,16 @@ export class BlobReference {
   }
 }
 
-// How a browser takes a blob that it downloads by link.
-
 /** Options of `getDownloadUrl()`. */
 export interface DownloadUrlOptions {
   /** How long the URL works, in seconds: 1 to 604800. Default 3600. */
   readonly expiresIn?: number;
-  /** Media type that the answer has. Default: the blob's own. */
+  /** Media type of the response. Default: the blob's own. */
   readonly contentType?: string;
   /**
-   * What a browser does with it: `'inline'` shows it, `'attachment'` saves it, also with a name: `attachment; filename="a.pdf"`.
-   * Default: `'attachment'` for types that a browser runs or guesses at, such as HTML, SVG and XML; else what the browser does.
+   * How a browser handles the download: `'inline'` shows it, `'attachment'` saves it, also with a name: `attachment;
+   * filename="a.pdf"`. Default: `'attachment'` for types that a browser runs or guesses, such as HTML, SVG and XML; for other
+   * types the browser decides.
    */
   readonly contentDisposition?: string;
 }
@@ -159,17 +158,17 @@ const downloadOptions: OptionTable<DownloadUrlOptions> = new OptionTable({
 
 /** Scripts, documents that may hold scripts, and wrappers of both. */
 const active = /html|svg|xml|xsl|javascript|ecmascript|livescript|jscript|vbscript|flash|^multipart\/|^message\//;
-/** Types for which browsers look into the bytes and guess another. */
+/** Types for which browsers guess another type from the bytes. */
 const unknown: ReadonlySet<string> = new Set(['unknown/unknown', 'application/unknown', '*/*']);
 
-/** Whether a browser that opens it would run it in the name of where it lies. */
+/** Whether a browser that opens a blob of this type would run it with the origin of the bucket. */
 function isActive(contentType: string): boolean {
   const type = (contentType.toLowerCase().split(';')[0] ?? '').trim();
-  // What is no type at all is guessed at as well.
+  // Browsers guess the type too if the header is not a valid type.
   return !/^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/.test(type) || unknown.has(type) || active.test(type);
 }
 
-/** What the answer of a link says besides the bytes. */
+/** Returns the headers of the response to a download URL. */
 function downloadHeaders(stored: string, options: DownloadUrlOptions): DownloadHeaders {
   const { contentType, contentDisposition } = options;
   const disposition = contentDisposition ?? (isActive(contentType ?? stored) ? 'attachment' : undefined);

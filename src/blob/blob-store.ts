@@ -1,6 +1,6 @@
 /**
- * Blobs as objects: exactly their bytes, under a random name, created once. Their checksums are in the database, one
- * for every chunk, so that a range can be verified without reading the rest.
+ * Stores blobs as objects that hold exactly their bytes, under a random name, and are written once. The database holds a checksum
+ * for every chunk, so a range can be verified without reading the rest.
  */
 import { isBytes } from '../base/brands.ts';
 import { checksum } from '../base/bytes.ts';
@@ -13,13 +13,13 @@ import type { BlobRecord } from './blob-tables.ts';
 import type { BlobValue } from './blob-value.ts';
 import type { StreamLimits } from './live-stream.ts';
 
-/** Most bytes that are read in one request. */
+/** Most bytes read in one request. */
 const maxReadBytes = 4 * 1024 * 1024;
-/** Larger ones are given to the driver in pieces, so that it can upload them in parts. */
+/** Larger blobs are passed to the driver in pieces, so that it can use a multipart upload. */
 const maxWholeBytes = 8 * 1024 * 1024;
 const pieceBytes = 1024 * 1024;
 
-/** Checksums of a stream of bytes, whatever pieces it comes in. */
+/** Calculates the checksums of a stream of bytes, in chunks that do not depend on the pieces of the stream. */
 class ChunkChecksums {
   #sums: number[] = [];
   #current = 0;
@@ -82,13 +82,13 @@ export class BlobStore {
   }
 
   #key(reference: string): string {
-    // UUIDs are the same in either case; names are not.
+    // UUIDs do not depend on case; object names do.
     return `${this.#prefix}/${blobName(reference.toLowerCase())}`;
   }
 
   /**
-   * Stores a blob under a new reference. Once only: an upload that failed may reach the store at any later time, also
-   * when a second one under the same name was collected as garbage.
+   * Stores a blob under a new reference. Never use a reference twice: an upload that failed may reach the store at any later
+   * time, even after a second upload under the same name was deleted as garbage.
    */
   async upload(reference: string, value: BlobValue, limits: StreamLimits): Promise<BlobRecord> {
     const { signal } = limits;
@@ -111,26 +111,26 @@ export class BlobStore {
     return { sizeBytes: sums.sizeBytes, contentType, checksums: sums.finish() };
   }
 
-  /** Whether the object of a blob is there. */
+  /** Returns whether the object of a blob exists. */
   async exists(reference: string, signal?: AbortSignal): Promise<boolean> {
     const range = { start: 0, end: 0 };
     const found = await this.#driver.get(this.#key(reference), { range, ...defined({ signal }) });
     return found.status === 'found';
   }
 
-  /** Reads a whole blob, some megabytes at a time, and rejects as {@link read} does if anything is wrong with it. */
+  /** Reads and verifies a whole blob, some megabytes at a time. Rejects as {@link read} does. */
   async check(reference: string, record: BlobRecord, signal?: AbortSignal): Promise<void> {
-    // Of an empty one there is nothing to read, and still it must be there, and be empty.
+    // An empty blob yields no pieces, but its object must exist and be empty.
     if (record.sizeBytes === 0) await this.#readChunks(reference, record, 0, 0, signal);
     for await (const _ of this.stream(reference, record, 0, record.sizeBytes, signal));
   }
 
-  /** Bytes `start` to `end` of a blob, verified. */
+  /** Reads bytes `start` to `end` of a blob, and verifies them. */
   async read(reference: string, record: BlobRecord, start: number, end: number, signal?: AbortSignal): Promise<Buffer> {
     let result: Buffer | undefined;
     let filled = 0;
     for await (const piece of this.stream(reference, record, start, end, signal)) {
-      // Not before there is a piece: then the object is known to be as long as its record says.
+      // Allocates after the first piece: by then the object is known to be as long as its record says.
       result ??= Buffer.allocUnsafe(end - start);
       piece.copy(result, filled);
       filled += piece.length;
@@ -147,7 +147,7 @@ export class BlobStore {
     signal?: AbortSignal,
   ): AsyncGenerator<Buffer, void, undefined> {
     for (let at = start; at < end; ) {
-      // Rounded to chunks, since those are what can be verified.
+      // Rounds to whole chunks, because each checksum covers a chunk.
       const from = at - (at % blobChunkBytes);
       const to = Math.min(record.sizeBytes, from + maxReadBytes, Math.ceil(end / blobChunkBytes) * blobChunkBytes);
       const bytes = await this.#readChunks(reference, record, from, to, signal);
@@ -176,7 +176,7 @@ export class BlobStore {
       if (isWhole && chunksMatch(bytes, record.checksums, from / blobChunkBytes)) {
         return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       }
-      // Damage on the way is possible; damage in the store is there the second time too.
+      // The bytes may have been damaged in transit: read them again. Damage in the store shows in the second read too.
       if (attempt === 1) continue;
       if (sizeBytes === record.sizeBytes) throw new CorruptionError(key, 'A blob does not match its checksums');
       throw new CorruptionError(

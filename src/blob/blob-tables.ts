@@ -1,4 +1,4 @@
-/** The system tables that say which blobs there are, whose they are, and which of them no row refers to any more. */
+/** The system tables of blobs: the blobs that rows refer to, with their owners, and the blobs that no row refers to any more. */
 import { isBytes } from '../base/brands.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { blobName } from '../format/object-names.ts';
@@ -7,12 +7,12 @@ import type { StoredSchema } from '../format/stored-schema.ts';
 
 const owner = [
   { name: 'table', typeId: Types.varchar },
-  // The primary key of the owning row as an ordered key: it is of any type.
+  // The primary key of the owning row as an ordered key, because it can be of any type.
   { name: 'key', typeId: Types.bytes },
   { name: 'field', typeId: Types.varchar },
 ] as const;
 
-/** Blobs that rows refer to. */
+/** The table of blobs that rows refer to. */
 export const blobsSchema: StoredSchema = {
   name: '_blobs',
   version: 1,
@@ -29,7 +29,7 @@ export const blobsSchema: StoredSchema = {
   indexes: [],
 };
 
-/** Blobs whose row was deleted or whose field was given another value; gc removes them. */
+/** The table of blobs whose row was deleted or whose field got another value; gc deletes their objects. */
 export const deletedBlobsSchema: StoredSchema = {
   name: '_deleted_blobs',
   version: 1,
@@ -50,7 +50,7 @@ export interface BlobRecord {
 /** Bytes that one checksum covers. Stored: never changes. */
 export const blobChunkBytes = 65_536;
 
-/** A row of `_blobs`, checked: what is read and allocated follows from it. Throws `CorruptionError`. */
+/** Checks a row of `_blobs`, because it decides how much is read and allocated. Throws `CorruptionError`. */
 export function checkBlobRecord(reference: string, row: Readonly<Record<string, unknown>>): BlobRecord {
   const { sizeBytes, contentType, checksums } = row;
   const isRecord =
@@ -59,6 +59,6 @@ export function checkBlobRecord(reference: string, row: Readonly<Record<string, 
     typeof contentType === 'string' &&
     isBytes(checksums) &&
     checksums.length === Math.ceil((sizeBytes as number) / blobChunkBytes) * 4;
-  if (!isRecord) throw new CorruptionError(blobName(reference), 'What the database says of the blob cannot be');
+  if (!isRecord) throw new CorruptionError(blobName(reference), 'The record of the blob is not valid');
   return { sizeBytes: sizeBytes as number, contentType, checksums };
 }

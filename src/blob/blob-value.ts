@@ -1,4 +1,4 @@
-/** What `db.Blob()` returns: data on its way into a blob field. */
+/** The value that `db.Blob()` returns: data to be stored in a blob field. */
 import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/options.ts';
@@ -7,7 +7,7 @@ import { describeValue } from '../base/messages.ts';
 import { whileLive } from './live-stream.ts';
 import type { StreamLimits } from './live-stream.ts';
 
-/** What a blob can be made of. A stream is read once, when the batch is flushed. */
+/** The data that a blob can be made of. A stream is read once, when the batch is flushed. */
 export type BlobData = Uint8Array | string | AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
 
 /** Options of `db.Blob()`. */
@@ -15,8 +15,8 @@ export interface BlobOptions {
   /** Media type that a download of the blob carries. Default `application/octet-stream`. */
   readonly contentType?: string;
   /**
-   * How long a stream may give nothing before it is ended and the flush rejects with `DeadlineExceededError`, in milliseconds,
-   * 1 to 2,147,483,647. Once `stop()` was called it has five seconds at most. Default 60,000.
+   * How long a stream may send no data before it is ended and the flush rejects with `DeadlineExceededError`, in milliseconds, 1
+   * to 2,147,483,647. After `stop()` was called, five seconds at most. Default 60,000.
    */
   readonly idleMs?: number;
 }
@@ -30,7 +30,7 @@ function isStream(data: unknown): data is AsyncIterable<Uint8Array | string> {
   return typeof data === 'object' && data !== null && Symbol.asyncIterator in data;
 }
 
-/** A media type, which has to stand in a header of HTTP. */
+/** A media type, which must fit in an HTTP header. */
 export const contentTypeKind: OptionKind = kinds.text(
   `printable ASCII of up to ${maxContentTypeLength} characters`,
   (value) => value.length <= maxContentTypeLength && !/[^\x20-\x7e]/.test(value),
@@ -46,7 +46,7 @@ export class BlobValue {
   /** Media type that a download of the blob carries. */
   readonly contentType: string;
   /**
-   * The bytes, copied when the value was made, or the stream that gives them.
+   * The bytes, copied when the value was made, or the stream of the bytes.
    *
    * @hidden
    */
@@ -61,7 +61,7 @@ export class BlobValue {
     this.contentType = contentType;
     this.#idleMs = idleMs;
     if (typeof data === 'string') this.source = Buffer.from(data, 'utf8');
-    // Not slice(), which gives a view of a Buffer.
+    // Not slice(), which returns a view if `data` is a Buffer.
     else if (isBytes(data)) this.source = new Uint8Array(data);
     else if (isStream(data)) this.source = data;
     else {
@@ -71,7 +71,7 @@ export class BlobValue {
   }
 
   /**
-   * Whether the stream was begun to be read: it cannot be read again.
+   * Whether reading of the stream has begun: it cannot be read again.
    *
    * @hidden
    */
@@ -80,7 +80,7 @@ export class BlobValue {
   }
 
   /**
-   * The data, to be read now. `failure` is told if a stream is given up.
+   * Reads the data. Calls `failure` with the error if it ends a stream.
    *
    * @hidden
    */

@@ -1,6 +1,6 @@
 /**
- * A stream of somebody else's, read for as long as it gives something: a client that stops sending must hold up neither a flush
- * nor `stop()`. Whatever ends the reading also ends the stream, without waiting for it.
+ * Reads a stream of the application with a limit on idle time: a client that stops sending must not block a flush or `stop()`.
+ * When the reading ends, for any reason, the stream is ended too, without waiting for it.
  */
 import { setMaxListeners } from 'node:events';
 import type { Environment } from '../base/env.ts';
@@ -10,15 +10,15 @@ import { abortedError } from '../base/abort.ts';
 type Piece = Uint8Array | string;
 export type Source = AsyncIterable<Piece>;
 
-/** What a stream is given up for. */
+/** The limits within which a stream is read. */
 export interface StreamLimits {
   readonly environment: Environment;
-  /** Aborted when the database is being stopped: then a stream that gives nothing has less time. */
+  /** Aborted when the database is being stopped: then an idle stream has less time. */
   readonly ending: AbortSignal;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How long a stream may give nothing while the database is being stopped, in milliseconds. */
+/** Longest idle time of a stream while the database is being stopped, in milliseconds. */
 const endingIdleMs = 5000;
 
 interface Reader {
@@ -37,21 +37,23 @@ function readerOf(source: Source): Reader {
   return {
     next: () => iterator.next() as ReturnType<Reader['next']>,
     end: () => {
-      // A generator that waits cannot be ended by its iterator; a stream of Node.js can.
+      // `return()` cannot end a generator that is waiting; `destroy()` can end a stream of Node.js.
       if (typeof destroy === 'function') (source as unknown as { destroy(): void }).destroy();
       ignore(iterator.return?.());
     },
   };
 }
 
-/** Reads a stream. `failure` is told why it was given up, for what comes of that in a driver says less. */
+/**
+ * Reads a stream. Calls `failure` with the reason if it ends the stream, because the error that a driver makes of it says less.
+ */
 export async function* whileLive(
   source: Source,
   idleMs: number,
   { environment, ending, signal }: StreamLimits,
   failure: (error: Error) => void,
 ): AsyncGenerator<Piece, void, undefined> {
-  // Many streams may be read for one signal: no leak that anyone need be warned of.
+  // Many streams may listen to one signal: that is not a leak, and needs no warning.
   setMaxListeners(0, ending);
   const reader = readerOf(source);
   try {
@@ -70,7 +72,7 @@ export async function* whileLive(
       const stalled = (maxMs: number): void => {
         giveUp(
           new DeadlineExceededError(
-            `The stream of a blob gave nothing for ${maxMs} ms, and was ended. Nothing was committed: drop the batch with ` +
+            `The stream of a blob sent no data for ${maxMs} ms, and was ended. Nothing was committed: drop the batch with ` +
               'clear(), and give the field a new db.Blob(). Option idleMs of db.Blob() says how long a stream may wait.',
           ),
         );

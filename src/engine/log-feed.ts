@@ -96,7 +96,7 @@ export class LogFeed {
     throw new InvalidOptionError(
       'after',
       `Option after is ${this.#at}, and the newest commit has position ${tail}. Is it a position of another database, ` +
-        'or was this one restored from a copy? Then read the tables anew, and follow from db.position.',
+        'or was this one restored from a copy? Then read the tables again, and follow from db.position.',
     );
   }
 

@@ -89,7 +89,7 @@ describe.each(cases)('on %s, %s that stalls', (driverName, streamName) => {
     const { batch, expectNothing } = await stalled(150);
     await expect(batch.flush()).rejects.toMatchObject({
       code: 'DEADLINE_EXCEEDED',
-      message: expect.stringMatching(/gave nothing for 150 ms/) as string,
+      message: expect.stringMatching(/sent no data for 150 ms/) as string,
     });
     await expectNothing();
   });

@@ -187,7 +187,7 @@ describe('positions', () => {
       const { error, told } = await changesAfter(node, position);
       expect(told).toEqual([]);
       expect(error).toMatchObject({ code: 'CHANGES_EXPIRED', position, floor: 5 });
-      expect((error as Error).message).toMatch(/read the tables anew.*logRetentionMs/);
+      expect((error as Error).message).toMatch(/read the tables again.*logRetentionMs/);
     }
     // It is known without asking.
     expect(node.driver.takeLines()).toEqual([]);
