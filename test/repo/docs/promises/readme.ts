@@ -10,11 +10,12 @@ export const readme: PagePromises = {
     'test/simulation/crash/database-power-loss.slow.test.ts: holds what was acknowledged, and nothing torn',
     'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
   ],
-  '**Serializable writes.** An insert of an existing key and an update of a missing row are always found out,': [
-    'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
-    'test/features/transactions/serializable.test.ts: loses no update',
-  ],
-  '**One snapshot a query.** A query sees one state from start to end, without locks.': [
+  '**Serializable writes.** Inserting an existing key or updating a missing row always fails, no matter which process wrote the other change.':
+    [
+      'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
+      'test/features/transactions/serializable.test.ts: loses no update',
+    ],
+  '**Snapshot reads.** A query sees one state from start to end, without locks.': [
     'test/features/snapshots/long-loops.slow.test.ts: whose state was collected before it could hold on to it says so',
   ],
   '**No trust in clocks.** A wrong clock or a paused process can cost time, and never a commit.': [

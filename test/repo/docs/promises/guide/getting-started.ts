@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const gettingStarted: PagePromises = {
-  'Two with the same id do no damage': [
+  'Two processes with the same id do no damage': [
     'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
   ],
   '`start()` opens the database, or creates it if there is nothing under the prefix.': [

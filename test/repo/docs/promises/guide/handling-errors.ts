@@ -18,15 +18,15 @@ export const handlingErrors: PagePromises = {
     'test/features/protocol/resolve.test.ts: is told by another process, by a replica, and by the one that wrote it; and is shown then',
     'test/features/protocol/resolve.test.ts: is "no" once another has the slot: before and after that is merged and trimmed',
   ],
-  'While neither is certain it rejects with `CommitOutcomeUnknownError`': [
+  'While neither is certain, it rejects with `CommitOutcomeUnknownError`': [
     'test/features/protocol/resolve.test.ts: is not "no" while its slot is free: it may still land',
     'test/features/protocol/resolve.test.ts: is no answer where the store gives none',
   ],
-  'only the last 128 merged commits can still be resolved; the outcome of older ones is lost.': [
+  'only the last 128 merged commits can still be resolved. The outcome of older commits is lost.': [
     'test/features/protocol/resolve.test.ts: is told after it was merged and trimmed, as long as Block 0 lists it',
     'test/features/gc/log.test.ts: stays unknown where the list does not reach back: applied %s',
   ],
-  'take `{ signal }`, and give up when it is aborted. If the store cannot be reached, they end with an error; they do not hang.':
+  'take `{ signal }`, and stop when it is aborted. If the store cannot be reached, they end with an error; they do not hang.':
     [
       'test/features/values/signals.slow.test.ts: %s says that it was given up',
       'test/features/protocol/deadlines.test.ts: fails flush() within its deadline, as unknown, since its put may have landed',

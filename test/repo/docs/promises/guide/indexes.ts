@@ -4,20 +4,19 @@ export const indexes: PagePromises = {
   'A definition with an index that has the name of another index of the table is refused with `InvalidSchemaError`.': [
     'test/features/added-indexes/adding.test.ts: refuses an index that is another one in the table',
   ],
-  'Any node that writes builds the index, a few rows at each of its turns, even if it has not registered the index.': [
-    'test/features/added-indexes/midway.test.ts: is kept by gc, and by a copy, which goes on with it',
-  ],
+  'Any instance that writes builds the index, a few rows at each of its turns, even if it has not registered the index.':
+    ['test/features/added-indexes/midway.test.ts: is kept by gc, and by a copy, which goes on with it'],
   '**A unique index holds once it is `ready`, and not before.**': [
     'test/features/added-indexes/unique.test.ts: is added in the background, and holds for all nodes then',
     'test/properties/random/added-unique-indexes.slow.test.ts: have no two rows agree where one holds (seed %i)',
   ],
-  'Correct the rows, and call `db.dropIndex(table, index)`: then it is built again.': [
+  'Correct the rows, and call `db.dropIndex(table, index)`: then the index is built again.': [
     'test/features/added-indexes/unique.test.ts: fails where rows agree, and says which; once they are put right, it is begun anew',
   ],
-  'First register a definition without the index': [
+  'First deploy a definition without the index everywhere': [
     'test/features/added-indexes/unique.test.ts: drops an index that the definition has no more, of every kind',
   ],
-  'A process whose definition has the index adds it again.': [
+  'A process adds the index again if its definition has it.': [
     'test/features/added-indexes/unique.test.ts: is undone by a process whose definition has the index',
   ],
   'Queries do not use the index until all rows have their entries.': [
@@ -27,12 +26,12 @@ export const indexes: PagePromises = {
   'A definition with fewer indexes than the table does not drop any': [
     'test/features/added-indexes/adding.test.ts: does it at start() too, and nodes with the old definition use them as well',
   ],
-  'While a migration of the table is under way, new indexes wait for its end, and none can be dropped.': [
+  'While the table is being migrated, new indexes wait for the end of the migration, and no index can be dropped.': [
     'test/features/added-indexes/unique.test.ts: refuses what there is not, and a table that is migrated',
     'test/features/added-indexes/adding.test.ts: a migration of the table comes first',
     'test/features/added-indexes/adding.test.ts: a version that comes up beside the table keeps its definition',
   ],
-  'Snapshots and earlier states are read without an index that came later.': [
+  'Queries on snapshots and earlier states cannot use an index that was added later.': [
     'test/features/added-indexes/adding.test.ts: snapshots and earlier states show what there was before',
   ],
   'It serves conditions on its first fields': [
@@ -74,11 +73,11 @@ export const indexes: PagePromises = {
   'A function that is registered without a version does not use the index.': [
     'test/features/function-indexes/index-versions.test.ts: has no part in the index, which is said once',
   ],
-  'Up to four versions are kept. Entries of a version that no node has maintained for 256 merges are dropped.': [
+  'Up to four versions are kept. Entries of a version that no instance has maintained for 256 merges are dropped.': [
     'test/features/function-indexes/index-versions.test.ts: waits where as many versions are in use',
     'test/features/function-indexes/index-versions.test.ts: has the old index version go once nobody has kept it up for 256 merges',
   ],
-  'A node without the function, or with another version, can write, read and merge everything. It does not maintain the index, so queries scan until a node with the function has caught the index up.':
+  'An instance without the function, or with another version, can write, read and merge everything. It does not maintain the index, so queries scan until an instance with the function has caught the index up.':
     [
       'test/features/function-indexes/index-versions.test.ts: merges, and leaves the index as it is, which is out of date then, and not used',
     ],
@@ -88,9 +87,9 @@ export const indexes: PagePromises = {
   'Results of other types, or out of range, are still found, by calling the function for those rows.': [
     'test/features/function-indexes/queries.test.ts: of type %i is found as === has it, or found by looking',
   ],
-  'If the function throws for any row, or returns a promise, the index is not used, and queries reject with `FunctionError` when they come to that row.':
+  'If the function throws for any row, or returns a promise, queries do not use the index, and reject with `FunctionError` when they come to that row.':
     ['test/features/function-indexes/queries.test.ts: is an error for as long as it fails on any row'],
-  'It cannot be unique, and rows do not come in its order.': [
+  'An index on a function cannot be unique, and does not give rows in its order.': [
     'test/features/function-indexes/maintenance.test.ts: refuses %j',
   ],
 };

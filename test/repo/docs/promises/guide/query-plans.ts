@@ -7,17 +7,16 @@ export const queryPlans: PagePromises = {
   'the same query may use an index for a rare value, and read the table for a frequent one.': [
     'test/features/query/plans.slow.test.ts: flips from the index to the table as the value becomes frequent',
   ],
-  'The cheapest way is run': [
-    'test/features/query/plans.slow.test.ts: is within two times that of the best one, with everything in memory',
-  ],
+  'StoreDb takes the cheapest way, so the same query may use an index for a rare value, and read the table for a frequent one.':
+    ['test/features/query/plans.slow.test.ts: is within two times that of the best one, with everything in memory'],
   'It reads nothing from the store, unless a block or two of an index': [
     'test/features/query/plans.slow.test.ts: is within two times that of the best one with nothing in memory but the roots, and planning reads little',
   ],
-  'If the conditions, the order and the selected fields need no more than that, no row is looked up.': [
+  'If the conditions, the order and the selected fields need nothing else, the query looks up no rows.': [
     'test/features/query/index-only.test.ts: read no row, and say so',
     'test/features/query/index-only.test.ts: are counts, extremes, sums and groups too',
   ],
-  'In other queries, a row is looked up only if its entry matches.': [
+  'Other queries look up a row only if its entry matches.': [
     'test/features/query/index-only.test.ts: test entries before rows are looked up',
   ],
   'since an index cannot tell -0 from 0.': [

@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const querying: PagePromises = {
-  'rows in the order of an index are then read, and rows in the order of the primary key only if few rows are skipped for each row that waits.':
+  'While commits are not merged yet, it also reads skipped rows in the order of an index, and skipped rows in the order of the primary key if they are few for each unmerged row.':
     ['test/features/query/skip.slow.test.ts: skips rows of the table although some of them wait to be merged'],
   '`{ count: field }` counts rows in which the field is not null.': [
     'test/features/query/aggregates.slow.test.ts: skip null, and are null where nothing is left',
@@ -9,12 +9,12 @@ export const querying: PagePromises = {
   'It resolves to `undefined` if there is none.': [
     'test/features/query/row-by-key.test.ts: gives the row if it is there, in the blocks or in a commit, and if no commit has deleted it',
   ],
-  'is treated as the key of no row, so an application may pass on its input. A value of another kind, such as a text for an integer, is an `InvalidQueryError`.':
+  'It also does so for a value of the right kind that cannot be a key, such as 300 for a `uint8` or a text that is not a UUID for a `uuid`. So an application may pass on its input. A value of another kind, such as a text for an integer, is an `InvalidQueryError`.':
     [
       'test/features/values/queries.slow.test.ts: is the key of no row, wherever one row is asked for',
       'src/query/conditions/comparison.test.ts: is named, with the field and what is taken',
     ],
-  'Several conditions must all hold.': [
+  'If there are several conditions, a row must meet all of them.': [
     'test/features/values/queries.slow.test.ts: ANDs conditions, also two on one field',
   ],
   'Rows come in the order of the primary key, unless `orderBy` says otherwise. A second `orderBy` orders rows that are equal in the first, and the primary key orders rows that are still equal.':
@@ -40,19 +40,19 @@ export const querying: PagePromises = {
   '`for await` reads rows one by one, all from one state of the database.': [
     'test/features/query/builder.test.ts: sees one state from its first row to its last',
   ],
-  'pins that state as a snapshot does, which takes two writes.': [
+  'pins that state as a snapshot does. This takes two writes.': [
     'test/features/snapshots/long-loops.slow.test.ts: pins what it reads once it has taken ten seconds, and not before',
     'test/features/snapshots/long-loops.slow.test.ts: holds on to a state that a merge has replaced, without waiting for ten seconds',
   ],
-  'has all loops pin their states before it deletes anything, and `gc()` of another node [waits for loops](garbage.md).':
+  'has all loops pin their states before it deletes anything, and `gc()` of another instance [waits for loops](garbage.md).':
     [
       'test/features/snapshots/long-loops.slow.test.ts: outlives gc() of its own instance at once, where %s meanwhile',
       'test/features/snapshots/long-loops.slow.test.ts: of another instance outlives gc(), also while it works on one row',
     ],
-  'a `signal` of another type is an `InvalidOptionError` before anything happens.': [
+  'A `signal` of another type is an `InvalidOptionError` before anything happens, as in every call.': [
     'test/features/values/signals.slow.test.ts: may not be %s',
   ],
-  '`not(...)` matches exactly the rows that the clause in it does not match.': [
+  '`not(...)` matches exactly the rows that the clause inside does not match.': [
     'test/features/query/clauses.test.ts: are null-safe: not() matches just what its clause does not',
   ],
   '`or()` without arguments matches no row, and `and()` without arguments matches every row.': [
@@ -68,7 +68,7 @@ export const querying: PagePromises = {
   'So inserts and deletes between two pages do not make other rows appear twice or disappear.': [
     'test/features/query/pages.slow.test.ts: by %o %o repeat and skip no row that stays, whatever comes and goes',
   ],
-  'a page is found at once, however far down it is.': [
+  '`page()` finds a page at once, however far down it is.': [
     'test/features/query/pages.slow.test.ts: begin where they should, without reading what lies before',
   ],
   'with other conditions, another order, another version of the table or another database, `page()` rejects with `BookmarkError`.':
@@ -97,16 +97,17 @@ export const querying: PagePromises = {
   'They must fit in `maxMemoryBytes`, or the query rejects with `MemoryBudgetError`.': [
     'test/features/query/aggregates.slow.test.ts: are bounded by memory',
   ],
-  'A query that needs more rejects with `BudgetExceededError`. Its `limit` names the limit that was reached': [
-    'test/features/query/budget.slow.test.ts: of requests ends a scan before the next one, and says what would help',
-    'test/features/query/budget.slow.test.ts: of bytes is held exactly',
-  ],
+  "A query that needs more rejects with `BudgetExceededError`. The error's `limit` names the limit that the query reached":
+    [
+      'test/features/query/budget.slow.test.ts: of requests ends a scan before the next one, and says what would help',
+      'test/features/query/budget.slow.test.ts: of bytes is held exactly',
+    ],
   'Every block that is not in memory counts, even if another query is already reading it. With `overlay()`, so do the blocks of rows that the batch updates.':
     [
       'test/features/query/budget.slow.test.ts: is each query its own, also where several run at once',
       'test/features/memory/read-ahead.slow.test.ts: counts in a budget what it takes to overlay a batch, as what the query reads itself',
     ],
-  '`ms` is the time since the call, also while the store does not answer.': [
+  '`ms` is the time since the call. It also passes while the store does not answer.': [
     'test/features/query/budget.slow.test.ts: of time ends a query that the store does not answer',
     'test/features/query/budget.slow.test.ts: of time ends work in memory as well',
   ],
@@ -118,7 +119,7 @@ export const querying: PagePromises = {
     'src/query/conditions/comparison.test.ts: with null tests for null, or matches nothing',
     'test/features/values/queries.slow.test.ts: finds what the rules say, in every stage, with an index and without',
   ],
-  'A text that is not a UUID equals no `uuid`, and has no place in their order.': [
+  'A text that is not a UUID equals no `uuid`, and is neither smaller nor larger than one.': [
     'src/query/conditions/comparison.test.ts: a text that is no UUID equals no %s, and has no place among them',
   ],
   '`json` fields have no order: they can only be compared with null.': [

@@ -27,13 +27,13 @@ export const tables: PagePromises = {
     'test/features/compound-keys/writes.test.ts: resolve to the key, which rows are looked up by',
     'test/features/compound-keys/writes.test.ts: are refused with the key in the error',
   ],
-  'the rows of a tenant are read as one range, without an index.': [
+  'a query for the rows of a tenant reads one range, without an index.': [
     'test/features/compound-keys/queries.slow.test.ts: read its first fields as a range, and all of them as one row',
   ],
   'fields at the beginning of the key are looked up, and the others are tested.': [
     'test/features/compound-keys/queries.slow.test.ts: look up tuples, also written as clauses',
   ],
-  'finds all rows behind this key, in any tenant.': [
+  'finds all rows after this key, in any tenant.': [
     'test/features/compound-keys/ranges.slow.test.ts: of the first fields of the key reads one range of it',
   ],
   'If that field is null, in the row or in the array, the row does not match.': [

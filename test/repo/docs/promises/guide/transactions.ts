@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const transactions: PagePromises = {
-  'A transaction begins with everything that was committed before the call, on any node, for two reads more than a flush takes.':
+  'A transaction sees everything that was committed before the call, on any instance. For this it needs two reads more than a flush.':
     [
       'test/features/transactions/attempts.test.ts: shows everything that was committed before the call, also to one that only reads or throws',
       'test/features/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
@@ -14,7 +14,7 @@ export const transactions: PagePromises = {
     'test/features/transactions/triggers-and-blobs.test.ts: fire, and what they add is committed as well',
     'test/features/transactions/triggers-and-blobs.test.ts: make what they read part of what the transaction has read',
   ],
-  "its writes are committed at once, if nothing that it read has changed. Every row that matches a query's conditions counts as read, also a row that is inserted later.":
+  "its writes are committed at once, if nothing that it read has changed. Every row that matches a query's conditions counts as read, even a row that is inserted later.":
     [
       'test/features/transactions/serializable.test.ts: loses no update',
       'test/features/transactions/serializable.test.ts: lets no two write after reading what the other one writes',
@@ -41,7 +41,7 @@ export const transactions: PagePromises = {
       'test/features/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
       'test/features/transactions/attempts.test.ts: of one that only reads are two, or none',
     ],
-  'With `{ fresh: false }` it begins with what the instance knows, as a query does': [
+  'With `{ fresh: false }` it begins with the state that the instance knows, as a query does': [
     'test/features/transactions/attempts.test.ts: is only as fresh as what a query sees, if that is asked for',
   ],
 };

@@ -1,14 +1,14 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const writing: PagePromises = {
-  'committed together by `flush()`: all of them, or none.': [
+  '`flush()` commits them together: all of them, or none.': [
     'test/features/batches/flush.test.ts: writes all of several tables, once; the batch is empty then',
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
   ],
   'If its key exists, the flush is rejected with `DuplicateKeyError`': [
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
   ],
-  'If there is none, `RowNotFoundError`': [
+  'If there is none, the flush is rejected with `RowNotFoundError`': [
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
   ],
   'Adds the row, or replaces it as a whole': [
@@ -17,7 +17,7 @@ export const writing: PagePromises = {
   'Removes the row. If there is none, nothing happens': [
     'test/properties/model/database.slow.test.ts: does what the model does',
   ],
-  'Removes every row that the query finds now, in the database and in the batch. Resolves to how many': [
+  'Removes every row that the query finds now, in the database and in the batch. Resolves to their number': [
     "test/features/batches/sub-batches.test.ts: deletes what the query finds, the batch's own writes included",
   ],
   'Each call takes the document as it is at that moment, so you may change the object afterwards.': [
@@ -55,7 +55,7 @@ export const writing: PagePromises = {
       'test/features/protocol/commit.test.ts: resolves an update again on what the winner changed: both keep their change',
       'test/features/protocol/commit.test.ts: lets the later of two updates of the same field win',
     ],
-  'A flush costs two requests, however many rows it has, and the reads of blocks that it has to look into.': [
+  'A flush costs two requests, however many rows it has, and the reads of blocks that it has to check.': [
     'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
     'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
     'test/features/batches/large-batch.slow.test.ts: is one commit: in the overlay, after the flush, merged, reopened and verified',
