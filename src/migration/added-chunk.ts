@@ -22,10 +22,10 @@ import type {
 import { compareBytes, keyAfter } from '../base/bytes.ts';
 import { IndexChanges } from '../merge/index-changes.ts';
 import type { Bound } from '../format/stored-table.ts';
-import type { StoredIndex, StoredSchema } from '../format/stored-schema.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
 import { maxIndexes } from '../format/stored-schema.ts';
 import { isComplete, shapeOf, tableIndex } from '../schema/table-shape.ts';
-import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
+import type { AddedIndex, MissingIndexes, TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { Tree } from '../tree/tree.ts';
@@ -40,35 +40,22 @@ export interface AddedChunk {
   readonly ready: readonly string[];
 }
 
-/** The indexes of a definition that a table has not, and that are not on their way to it. */
-export interface MissingIndexes {
-  readonly indexes: readonly StoredIndex[];
-  readonly functionIndexes: NonNullable<StoredSchema['functionIndexes']>;
-}
-
 const nothingMissing: MissingIndexes = { indexes: [], functionIndexes: [] };
-
-/** Definitions that were found to have nothing beyond a table's: it is asked for all tables whenever a view moves on. */
-const nothingBeyond = new WeakMap<TableShape, TableShape>();
 
 /** What a definition of the same version has beyond a table. Of what has the name of another index there, nothing. */
 export function missingIndexes({ shape, added }: TableState, defined: TableShape | undefined): MissingIndexes {
   if (defined === undefined || defined === shape || defined.version !== shape.version || !shape.isSame(defined)) {
     return nothingMissing;
   }
-  if (nothingBeyond.get(shape) === defined) return nothingMissing;
-  const { indexes, functionIndexes = [] } = shape.schema;
-  const known = new Set([...indexes, ...functionIndexes, ...added.map(({ stored }) => stored)].map(({ name }) => name));
-  const isMissing = ({ name }: { readonly name: string }): boolean => !known.has(name);
-  const missing = {
-    indexes: defined.schema.indexes.filter(isMissing),
-    functionIndexes: defined.functionIndexes.filter(isMissing),
-  };
-  if (added.length === 0 && missing.indexes.length + missing.functionIndexes.length === 0) {
-    nothingBeyond.set(shape, defined);
-  }
-  const count = known.size + missing.indexes.length + missing.functionIndexes.length;
-  return count > maxIndexes ? nothingMissing : missing;
+  const missing = shape.missingIndexes(defined);
+  if (missing === undefined) return nothingMissing;
+  const names = new Set(added.map(({ stored }) => stored.name));
+  const isNew = ({ name }: { readonly name: string }): boolean => !names.has(name);
+  const indexes = missing.indexes.filter(isNew);
+  const functionIndexes = missing.functionIndexes.filter(isNew);
+  const present = shape.indexes.length + shape.functionIndexes.length + added.length;
+  const count = present + indexes.length + functionIndexes.length;
+  return count > maxIndexes ? nothingMissing : { indexes, functionIndexes };
 }
 
 /** Whether there is something to do: entries to make, or indexes to begin. */

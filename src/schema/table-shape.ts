@@ -62,6 +62,12 @@ export interface FieldDefault {
   readonly constant: unknown;
 }
 
+/** Indexes that a definition has and a table has not. */
+export interface MissingIndexes {
+  readonly indexes: readonly StoredIndex[];
+  readonly functionIndexes: readonly StoredFunctionIndex[];
+}
+
 export class TableShape {
   readonly name: string;
   readonly version: number;
@@ -91,6 +97,8 @@ export class TableShape {
   readonly decoder: RowDecoder;
   /** The last one that was found to be the same: comparing their texts takes longer than much of what is done with them. */
   #same: TableShape | undefined;
+  /** The last one that was found to have no index that this one lacks: views ask for all tables whenever they move on. */
+  #withoutMore: TableShape | undefined;
 
   constructor(schema: StoredSchema) {
     this.name = schema.name;
@@ -124,6 +132,18 @@ export class TableShape {
     if (other.canonical !== this.canonical && !isSameButIndexes(this.schema, other.schema)) return false;
     this.#same = other;
     return true;
+  }
+
+  /** Returns the indexes of another definition of the same rows whose names this one does not have; undefined where there are none. */
+  missingIndexes(definition: TableShape): MissingIndexes | undefined {
+    if (definition === this || definition === this.#withoutMore) return undefined;
+    const names = new Set([...this.indexes, ...this.functionIndexes].map(({ name }) => name));
+    const isMissing = ({ name }: { readonly name: string }): boolean => !names.has(name);
+    const indexes = definition.schema.indexes.filter(isMissing);
+    const functionIndexes = definition.functionIndexes.filter(isMissing);
+    if (indexes.length + functionIndexes.length > 0) return { indexes, functionIndexes };
+    this.#withoutMore = definition;
+    return undefined;
   }
 
   /** Name of the primary key's field, or the names of its fields: what a query is given to look up a row by its key. */

@@ -31,7 +31,6 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
   ['src/format/row-decode.ts decoders', 'belongs to the layout, which never changes'],
   ['src/view/layer-values.ts known', 'belongs to the layer, which never changes'],
   ['src/view/layer-entries.ts made', 'belongs to the node of a layer, which never changes'],
-  ['src/migration/added-chunk.ts nothingBeyond', 'belongs to the shape, which never changes'],
   ['src/query/conditions/key-ranges.ts rangesOfLists', 'belongs to the list of the condition, which never changes'],
   ['src/query/planner/access-paths.ts residuals', 'belongs to the conditions of a query, which never change'],
   ['src/query/planner/tree-statistics.ts known', 'belongs to the tree; what it says of memory holds for one turnover'],
