@@ -48,7 +48,7 @@ describe('BlockCache', () => {
     const add = (cache: BlockCache, blocks: number, passing: boolean): void => {
       for (let i = 0; i < blocks; i++) cache.add(openCached(`n${i}`, entries.encode(`n${i}`, 0, 250)), passing);
     };
-    // Of some 62 KB each, so that 168 fill the cache. A hint tells of 16 MiB, which are some 270 of them.
+    // Blocks of some 62 KB each, so that 168 fill the cache. A hint comes every 16 MiB, which are some 270 blocks.
     expect(told((cache) => add(cache, 400, false))).toBe(0);
     expect(told((cache) => add(cache, 500, false))).toBe(1);
     expect(told((cache) => add(cache, 500, true))).toBe(0);

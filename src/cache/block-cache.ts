@@ -1,32 +1,33 @@
 /**
- * Blocks in memory, bounded in bytes. A holder of a {@link CacheEntry} finds its block again without a look-up;
- * eviction empties the entry. A query may go on using a node that was evicted meanwhile: nodes are immutable. Which block goes
- * is decided by queues ({@link BlockQueues}), of its own or shared with the caches of other instances.
+ * The cache of blocks in memory, bounded in bytes. A holder of a {@link CacheEntry} finds its block again without a look-up;
+ * eviction empties the entry. A query may keep using an evicted node, because nodes are immutable. The queues ({@link
+ * BlockQueues}) choose the blocks to evict; a cache has its own queues, or shares them with the caches of other instances.
  */
 import { BlockQueues, defaultBlockBytes } from './block-queues.ts';
 import type { CollectionHint } from './block-queues.ts';
 import type { CachedNode, CacheEntry, QueuedEntry, EntryOwner } from './cached-node.ts';
 
-/** How often blocks were asked for, by where they were found. */
+/** Counts of block reads, by the place where the block was found. */
 export interface CacheCounters {
-  /** In memory. */
+  /** Reads served from memory. */
   hits: number;
-  /** In the cache behind it. */
+  /** Reads served from the cache driver. */
   driverHits: number;
-  /** In the store. */
+  /** Reads served from the store. */
   misses: number;
-  /** How often a block came into memory or went: while this stays the same, so does what is there. */
+  /** Number of insertions and evictions: while it stays the same, the cache holds the same blocks. */
   turnover: number;
 }
 
-/** What an entry and its place in the tables cost beside the block, in bytes: an estimate. */
+/** An estimate of the bytes that an entry takes, in the map too, besides its block. */
 const overheadBytes = 256;
 
+/** A cache of blocks by name. */
 export class BlockCache implements EntryOwner {
-  /** Kept by those who read through the cache: a look-up that remembers its entry does not come by here. */
+  /** Incremented by the readers: a reader that holds an entry reads its block without a call of the cache. */
   readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0, turnover: 0 };
   readonly #queues: BlockQueues;
-  /** What this cache may take of queues that it shares, in bytes, now. */
+  /** With shared queues, returns the bytes that this cache may take of them at the moment. */
   readonly #share: (() => number) | undefined;
   readonly #entries = new Map<string, QueuedEntry>();
   #innerBytes = 0;
@@ -34,8 +35,8 @@ export class BlockCache implements EntryOwner {
   #isClosed = false;
 
   /**
-   * `limit`: what the blocks may take, in bytes, now. `blockBytes`: what a block takes, as an estimate. `hint` is told of
-   * blocks that went. `shared`: queues of several caches, of which `limit` is the most that this one may take.
+   * `limit` is the number of bytes that the blocks may take at the moment. `blockBytes` is an estimate of the size of a block.
+   * `hint` counts evicted blocks. `shared` are queues of several caches; `limit` is then this cache's share of them.
    */
   constructor(
     limit: number | (() => number),
@@ -48,17 +49,17 @@ export class BlockCache implements EntryOwner {
     this.#queues = shared ?? new BlockQueues(bound, blockBytes, hint);
   }
 
-  /** Bytes that the cached blocks take. */
+  /** Bytes of all cached blocks. */
   get sizeBytes(): number {
     return this.#innerBytes + this.#leafBytes;
   }
 
-  /** Bytes that inner nodes take. */
+  /** Bytes of inner nodes. */
   get innerBytes(): number {
     return this.#innerBytes;
   }
 
-  /** Bytes that leaves take. */
+  /** Bytes of leaves. */
   get leafBytes(): number {
     return this.#leafBytes;
   }
@@ -67,7 +68,7 @@ export class BlockCache implements EntryOwner {
     return this.#entries.size;
   }
 
-  /** The entry of a cached block. `passing`: it is part of a scan, which is no reason to keep it longer. */
+  /** Returns the entry of a cached block, and marks it as used. With `passing`, for scans, it is not marked. */
   find(name: string, passing = false): CacheEntry | undefined {
     const entry = this.#entries.get(name);
     if (entry !== undefined && !passing) entry.used = true;
@@ -79,7 +80,7 @@ export class BlockCache implements EntryOwner {
     return this.#entries.get(name);
   }
 
-  /** Holds a node and returns its entry; evicts others to make room. A node larger than the whole cache is not held. */
+  /** Caches a node and returns its entry; evicts others to make room. A node larger than the whole cache is not cached. */
   add(node: CachedNode, passing = false): CacheEntry {
     const known = this.#entries.get(node.name);
     if (known !== undefined) return known;
@@ -109,21 +110,21 @@ export class BlockCache implements EntryOwner {
     return entry;
   }
 
-  /** Evicts what there is no room for any more. */
+  /** Evicts blocks until the others fit within the limit. */
   fit(): void {
     this.#queues.fit();
     const share = this.#share?.() ?? Infinity;
     if (this.sizeBytes > share) this.#giveWay(share, undefined);
   }
 
-  /** Forgets everything. */
+  /** Empties the cache. */
   clear(): void {
     for (const entry of this.#entries.values()) this.#queues.drop(entry);
     this.counters.turnover++;
     if (this.#share === undefined) this.#queues.clearGhosts();
   }
 
-  /** Forgets everything, and holds nothing any more: a read that ends later leaves nothing behind. */
+  /** Empties the cache for good: a read that ends later does not fill it again. */
   close(): void {
     this.#isClosed = true;
     this.clear();
@@ -148,7 +149,7 @@ export class BlockCache implements EntryOwner {
     if (this.sizeBytes > share) this.#giveWay(share, entry);
   }
 
-  /** Lets blocks of this cache alone go: what was used since, and inner nodes, only where nothing else is left. */
+  /** Evicts blocks of this cache only. Used leaves and inner nodes are evicted only if no other block is left. */
   #giveWay(share: number, keep: QueuedEntry | undefined): void {
     let spared = this.#entries.size;
     for (const [name, entry] of this.#entries) {
@@ -156,7 +157,7 @@ export class BlockCache implements EntryOwner {
       if (entry === keep) continue;
       if ((entry.used || entry.queue === 'inner') && spared-- > 0) {
         entry.used = false;
-        // Behind the others, where this loop comes by again.
+        // Moves the entry to the end of the map, where this loop reaches it again.
         this.#entries.delete(name);
         this.#entries.set(name, entry);
       } else this.#queues.giveWay(entry);

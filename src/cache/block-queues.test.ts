@@ -3,7 +3,7 @@ import { CollectionHint } from './block-queues.ts';
 
 const mebibyte = 1024 * 1024;
 
-/** Tells how often a hint was given while `blocks` blocks of 1 MiB went. */
+/** Returns how often a hint was given while `blocks` blocks of 1 MiB were evicted. */
 function hintsFor(budgetBytes: number, blocks: number): number {
   const lengths: number[] = [];
   const hint = new CollectionHint(budgetBytes, (length) => lengths.push(length));

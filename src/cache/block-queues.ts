@@ -1,45 +1,46 @@
 /**
- * The order in which cached blocks give way: of one instance, or of all that share a budget, so that the blocks of an instance
- * that nobody uses go before those of the others.
+ * The eviction order of cached blocks, of one instance or of all instances that share a budget. In a shared budget the blocks of
+ * an idle instance are evicted before the blocks of the others.
  *
- * There are three queues. Inner nodes have one of their own, since every way to a row leads through them. A leaf is
- * `fresh` at first; once it was used again it is `kept`. What a scan passes is never more than fresh, and where there is no
- * room it is held only if it came by lately, so that a scan of everything takes no room from what is read again and again. Which queue gives way is learnt
- * from the names of blocks that went lately (ghosts): a block that is asked for again after it went would have been
- * held if its queue had been longer, and that queue's share grows at the others' expense.
+ * There are three queues. Inner nodes have a separate one, because every path to a row leads through them. A leaf is `fresh` at
+ * first, and `kept` once it was used again. A leaf read by a scan stays fresh, and in a full cache it is held only if it was read
+ * or evicted lately, so a full scan does not displace blocks that are read often. As in ARC, the shares of the queues are learnt
+ * from the names of recently evicted blocks (ghosts): a block that is read again after its eviction would have been a hit if its
+ * queue had been longer, so the share of that queue grows at the expense of the others.
  */
 import type { CacheEntry, QueuedEntry, QueueName } from './cached-node.ts';
 
-// Tells the runtime of blocks that went from memory. V8 looks for memory outside its heap that nobody uses any more, as that of
-// blocks, once there are 64 MiB more of it, and while it looks as much may come again: more than a small budget leaves room for.
-// It counts buffers by their length, so that one of that length makes it look at once. The system gives such a buffer no memory
-// until something is written to it, and nothing ever is.
-
 const mebibyte = 1024 * 1024;
-/** By how much V8 lets memory outside its heap grow before it looks (`kExternalAllocationSoftLimit`). */
+/** Growth of memory outside V8's heap after which V8 starts a collection (`kExternalAllocationSoftLimit`). */
 const softLimitBytes = 64 * mebibyte;
-/** Looking more often than that would cost more than the memory is worth. */
+/** Fewest bytes of evicted blocks between hints: more frequent collections would cost more than the memory is worth. */
 const minBytes = 16 * mebibyte;
-/** Part of the budget that unused blocks may take before they are looked for. */
+/** Part of the budget that evicted blocks may take before a hint. */
 const unusedShare = 1 / 4;
 
+/**
+ * Makes V8 collect the buffers of evicted blocks sooner. V8 starts a collection once memory outside its heap, such as blocks, has
+ * grown by 64 MiB, and as much may be allocated while it collects: more than a small budget leaves room for. V8 counts buffers by
+ * their length, so allocating one of that length starts a collection at once. The system gives such a buffer no memory until it
+ * is written, and it is never written.
+ */
 export class CollectionHint {
   readonly #everyBytes: number;
   readonly #give: (lengthBytes: number) => void;
   #unusedBytes = 0;
 
-  /** `budgetBytes`: of what unused blocks take a part. `give`, which gives the hint, is replaced by tests. */
+  /** `budgetBytes` is the budget, part of which evicted blocks may take. Tests replace `give`, which gives the hint. */
   constructor(budgetBytes: number, give: (lengthBytes: number) => void = allocate) {
     this.#everyBytes = Math.max(minBytes, Math.floor(budgetBytes * unusedShare));
     this.#give = give;
   }
 
-  /** So many bytes are not used any more. */
+  /** Counts the bytes of a block that is no longer used, and gives the hint once there are enough. */
   add(bytes: number): void {
     this.#unusedBytes += bytes;
     if (this.#unusedBytes < this.#everyBytes) return;
     this.#unusedBytes = 0;
-    // With a larger budget the runtime looks often enough by itself.
+    // With a larger budget the runtime collects often enough by itself.
     if (this.#everyBytes < softLimitBytes) this.#give(softLimitBytes);
   }
 }
@@ -48,19 +49,18 @@ function allocate(lengthBytes: number): void {
   try {
     void new ArrayBuffer(lengthBytes);
   } catch {
-    // Where there is no room for it, the runtime has looked before it said so.
+    // If the allocation fails, the runtime has already collected.
   }
 }
 
-// Entries in a line: the cache takes from the front and puts at the end, and can take out any of them at once.
-
-/** What a queue asks of its members; each is in one queue at most. */
+/** A member of a queue; it is in at most one. */
 export interface Queued<T> {
   bytes: number;
   before: T | undefined;
   after: T | undefined;
 }
 
+/** A doubly linked list: the cache takes entries from the front, adds them at the end, and can remove any entry. */
 class LruQueue<T extends Queued<T>> {
   first: T | undefined;
   #last: T | undefined;
@@ -97,16 +97,17 @@ class LruQueue<T extends Queued<T>> {
 }
 
 export const defaultBlockBytes = 65_536;
-/** So many ghosts there may be in the smallest cache. */
+/** Ghosts that the smallest cache may have. */
 const minGhosts = 64;
-/** Shares of fresh leaves among all leaves, and of inner nodes among all blocks, that the cache may learn. */
+/** The ranges of the learnt shares: of fresh leaves among all leaves, and of inner nodes among all blocks. */
 const freshShares = { least: 0.1, most: 0.5 };
 const innerShares = { least: 0.25, most: 0.9, first: 0.5 };
-/** An inner node that is missing is read before whatever lies below it: that is worth more than a leaf. */
+/** Weight of a miss of an inner node. It is worth more than a leaf, because it must be read before the nodes below it. */
 const innerWeight = 4;
-/** What a block that only passes counts as unused memory: the runtime finds the most of it among what is young. */
+/** Part of a scanned block's size that counts as unused memory: the runtime frees most such blocks with the young generation. */
 const passingShare = 1 / 2;
 
+/** The queues of cached blocks: they hold the entries of one or several caches, and evict them. */
 export class BlockQueues {
   readonly #limit: () => number;
   readonly #blockBytes: number;
@@ -116,14 +117,14 @@ export class BlockQueues {
     fresh: new LruQueue<QueuedEntry>(),
     kept: new LruQueue<QueuedEntry>(),
   };
-  /** Names of blocks that went, the latest last, and the queue that they went from. */
+  /** Names of evicted blocks, the latest last, and the queue that each was evicted from. */
   readonly #ghosts = new Map<string, QueueName>();
   #freshShare = freshShares.least;
   #innerShare = innerShares.first;
 
   /**
-   * `limit`: what the blocks may take, in bytes, now. `blockBytes`: what a block takes, as an estimate. `hint` is told of
-   * blocks that went.
+   * `limit` returns the bytes that the blocks may take at the moment. `blockBytes` is an estimate of the size of a block. `hint`
+   * counts evicted blocks.
    */
   constructor(limit: () => number, blockBytes: number, hint: CollectionHint | undefined) {
     this.#limit = limit;
@@ -131,17 +132,17 @@ export class BlockQueues {
     this.#hint = hint;
   }
 
-  /** Bytes that the blocks take. */
+  /** Bytes of all blocks. */
   get sizeBytes(): number {
     return this.#queues.inner.bytes + this.leafBytes;
   }
 
-  /** Bytes that inner nodes take. */
+  /** Bytes of inner nodes. */
   get innerBytes(): number {
     return this.#queues.inner.bytes;
   }
 
-  /** Bytes that leaves take. */
+  /** Bytes of leaves. */
   get leafBytes(): number {
     return this.#queues.fresh.bytes + this.#queues.kept.bytes;
   }
@@ -152,8 +153,8 @@ export class BlockQueues {
   }
 
   /**
-   * Takes an entry in. False where it is not held: it is larger than there is room for at all, or only passes and there is no
-   * room left (`isFull`: its owner has none). The caller that took one in makes room for it ({@link fit}).
+   * Adds an entry. Returns false if it is not held: because it is larger than the limit, or because a scan read it (`passing`)
+   * and there is no room left (`isFull`: its cache has none left). After true, the caller makes room with {@link fit}.
    */
   take(entry: QueuedEntry, passing: boolean, isFull: boolean): boolean {
     const { name, bytes } = entry;
@@ -170,13 +171,13 @@ export class BlockQueues {
     return true;
   }
 
-  /** Evicts what there is no room for any more, but for `keep`. */
+  /** Evicts blocks until the others fit within the limit; never `keep`. */
   fit(keep?: QueuedEntry): void {
     const limit = this.#limit();
     if (this.sizeBytes > limit) this.#evict(limit, keep);
   }
 
-  /** A block has grown by so many bytes. */
+  /** Counts the growth of a block. */
   grow(entry: QueuedEntry, extra: number): void {
     entry.bytes += extra;
     this.#queues[entry.queue].bytes += extra;
@@ -184,7 +185,7 @@ export class BlockQueues {
     else this.fit(entry);
   }
 
-  /** Lets a block go. */
+  /** Removes a block. */
   drop(entry: QueuedEntry): void {
     this.#queues[entry.queue].remove(entry);
     entry.node = undefined;
@@ -192,19 +193,19 @@ export class BlockQueues {
     this.#hint?.add(entry.bytes);
   }
 
-  /** Lets a block go that gives way to others: if it is asked for again, that will be remembered. */
+  /** Evicts a block, and remembers its name as a ghost. */
   giveWay(entry: QueuedEntry): void {
     const { name, queue } = entry;
     this.drop(entry);
     this.#remember(name, queue);
   }
 
-  /** Forgets which blocks went. */
+  /** Forgets the ghosts. */
   clearGhosts(): void {
     this.#ghosts.clear();
   }
 
-  /** Whether the block went lately; then the share of the queue that it went from grows. */
+  /** Returns whether a block is a ghost. If so, the share of the queue that it was evicted from grows. */
   #recall({ name, bytes }: CacheEntry, limit: number): boolean {
     const went = this.#ghosts.get(name);
     if (went === undefined) return false;
@@ -220,7 +221,7 @@ export class BlockQueues {
   }
 
   #evict(limit: number, keep: QueuedEntry | undefined): void {
-    // A queue is gone round once at most to take away the marks; then every entry but `keep` may go.
+    // At most one round through a queue clears the marks of use; then every entry but `keep` can be evicted.
     while (this.sizeBytes > limit) {
       const queue = this.#nextQueue(limit, keep);
       if (queue === undefined) return;
@@ -236,7 +237,7 @@ export class BlockQueues {
     }
   }
 
-  /** The queue that something is to go from: one that has more than its share, if there is one. */
+  /** Returns the queue to evict from: one that exceeds its share, if there is one. */
   #nextQueue(limit: number, keep: QueuedEntry | undefined): QueueName | undefined {
     const { inner, fresh } = this.#queues;
     const freshBytes = (limit - Math.min(limit, inner.bytes)) * this.#freshShare;

@@ -1,36 +1,37 @@
 /**
- * Nodes as trees read them: what was found out on the way through a node stays with it while it is in memory, and counts as
- * part of it. That is where the blocks of its children are, and for leaves of an index where the rows of its entries are.
+ * Cached nodes of trees. A node remembers the cache entries of its children, and a leaf of an index remembers the places of the
+ * rows of its entries. This memory counts as part of the node, and goes with it.
  */
 import { sealedKind } from '../format/block.ts';
 import { Node, nodeKind } from '../format/node.ts';
 
-// Where the rows of an index leaf's entries are in the table's tree. A row that was looked up by its primary key is found
-// again without a search, for as long as the tree is the same: a merge that changes it makes a new one.
-
-/** Rows that are searched by way of a leaf before it is worth the memory to remember where they are. */
+/** Number of row searches through a leaf before remembering the places is worth the memory. */
 const worthwhileSearches = 64;
 const maxRows = 0xffff;
-/** Paths of two levels, with 16 bits for each, as {@link Uint32Array} holds them. */
+/** Paths have two levels of 16 bits each, so that an element of a {@link Uint32Array} holds one. */
 const maxPath = 2 ** 32;
-/** What is remembered takes so much for each entry of the leaf. */
+/** Bytes that the places take per entry of the leaf. */
 const entryBytes = Uint32Array.BYTES_PER_ELEMENT + Uint16Array.BYTES_PER_ELEMENT;
 
+/**
+ * The places in the table's tree of the rows of an index leaf's entries. A row that was looked up by its primary key is found
+ * again without a search while the tree is the same: a merge that changes the tree makes a new one.
+ */
 export class RowPlaces {
   readonly #leaf: Node;
-  /** Of the tree that the places are in. The tree itself is not held: it may go. */
+  /** The identity of the tree that the places are in. It does not keep the tree in memory. */
   #tree: object | undefined;
   #searches = 0;
-  /** For each entry the way to the leaf that its row is in. */
+  /** For each entry, the path to the leaf that holds its row. */
   #paths: Uint32Array | undefined;
-  /** And the row's number in that leaf, from 1 on; 0: not known. */
+  /** For each entry, the number of its row in that leaf, from 1 on; 0 if it is not known. */
   #rows: Uint16Array | undefined;
 
   constructor(leaf: Node) {
     this.#leaf = leaf;
   }
 
-  /** From here on the places are in the tree with this identity. Those in another one are forgotten: they are asked for no more. */
+  /** Selects the tree with this identity. Places in another tree are forgotten: they are no longer needed. */
   enter(tree: object): void {
     if (this.#tree === tree) return;
     this.#tree = tree;
@@ -38,14 +39,17 @@ export class RowPlaces {
     this.#rows?.fill(0);
   }
 
-  /** The path to the leaf with the row of entry `i`, which is its row {@link rowOf}; undefined where it is not known. */
+  /**
+   * Returns the path to the leaf with the row of entry `i`; undefined if it is not known. {@link rowOf} returns the row's number
+   * there.
+   */
   pathOf(tree: object, i: number): number | undefined {
-    // A query on another tree may have come in between, even in one turn: a registered function can begin one.
+    // A query on another tree may have run since, even in the same turn: a registered function can begin one.
     if (this.#rows === undefined || this.#tree !== tree || this.#rows[i] === 0) return undefined;
     return (this.#paths as Uint32Array)[i];
   }
 
-  /** The number of the row of entry `i` in its leaf, where {@link pathOf} has just told the path to that leaf. */
+  /** Returns the number of the row of entry `i` in its leaf. Valid only right after {@link pathOf} has returned a path. */
   rowOf(i: number): number {
     return ((this.#rows as Uint16Array)[i] as number) - 1;
   }
@@ -68,11 +72,11 @@ export class RowPlaces {
   }
 }
 
-/** Where a cached block is found again; empty once it was evicted. */
+/** A reference to a cached block; empty once the block was evicted. */
 export interface CacheEntry {
   readonly name: string;
   node: CachedNode | undefined;
-  /** Used since its queue last passed it. */
+  /** Whether the block was used since its queue last passed it. */
   used: boolean;
   bytes: number;
 }
@@ -87,22 +91,25 @@ export interface QueuedEntry extends CacheEntry {
   readonly owner: EntryOwner;
 }
 
-/** The cache that an entry is of. */
+/** The cache that holds an entry. */
 export interface EntryOwner {
-  /** The entry has left its queue, and has no block any more. */
+  /** Called when the entry was removed from its queue and emptied. */
   dropped(entry: QueuedEntry): void;
-  /** The block of the entry takes so many bytes more. */
+  /** Called when the block of the entry has grown by `bytes`. */
   grew(entry: QueuedEntry, bytes: number): void;
 }
 
+/** A node in memory, with its cache entry and the entries of its children. */
 export class CachedNode extends Node {
-  /** For inner nodes: the entry of each child that was looked for, which has its name at least. */
+  /** For inner nodes: the entries of the children that were looked up. An evicted child's entry still has its name. */
   childEntries: CacheEntry[] | undefined = undefined;
-  /** The entry that holds the node, or the last that did; undefined for nodes that no cache holds. */
+  /** The entry that holds the node or held it last; undefined for nodes that no cache has held. */
   holder: QueuedEntry | undefined = undefined;
   #places: RowPlaces | undefined = undefined;
 
-  /** For leaves of an index: where rows of its entries are in the tree with this identity. Those in another tree are forgotten. */
+  /**
+   * For leaves of an index: returns the places of its rows in the tree with this identity. Places in another tree are forgotten.
+   */
   placesIn(tree: object): RowPlaces {
     const places = (this.#places ??= new RowPlaces(this));
     places.enter(tree);
@@ -121,12 +128,12 @@ export function openCached(name: string, bytes: Uint8Array): CachedNode {
   return new CachedNode(name, nodeKind(name, bytes), bytes);
 }
 
-/** Opens a block that was sealed here a moment ago: its checksum need not be made again. */
+/** Opens a block that this process has just sealed, without checking its checksum. */
 export function openCachedSealed(name: string, bytes: Uint8Array): CachedNode {
   return new CachedNode(name, sealedKind(bytes), bytes);
 }
 
-/** The entries of an inner node's children; of a node that remembers none, new ones each time. */
+/** Returns the entries of an inner node's children; a new list on each call if the node is not a {@link CachedNode}. */
 export function childEntriesOf(node: Node): CacheEntry[] {
   return node instanceof CachedNode ? (node.childEntries ??= []) : [];
 }

@@ -25,7 +25,7 @@ class MapCache implements CacheDriver {
   }
 }
 
-/** Of a call that hangs. */
+/** The promise of a call that hangs. */
 const never = Promise.race<never>([]);
 const block = new Uint8Array(1000).fill(7);
 

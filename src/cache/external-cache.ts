@@ -1,7 +1,6 @@
 /**
- * A cache of the user's own behind the one in memory. Whatever goes wrong with it, reads go on without it: one that fails
- * or does not answer is passed over for a while, and what it gives is used only if it is, byte by byte, what was put there
- * under that name.
+ * A cache supplied by the user, behind the block cache in memory. Reads never depend on it: a cache that fails or does not answer
+ * is bypassed for a while, and its bytes are used only if they are exactly the bytes that were put there under that name.
  */
 import { createHash } from 'node:crypto';
 import { isBytes, messageOf } from '../base/brands.ts';
@@ -17,20 +16,21 @@ export interface ExternalCacheOptions {
   readonly logger: Logger;
 }
 
-/** Bytes behind a block that tell of which name and content they are. */
+/** Bytes of the seal after a block: a hash of its key and content. */
 const sealBytes = 16;
-/** A cache that has not answered by then is slower than a store may be, in milliseconds. */
+/** Longest wait for an answer, in milliseconds. A slower cache would be slower than the store. */
 const patienceMs = 1000;
-/** How long a cache that failed is passed over, in milliseconds: at first, and at most. */
+/** How long a cache that failed is bypassed, in milliseconds: at first, and at most. */
 const firstPauseMs = 1000;
 const maxPauseMs = 60_000;
-/** So many blocks may be on their way to the cache; others are not put there. */
+/** Most puts to the cache at the same time; further blocks are not put there. */
 const maxSets = 32;
 
 function sealOf(key: string, bytes: Uint8Array): Uint8Array {
   return createHash('sha256').update(`${key}\n`).update(bytes).digest().subarray(0, sealBytes);
 }
 
+/** Reads and writes blocks through the user's cache driver. */
 export class ExternalCache {
   readonly #options: ExternalCacheOptions;
   readonly #sets = new Set<Promise<unknown>>();
@@ -43,7 +43,7 @@ export class ExternalCache {
     this.#options = options;
   }
 
-  /** Says which database the blocks are of: the cache may serve several. */
+  /** Sets the database that the blocks belong to: the cache may serve several. */
   useDatabase(databaseId: string): void {
     this.#databaseId = databaseId;
   }
@@ -56,7 +56,7 @@ export class ExternalCache {
     return this.#options.environment.monotonicMs() < this.#pausedUntilMs;
   }
 
-  /** The bytes of a block, if the cache has them. Never rejects. */
+  /** Returns the bytes of a block, if the cache has them. Never rejects. */
   async get(name: string): Promise<Uint8Array | undefined> {
     if (this.#isPaused) return undefined;
     const { driver } = this.#options;
@@ -68,7 +68,7 @@ export class ExternalCache {
     });
     if (sealed === undefined) return undefined;
     const length = sealed.length - sealBytes;
-    // Not of a class of the driver's own, whose methods may differ.
+    // Makes a plain array: the driver may return a subclass whose methods differ.
     const bytes = new Uint8Array(sealed.buffer, sealed.byteOffset, Math.max(0, length));
     if (length >= 0 && Buffer.compare(sealOf(key, bytes), sealed.subarray(length)) === 0) return bytes;
     this.#reportDamage(key);
@@ -76,7 +76,7 @@ export class ExternalCache {
     return undefined;
   }
 
-  /** Puts a block there, which nobody waits for. */
+  /** Puts a block there without waiting for the result. */
   put(name: string, bytes: Uint8Array): void {
     if (this.#isPaused || this.#sets.size >= maxSets) return;
     const key = this.#key(name);
@@ -89,12 +89,12 @@ export class ExternalCache {
     this.#sets.add(setting);
   }
 
-  /** Resolves once nothing is on its way to the cache any more, or it has taken too long. */
+  /** Waits until all puts have ended or timed out. */
   async idle(): Promise<void> {
     await Promise.all(this.#sets);
   }
 
-  /** What a call gives; undefined if it failed, or took too long. */
+  /** Returns the result of a call; undefined if it failed or took too long. */
   async #attempt<T>(call: () => Promise<T>): Promise<T | undefined> {
     const answered = newAbortController();
     const late = sleep(this.#options.environment, patienceMs, answered.signal).then(() => {
@@ -118,7 +118,10 @@ export class ExternalCache {
     this.#options.logger.info('The cache driver works again.');
   }
 
-  /** Calls that were under way together fail together: that counts as one failure, and is told once until it works again. */
+  /**
+   * Notes a failure. Calls that ran at the same time often fail together: that counts as one failure, and is logged once until a
+   * call succeeds.
+   */
   #noteFailure(error: unknown): void {
     if (this.#isPaused) return;
     const { environment, logger } = this.#options;
@@ -127,15 +130,15 @@ export class ExternalCache {
     this.#pausedUntilMs = environment.monotonicMs() + this.#pauseMs;
     if (!isNew) return;
     const reason = messageOf(error);
-    logger.warn(`The cache driver failed and is passed over for a while: ${reason}`, { error });
+    logger.warn(`The cache driver failed and is bypassed for a while: ${reason}`, { error });
   }
 
   #reportDamage(key: string): void {
     if (this.#toldOfDamage) return;
     this.#toldOfDamage = true;
     this.#options.logger.warn(
-      'The cache driver gave other bytes than were put there. They were not used, and it is asked to remove them. ' +
-        'This is told once.',
+      'The cache driver returned other bytes than were put there. They were not used, and StoreDb deletes them there. ' +
+        'This is logged once.',
       { key },
     );
   }

@@ -15,7 +15,7 @@ const blockBytes = 65_536;
 const leafEntries = new NodeEntries({ kind: BlockKind.index, level: 0 });
 for (let i = 0; i < 250; i++) leafEntries.addKey(new Uint8Array(250).fill(i));
 
-/** Of some 62 KB, so that 130 of them fill what blocks may have of the budget. */
+/** A node of some 62 KB, so that 130 of them fill the part of the budget for blocks. */
 function leaf(name: string): CachedNode {
   return openCached(name, leafEntries.encode(name, 0, 250));
 }
@@ -31,7 +31,7 @@ function tenants(shared: SharedMemory, count: number, ownBytes: number = maxByte
   });
 }
 
-/** Asks for a block as a tree does: from the cache, and else from the store into it. True where it was there. */
+/** Reads a block as a tree does: from the cache, or else from the store into the cache. Returns whether it was a hit. */
 function ask({ name, pool }: Tenant, i: number, passing = false): boolean {
   const block = `${name}/${i}`;
   if (pool.cache.find(block, passing)?.node !== undefined) return true;
@@ -101,7 +101,7 @@ describe('SharedMemory', () => {
     expect(present(other, 20)).toBe(20);
     expect(bound.pool.stats()).toMatchObject({ maxBytes: 2 * mebibyte, cacheLimitBytes: mebibyte });
     expect(bound.pool.stats().budget).toMatchObject({ maxBytes, instances: 3, cacheLimitBytes: maxBytes / 2 });
-    // What only passes is not held for it.
+    // Blocks read by a scan are not held instead.
     for (let i = 1000; i < 1100; i++) ask(bound, i, true);
     expect(present(bound, 5)).toBe(5);
   });
@@ -121,7 +121,7 @@ describe('SharedMemory', () => {
     expect(shared).toMatchObject({ count: 1, committedBytes: 0, scratchBytes: 0, cacheLimitBytes: maxBytes / 2 });
     expect(shared.queues.sizeBytes).toBe(staying.pool.cache.sizeBytes);
     expect(present(staying, 10)).toBe(10);
-    // A query that was under way goes on for a moment.
+    // A running query goes on for a moment.
     expect(ask(going, 0)).toBe(false);
     expect(ask(going, 0)).toBe(false);
     scratch.add(mebibyte);
@@ -177,11 +177,11 @@ describe('SharedMemory', () => {
     expect(a.waitingRoomBytes).toBe(2.5625 * mebibyte);
     a.setCommitted(0.625 * mebibyte);
     await realEnvironment.yieldToEventLoop();
-    // The one with the most cannot: that is not tried again before it has others.
+    // The instance with the most commits cannot merge: it is not tried again before it has other commits.
     expect(merged).toEqual(['c', 'b']);
     expect(shared.committedBytes).toBe(1.375 * mebibyte);
     a.setCommitted(4 * mebibyte);
-    // Whoever writes meanwhile has room for a little, not more.
+    // An instance that writes meanwhile has room for a little, not more.
     expect(b.waitingRoomBytes).toBe(128 * 1024);
     await realEnvironment.yieldToEventLoop();
     expect(merged).toEqual(['c', 'b', 'a']);

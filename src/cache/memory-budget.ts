@@ -1,47 +1,46 @@
-/** A budget of memory as users make it, to be given to several instances. */
+/**
+ * Memory budgets. Each instance that draws from a budget has an account, and cached blocks get the memory that pending commits
+ * and queries leave. The queues of the budget choose the blocks to evict, from any instance. A hit in the block cache executes no
+ * code of this file.
+ */
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import { BlockQueues, CollectionHint, defaultBlockBytes } from './block-queues.ts';
 
-// What a budget of memory is spent on: the blocks that are cached, and the accounts of the instances that draw from it, one or
-// many. Blocks have what the rest leaves; which of them go, of whichever instance, their queues decide.
-//
-// Nothing here is done for a read of a block that is in memory.
-
-/** Part of a budget that blocks may have, with the commits that wait: the rest is for what is not counted. */
+/** Part of a budget for blocks and pending commits: the rest is for memory that is not counted. */
 const cachedShare = 0.5;
-/** Part of that which is left to blocks, whatever the others ask for. */
+/** Part of {@link cachedShare} that blocks can always use, however much commits and queries take. */
 const minCacheShare = 1 / 8;
-/** Part of a budget that queries may have, with the commits that wait; and those of an instance that has little yet. */
+/** Part of a budget for queries and pending commits: usually, and for the queries of an instance that has taken little so far. */
 const scratchShares = { usual: 3 / 4, small: 7 / 8 };
-/** Part of a budget that is little. */
+/** Part of a budget up to which an instance has taken little. */
 const smallShare = 1 / 64;
-/** Queries may collect this much however small the budget is: the least that can be set for it. */
+/** Bytes that queries may collect however small the budget is: the smallest budget that can be set. */
 const minScratchBytes = 1024 * 1024;
-/** Part of what blocks may have that may be read ahead. */
+/** Part of the memory for blocks that blocks read ahead may take. */
 const aheadShare = 1 / 8;
-/** Part of a budget that the commits that wait in several instances may take before some of them are merged out of turn. */
+/** Part of a budget that the pending commits of all instances may take before some of them are merged out of turn. */
 const waitingShare = 1 / 8;
-/** What one instance may have waiting, whatever those of the others take, in bytes. */
+/** Bytes of pending commits that one instance may always have, however much the other instances take. */
 const minWaitingBytes = 128 * 1024;
 
-/** Bytes that queries may hold, of an instance or a budget of which commits that wait take `committedBytes`. */
+/** Returns the bytes that queries may hold, of an instance or a budget whose pending commits take `committedBytes`. */
 export function scratchRoom(maxBytes: number, committedBytes: number, share: number = scratchShares.usual): number {
   return Math.max(minScratchBytes, maxBytes * share - committedBytes);
 }
 
-/** What blocks may take, of an instance or a budget of which other things take `otherBytes`. */
+/** Returns the bytes that blocks may take, of an instance or a budget whose commits and queries take `otherBytes`. */
 export function cacheRoom(maxBytes: number, otherBytes: number): number {
   const most = Math.floor(maxBytes * cachedShare);
   return Math.max(Math.floor(most * minCacheShare), most - otherBytes);
 }
 
-/** What may be read ahead at the same time. */
+/** Returns the bytes of blocks that may be read ahead at the same time. */
 export function aheadRoom(maxBytes: number): number {
   return Math.floor(Math.floor(maxBytes * cachedShare) * aheadShare);
 }
 
-/** What one instance takes of a budget. */
+/** The memory that one instance takes from a budget. */
 export class Account {
   readonly #memory: SharedMemory;
   #merge: (() => Promise<unknown>) | undefined;
@@ -58,8 +57,8 @@ export class Account {
   }
 
   /**
-   * Says what merges the commits that wait in the instance, where it can: it is called once those of all instances take too much
-   * and this one has the most of them. It must not reject.
+   * Sets the function that merges the pending commits of the instance, if it can merge. It is called when the pending commits of
+   * all instances take too much and this instance has the most of them. It must not reject.
    */
   mergeWith(merge: () => Promise<unknown>): void {
     this.#merge = merge;
@@ -81,7 +80,7 @@ export class Account {
     return this.#merge !== undefined && !this.#isStuck;
   }
 
-  /** Says what the commits that wait take now. */
+  /** Sets the bytes that pending commits take now. */
   setCommitted(bytes: number): void {
     const more = bytes - this.#committedBytes;
     if (more === 0 || this.#hasLeft) return;
@@ -90,14 +89,14 @@ export class Account {
     this.#memory.addCommitted(more);
   }
 
-  /** Counts what queries hold: so much more, or less. */
+  /** Adds to the bytes that queries hold; a negative number subtracts. */
   addScratch(bytes: number): void {
     if (this.#hasLeft) return;
     this.#scratchBytes += bytes;
     this.#memory.addScratch(bytes);
   }
 
-  /** Counts what is read ahead: so much more, or less. */
+  /** Adds to the bytes of blocks being read ahead; a negative number subtracts. */
   addAhead(bytes: number): void {
     if (this.#hasLeft) return;
     this.#aheadBytes += bytes;
@@ -110,7 +109,7 @@ export class Account {
     this.#isStuck = this.#committedBytes >= before;
   }
 
-  /** Gives everything back. What ends later counts no more. */
+  /** Gives everything back. Later calls count nothing. */
   leave(): void {
     if (this.#hasLeft) return;
     this.setCommitted(0);
@@ -121,6 +120,7 @@ export class Account {
   }
 }
 
+/** The state of a budget: its accounts, the sums of their bytes, and the queues of cached blocks. */
 export class SharedMemory {
   readonly maxBytes: number;
   readonly queues: BlockQueues;
@@ -130,13 +130,13 @@ export class SharedMemory {
   #aheadBytes = 0;
   #isMerging = false;
 
-  /** `blockBytes`: what a block takes, as an estimate. */
+  /** `blockBytes` is an estimate of the size of a block. */
   constructor(maxBytes: number, blockBytes: number) {
     this.maxBytes = maxBytes;
     this.queues = new BlockQueues(() => this.cacheLimitBytes, blockBytes, new CollectionHint(maxBytes));
   }
 
-  /** Instances that draw from it. */
+  /** The number of instances that draw from the budget. */
   get count(): number {
     return this.#accounts.size;
   }
@@ -149,12 +149,12 @@ export class SharedMemory {
     return this.#scratchBytes;
   }
 
-  /** What blocks may take, in bytes, now. */
+  /** The bytes that blocks may take at the moment. */
   get cacheLimitBytes(): number {
     return cacheRoom(this.maxBytes, this.#committedBytes + this.#scratchBytes);
   }
 
-  /** An instance begins to draw from it. */
+  /** Opens an account for an instance. */
   join(): Account {
     const account = new Account(this);
     this.#accounts.add(account);
@@ -165,18 +165,18 @@ export class SharedMemory {
     this.#accounts.delete(account);
   }
 
-  /** What queries of an account may hold in all before one more is refused: the bytes that all may hold then. */
+  /** Returns the bytes that the queries of all accounts may hold, when the queries of `account` request `more` bytes. */
   scratchRoom(account: Account, more: number): number {
     const isSmall = account.scratchBytes + more <= this.maxBytes * smallShare;
     return scratchRoom(this.maxBytes, this.#committedBytes, isSmall ? scratchShares.small : scratchShares.usual);
   }
 
-  /** Whether so much more may be read ahead. */
+  /** Returns whether `more` bytes of blocks may be read ahead. */
   hasAheadRoom(more: number): boolean {
     return this.#aheadBytes + more <= aheadRoom(this.maxBytes);
   }
 
-  /** What commits that wait in an instance may take, by what those of the others do. */
+  /** Returns the bytes that the pending commits of an instance may take, given the pending commits of the others. */
   waitingRoom(account: Account): number {
     const others = this.#committedBytes - account.committedBytes;
     return Math.max(minWaitingBytes, this.maxBytes * waitingShare * 2 - others);
@@ -197,7 +197,7 @@ export class SharedMemory {
     this.#aheadBytes += bytes;
   }
 
-  /** Where too much waits in all instances together, the one with the most merges, one after the other. */
+  /** If the pending commits of all instances take too much, lets the instance with the most merge, one instance at a time. */
   #relieve(): void {
     if (this.#isMerging || this.#committedBytes <= this.maxBytes * waitingShare) return;
     let most: Account | undefined;
@@ -210,7 +210,7 @@ export class SharedMemory {
   }
 
   async #merge(account: Account): Promise<void> {
-    // The instance that has counted its commits is not done yet.
+    // The caller, which has just counted its commits, must finish first.
     await Promise.resolve();
     await account.merge();
     this.#isMerging = false;
@@ -218,23 +218,25 @@ export class SharedMemory {
   }
 }
 
-// What a query works with beside blocks, as it is counted while the query runs: rows that it collects, and their keys.
-
-/** The memory that queries read with. */
+/** The memory that queries use. */
 export interface ReadMemory {
-  /** Bytes of blocks that one reader may have ahead of what it works on, or hold on to. */
+  /** Bytes of blocks that one reader may read ahead or keep. */
   readonly aheadBytes: number;
   /** Size of a block, as an estimate. */
   readonly blockBytes: number;
-  /** Says that a block is read ahead. False if as much is read ahead as may be: then it should not be. */
+  /**
+   * Reserves memory for a block to be read ahead. Returns false if there is none left: then the block should not be read ahead.
+   */
   beginAhead(bytes: number): boolean;
-  /** It was read. */
+  /** Releases the memory of a block that was read ahead. */
   endAhead(bytes: number): void;
-  /** Counts `bytes` more, or fewer. Throws `MemoryBudgetError` where there is no room for them. */
+  /**
+   * Adds to the bytes that queries hold; a negative number subtracts. Throws `MemoryBudgetError` if there is no room for them.
+   */
   take(bytes: number): void;
 }
 
-/** Memory of those who need no bound: tests, and readers that hold nothing. */
+/** Memory without a bound, for tests and for readers that hold nothing. */
 export const unboundedMemory: ReadMemory = {
   aheadBytes: 16 * 1024 * 1024,
   blockBytes: 65_536,
@@ -243,10 +245,10 @@ export const unboundedMemory: ReadMemory = {
   take: () => undefined,
 };
 
-/** Bytes that are asked of the pool at once. */
+/** Bytes taken from the pool at once. */
 const stepBytes = 64 * 1024;
 
-/** What one query has taken. */
+/** The memory of one query besides blocks: the rows that it collects, and their keys. */
 export class Scratch {
   readonly #memory: ReadMemory;
   #used = 0;
@@ -256,11 +258,11 @@ export class Scratch {
     this.#memory = memory;
   }
 
-  /** Counts bytes. Throws `MemoryBudgetError` if that is more than there is room for. */
+  /** Adds to the bytes of the query. Throws `MemoryBudgetError` if there is no room for them. */
   add(bytes: number): void {
     this.#used += bytes;
     if (this.#used <= this.#taken) return;
-    // Estimates may be fractions, of which sums do not cancel out.
+    // Estimates may be fractions, and sums of fractions do not cancel out exactly.
     const more = Math.ceil(Math.max(this.#used - this.#taken, Math.min(stepBytes, this.#used)));
     this.#memory.take(more);
     this.#taken += more;
@@ -274,36 +276,36 @@ export class Scratch {
   }
 }
 
-/** How a budget that instances share is used at the moment: by all of them together. */
+/** The present use of a budget that instances share, by all of them together. */
 export interface SharedMemoryStats {
   /** The budget. */
   readonly maxBytes: number;
-  /** Running instances that draw from it. */
+  /** Running instances that draw from the budget. */
   readonly instances: number;
   /** Bytes of cached leaves: rows, and entries of indexes. */
   readonly leafBytes: number;
   /** Bytes of cached inner nodes. */
   readonly innerBytes: number;
-  /** Bytes of commits that are shown and not merged yet. */
+  /** Bytes of commits that queries see and that are not merged yet. */
   readonly committedBytes: number;
-  /** Bytes that queries under way have collected. */
+  /** Bytes that running queries have collected. */
   readonly scratchBytes: number;
-  /** Bytes that cached blocks may take beside those. */
+  /** Bytes that cached blocks may take at the moment. */
   readonly cacheLimitBytes: number;
 }
 
 /**
- * By this a budget is known, whichever copy of the package it is of: a program may have two, one as ES modules and one as
- * CommonJS. The number changes whenever what stands behind it does.
+ * The property that identifies a budget across copies of the package: a program may load two, one as ES modules and one as
+ * CommonJS. Its number changes whenever {@link SharedMemory} changes.
  */
 const brand: unique symbol = Symbol.for('store-db/memory-budget/1');
 
 const minBytes = 1024 * 1024;
 
 /**
- * Memory that several instances share: given to each of them as the option `memory`, it bounds what they take together. Blocks
- * that were not used for the longest time go first, of whichever instance they are, so that idle databases make room for
- * those in use. What an instance takes it gives back with `db.stop()`.
+ * Memory that several instances share: passed to each of them as the option `memory`, it bounds the memory that they take
+ * together. The least recently used blocks of all instances are evicted first, so idle databases make room for databases in use.
+ * `db.stop()` gives the memory of an instance back.
  */
 export class MemoryBudget {
   /** The budget, in bytes. */
@@ -311,7 +313,7 @@ export class MemoryBudget {
   /** @internal */
   readonly [brand]: SharedMemory;
 
-  /** `maxBytes`: at least 1 MiB; 256 MiB do for thousands of databases. Throws `InvalidOptionError`. */
+  /** `maxBytes`: at least 1 MiB; 256 MiB are enough for thousands of databases. Throws `InvalidOptionError`. */
   constructor(maxBytes: number) {
     if (!Number.isSafeInteger(maxBytes) || maxBytes < minBytes) {
       throw new InvalidOptionError(
@@ -324,13 +326,13 @@ export class MemoryBudget {
     this[brand] = new SharedMemory(maxBytes, defaultBlockBytes);
   }
 
-  /** How it is used at the moment. `db.stats().memory` tells the part of one instance. */
+  /** Returns the present use of the budget. `db.stats().memory` has the part of one instance. */
   stats(): SharedMemoryStats {
     return budgetStats(this[brand]);
   }
 }
 
-/** What stands behind a budget; undefined for whatever is none. */
+/** Returns the state of a budget; undefined for any other value. */
 export function sharedMemoryOf(value: unknown): SharedMemory | undefined {
   return typeof value === 'object' && value !== null ? (value as Partial<MemoryBudget>)[brand] : undefined;
 }

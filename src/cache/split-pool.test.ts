@@ -53,7 +53,7 @@ describe('SplitPool', () => {
     expect(() => scratch.add(mebibyte)).toThrow(/maxMemoryBytes \(16777216\)/);
     expect(split.stats().scratchBytes).toBe(11.5 * mebibyte);
     expect(split.cache.sizeBytes).toBeGreaterThan(mebibyte / 2);
-    // Others have their share of it.
+    // Other queries share this limit.
     const other = new Scratch(split);
     expect(() => other.add(mebibyte)).toThrow(MemoryBudgetError);
     scratch.release();
@@ -61,7 +61,7 @@ describe('SplitPool', () => {
     expect(split.stats().scratchBytes).toBe(0);
     other.add(mebibyte);
     other.release();
-    // The committed cache goes first, but never so far that no query can be run.
+    // The committed cache has priority, but never so far that no query can be run.
     split.setCommitted(maxBytes);
     other.add(mebibyte);
     expect(() => other.add(mebibyte)).toThrow(/1\.0 MiB/);

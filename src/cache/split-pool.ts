@@ -1,38 +1,38 @@
 /**
  * The memory of an instance, for everything that grows with the data: leaves and inner nodes in the cache, the committed cache,
- * and what queries collect. The cache has whatever the others leave, and gives it back as soon as they ask for more; within
- * it, its queues learn their shares. A part is set aside for what is not counted: blocks on their way,
- * merges, and garbage that the runtime has not collected yet. Where instances share a budget, each is bound by its own
- * bound and by what all of them take ({@link SharedMemory}).
+ * and the rows that queries collect. The cache uses the memory that the others leave, and shrinks as soon as they need more;
+ * within it, its queues learn their shares. A part is reserved for memory that is not counted: blocks being read, merges, and
+ * garbage that the runtime has not collected yet. An instance that shares a budget stays within its own limit and within the
+ * limit of the budget ({@link SharedMemory}).
  */
 import { MemoryBudgetError } from '../base/errors.ts';
 import { BlockCache } from './block-cache.ts';
 import { budgetStats, aheadRoom, cacheRoom, scratchRoom, SharedMemory } from './memory-budget.ts';
 import type { SharedMemoryStats, ReadMemory, Account } from './memory-budget.ts';
 
-/** How the memory of an instance is split at the moment. */
+/** The present use of the memory of an instance. */
 export interface MemoryStats {
-  /** What the instance may take: `maxMemoryBytes`. */
+  /** The limit of the instance: `maxMemoryBytes`. */
   readonly maxBytes: number;
   /** Bytes of cached leaves: rows, and entries of indexes. */
   readonly leafBytes: number;
   /** Bytes of cached inner nodes. */
   readonly innerBytes: number;
-  /** Bytes of commits that are shown and not merged yet. */
+  /** Bytes of commits that queries see and that are not merged yet. */
   readonly committedBytes: number;
-  /** Bytes that queries under way have collected. */
+  /** Bytes that running queries have collected. */
   readonly scratchBytes: number;
-  /** Bytes that cached blocks may take beside those. */
+  /** Bytes that cached blocks may take at the moment. */
   readonly cacheLimitBytes: number;
-  /** How the budget is used that the instance shares with others, by all of them; undefined without the option `memory`. */
+  /** The use of the shared budget by all its instances; undefined without the option `memory`. */
   readonly budget: SharedMemoryStats | undefined;
 }
 
 export interface SplitPoolOptions {
   readonly maxBytes: number;
-  /** What a block takes, as an estimate. */
+  /** An estimate of the size of a block. */
   readonly blockBytes: number;
-  /** What the instance shares with others. */
+  /** The budget that the instance shares with others. */
   readonly shared?: SharedMemory | undefined;
 }
 
@@ -41,11 +41,12 @@ const workShare = 1 / 4;
 
 const mebibyte = 1024 * 1024;
 
+/** The memory of an instance: its block cache and its account. */
 export class SplitPool implements ReadMemory {
   readonly cache: BlockCache;
   readonly blockBytes: number;
   readonly aheadBytes: number;
-  /** By this is reckoned what work may take that is not counted: merging, checking, migrating. */
+  /** The budget from which the memory of uncounted work is calculated: merging, checking, migrating. */
   readonly workBytes: number;
   readonly #maxBytes: number;
   readonly #memory: SharedMemory;
@@ -60,12 +61,15 @@ export class SplitPool implements ReadMemory {
     this.workBytes = shared === undefined ? maxBytes : Math.min(maxBytes, shared.maxBytes * workShare);
     this.aheadBytes = aheadRoom(maxBytes);
     this.#account = this.#memory.join();
-    // An instance that may take all of it is bound by the sum that all take.
+    // An instance that may take the whole budget needs no limit of its own: the limit of the budget applies.
     const bound = maxBytes < this.#memory.maxBytes ? () => this.#ownCacheLimitBytes : Infinity;
     this.cache = new BlockCache(bound, blockBytes, undefined, this.#memory.queues);
   }
 
-  /** Says what merges the commits that wait, where the instance can: it is called when they take too much. Must not reject. */
+  /**
+   * Sets the function that merges pending commits, if the instance can merge. It is called when they take too much, and must not
+   * reject.
+   */
   mergeWith(merge: () => Promise<unknown>): void {
     this.#account.mergeWith(merge);
   }
@@ -75,13 +79,13 @@ export class SplitPool implements ReadMemory {
     return cacheRoom(this.#maxBytes, committedBytes + scratchBytes);
   }
 
-  /** Says what the committed cache takes now. */
+  /** Sets the bytes that the committed cache takes now. */
   setCommitted(bytes: number): void {
     this.#account.setCommitted(bytes);
     this.cache.fit();
   }
 
-  /** What commits that wait may take, by what those of other instances do. */
+  /** The bytes that pending commits may take, given the pending commits of the other instances. */
   get waitingRoomBytes(): number {
     return this.#isShared ? this.#memory.waitingRoom(this.#account) : Infinity;
   }
