@@ -3,8 +3,8 @@ import { isError } from '../base/brands.ts';
 import { readLatin1, readShortAscii, readUtf8, shortTextBytes, compareRanges } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { formatUuid } from '../base/ids.ts';
-import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
-import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
+import { inlineBytes, nonAsciiFlag, nullObjectOf } from './row-layout.ts';
+import type { LayoutField, NullObject, RowLayout, RowSource } from './row-layout.ts';
 import { maxTimestampMs, Types } from './types.ts';
 
 /** Whether the field of the row at `base` is null. */
@@ -138,13 +138,11 @@ export function readField(source: RowSource, base: number, field: LayoutField): 
  */
 export class RowDecoder {
   readonly #fields: readonly LayoutField[];
-  readonly #template: Readonly<Record<string, null>>;
+  readonly #template: NullObject;
 
-  constructor(fields: readonly LayoutField[]) {
+  constructor(fields: readonly LayoutField[], template: NullObject = nullObjectOf(fields)) {
     this.#fields = fields;
-    // Parsed, since the runtime then knows how many fields there are before it makes the object.
-    const members = fields.map(({ name }) => `${JSON.stringify(name)}:null`);
-    this.#template = JSON.parse(`{${members.join(',')}}`) as Record<string, null>;
+    this.#template = template;
   }
 
   /** The row at `base` as a fresh plain object. */
@@ -185,16 +183,9 @@ export class RowDecoder {
   }
 }
 
-const decoders = new WeakMap<RowLayout, RowDecoder>();
-
-/** The decoder for all fields of a layout, in the order of the definition. */
-export function rowDecoder(layout: RowLayout): RowDecoder {
-  let decoder = decoders.get(layout);
-  if (decoder === undefined) {
-    decoder = new RowDecoder(layout.declared);
-    decoders.set(layout, decoder);
-  }
-  return decoder;
+/** Returns a decoder for all fields of a layout, in the order of the definition. */
+export function rowDecoder({ declared, nullObject }: RowLayout): RowDecoder {
+  return new RowDecoder(declared, nullObject);
 }
 
 /** The row at `base` as a fresh plain object with all fields, in the order of the definition. */

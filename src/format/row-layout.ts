@@ -54,6 +54,16 @@ export function rowStride(fields: readonly FieldShape[]): number {
   return fields.reduce((sum, { typeId }) => sum + widthOf(typeId), bitmapBytesOf(fields));
 }
 
+/** A decoded row in which every field is null. */
+export type NullObject = Readonly<Record<string, null>>;
+
+/** Returns a decoded row of some fields in which all of them are null. */
+export function nullObjectOf(fields: readonly LayoutField[]): NullObject {
+  // Parsed, since the runtime then knows how many fields there are before it makes the object.
+  const members = fields.map(({ name }) => `${JSON.stringify(name)}:null`);
+  return JSON.parse(`{${members.join(',')}}`) as NullObject;
+}
+
 /** The layout of one table version's rows. */
 export class RowLayout {
   /** In row order. */
@@ -66,6 +76,8 @@ export class RowLayout {
   readonly stride: number;
   /** A row in which every field is null. */
   readonly nullRow: Uint8Array;
+  /** A decoded row in which every field is null. */
+  readonly nullObject: NullObject;
   readonly #byName: ReadonlyMap<string, LayoutField>;
 
   constructor(fields: readonly FieldShape[]) {
@@ -93,6 +105,7 @@ export class RowLayout {
       this.nullRow[nullByte] = (this.nullRow[nullByte] as number) | nullMask;
     this.#byName = new Map(this.fields.map((field) => [field.name, field]));
     this.declared = fields.map(({ name }) => this.#byName.get(name) as LayoutField);
+    this.nullObject = nullObjectOf(this.declared);
     this.variableFields = this.fields.filter((field) => field.variable);
   }
 
