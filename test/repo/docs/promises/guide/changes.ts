@@ -1,11 +1,11 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const changes: PagePromises = {
-  '`after: 0` begins at the beginning; without `after` it begins at `db.position`.': [
+  '`after: 0` begins with the oldest commit; without `after` the feed begins at `db.position`.': [
     'test/features/changes/changes.test.ts: by default are those that the instance does not show yet',
     'test/features/changes/changes.test.ts: are where it is taken up again, wherever that is',
   ],
-  'Each commit is given once, in order.': [
+  'You get each commit once, in order.': [
     'test/features/changes/changes.test.ts: are where it is taken up again, wherever that is: no commit twice, and none left out',
     'test/features/changes/following.slow.test.ts: tells every commit once and in order: seed %i',
   ],
@@ -26,7 +26,7 @@ export const changes: PagePromises = {
   'While the store cannot be reached it waits.': [
     'test/features/changes/changes.test.ts: comes where the credentials do not allow to read, and not where the store fails for a while',
   ],
-  'Slow readers hold nothing in memory: commits that are merged meanwhile are read from the log again, with one read per commit.':
+  'A slow reader holds nothing in memory: commits that are merged meanwhile are read from the log again, with one read per commit.':
     [
       'test/features/changes/following.slow.test.ts: is nothing while its reader is busy: it holds nothing back, and reads again',
       'test/features/changes/following.slow.test.ts: is not held in memory: its rows are read as they are asked for',
@@ -36,7 +36,7 @@ export const changes: PagePromises = {
       'test/features/changes/following.slow.test.ts: is nothing for what the instance itself commits',
       'test/features/changes/following.slow.test.ts: shows others’ commits within an interval, polling %s',
     ],
-  'An older position is a `ChangesExpiredError`.': [
+  'With an older position, the feed rejects with `ChangesExpiredError`.': [
     'test/features/changes/changes.test.ts: that the log begins after are gone, and the error says what to do',
     'test/features/changes/changes.test.ts: are those of a retention that gc is given',
   ],

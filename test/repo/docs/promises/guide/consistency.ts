@@ -24,7 +24,7 @@ export const consistency: PagePromises = {
       'test/features/protocol/turns.slow.test.ts: looks less and less often while nobody asks',
       'test/features/protocol/turns.slow.test.ts: looks within an interval after a query, a flush or a refresh',
     ],
-  'none, but to merge what is pending': [
+  'none, except to merge pending': [
     'test/features/protocol/turns.slow.test.ts: asks for nothing and has no timer while nothing is pending',
     'test/features/protocol/turns.slow.test.ts: has a timer until what it flushed is merged, and none after that',
   ],
@@ -32,7 +32,7 @@ export const consistency: PagePromises = {
     'test/features/requests/requests.slow.test.ts: refreshing takes two small reads',
     'test/features/protocol/turns.slow.test.ts: a query shows what was committed two intervals ago',
   ],
-  "A query after `start()` shows everything that was committed before `start()`, if the log is kept for more than two seconds (`logRetentionMs` of `gc()`, an hour by default). With `'onDemand'`, the first call reads the log, not `start()`":
+  "A query after `start()` shows everything that was committed before `start()`, if the log is kept for more than two seconds (`logRetentionMs` of `gc()`, an hour by default). With `'onDemand'`, not `start()` but the first call reads the log, so a process that opens a database to read one row is done a round trip earlier.":
     [
       'test/features/protocol/look-behind.slow.test.ts: shows what is in the log: %s',
       'test/features/protocol/look-behind.slow.test.ts: that fails is told by the call that waits for it, and the next call looks again: %s',

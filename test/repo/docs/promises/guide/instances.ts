@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const instances: PagePromises = {
-  'up to 256, each with a `nodeId` of its own.': ['test/features/interface/options.test.ts: %s: %s'],
+  'up to 256, each with a different `nodeId`.': ['test/features/interface/options.test.ts: %s: %s'],
   'This takes no additional request. Two instances never get the same id that way.': [
     'test/features/protocol/auto-nodes.test.ts: takes no request more than a configured id',
     'test/features/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
@@ -10,12 +10,12 @@ export const instances: PagePromises = {
     'test/features/protocol/auto-nodes.test.ts: keeps its id while it runs, whether or not anything happens',
     'test/features/protocol/auto-nodes.test.ts: gives the id back when it is stopped, and the next one takes it',
   ],
-  "The id of an instance that died is free half an hour after its last sign of life. With polling `'interval'` an instance gives a sign of life every ten minutes, which is a write; with `'onDemand'` it gives one with each merge.":
+  "If an instance dies, its id is free half an hour after its last sign of life. With polling `'interval'` an instance gives a sign of life every ten minutes, which is a write; with `'onDemand'` it gives one with each merge.":
     [
       'test/features/protocol/auto-nodes.test.ts: takes the id of one that died, once that has given no sign for half an hour',
       'test/features/protocol/auto-nodes.test.ts: writes Block 0 six times an hour at most while nothing happens',
     ],
-  'A fixed number is not taken by others, and an instance that had taken it before gives it up.': [
+  "Instances with `'auto'` do not take a fixed number that is in use, and give it up if they had taken it before.": [
     'test/features/protocol/auto-nodes.test.ts: gives way to an instance whose options name the id',
   ],
   "If all 256 ids are taken, `start()` rejects with `NoFreeNodeIdError`. The option `nodes` needs numbers, and is refused together with `'auto'`.":
@@ -23,7 +23,7 @@ export const instances: PagePromises = {
       'test/features/protocol/auto-nodes.test.ts: does not start where all ids are taken, and says so',
       "test/features/interface/options.test.ts: refuses a list of nodes beside nodeId 'auto'",
     ],
-  'It shows what was committed up to an interval ago': [
+  'It shows everything that was committed up to an interval ago': [
     'test/features/replicas/staleness.test.ts: is at most an interval where it is looked at in each',
   ],
   '`db.position` only goes up.': [
@@ -32,10 +32,10 @@ export const instances: PagePromises = {
   'by mistake or while one replaces the other, are safe.': [
     'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
   ],
-  'A node registers in the database with its first turn, and shares write authority from then on.': [
+  'An instance registers in the database with its first turn, and shares write authority from then on.': [
     'test/features/protocol/rotation.slow.test.ts: are registered with their first turns',
   ],
-  'A node that is stopped leaves the list. A node that dies is removed after some turns. Until then the next node takes its turns, so that commits wait for at most one turn.':
+  'An instance that is stopped leaves the list. An instance that dies is removed after some turns. Until then the next instance takes its turns, so that commits wait for at most one turn.':
     [
       'test/features/protocol/rotation.slow.test.ts: leaves the list, and its turns go round the others',
       'test/features/protocol/rotation.slow.test.ts: keeps commits waiting for one slot, once; after that the next node takes its turns',
@@ -44,7 +44,7 @@ export const instances: PagePromises = {
   'If they are wrong, some merges are wasted.': [
     'test/features/protocol/rotation.slow.test.ts: cost lost merges, and no commit',
   ],
-  'A node that is not in the list reads and writes as usual, and leaves merging to the others.': [
+  'An instance that is not in the list reads and writes as usual, and leaves merging to the others.': [
     'test/features/protocol/rotation.slow.test.ts: says who shares authority, whoever is registered',
     'test/features/interface/lifecycle.slow.test.ts: a node whose turn it never is merges nothing',
   ],

@@ -18,10 +18,10 @@ export const migrations: PagePromises = {
   'A call that reads a row that cannot be migrated rejects with `MigrationError`, which names the row.': [
     'test/features/migrations/bridge.test.ts: is an error for the new one only, and only where it is read',
   ],
-  'a scan reads every row, an index leads past rows that do not match.': [
+  'a scan reads every row, an index skips rows that do not match.': [
     'test/features/migrations/bridge.test.ts: is no error where an index on another field tells that its row is not asked for',
   ],
-  'Values carry over in both directions, also into another type, as between fields of the same name.': [
+  'Values carry over in both directions. The type may change, as between fields of the same name.': [
     'test/features/migrations/renames.test.ts: see what either writes',
     'src/migration/row-translation.test.ts: carry over, and are converted, in both directions',
   ],
@@ -46,17 +46,18 @@ export const migrations: PagePromises = {
     'test/features/migrations/side-by-side.test.ts: what only one knows survives what the other writes',
     'test/features/migrations/later-wins.slow.test.ts: in histories at random (seed %i)',
   ],
-  'Some rows cannot be migrated. `blockers` names up to 20, and why. The old version stays in force': [
+  'Some rows cannot be migrated. `blockers` names up to 20 of them, with the reasons. The old version stays in force': [
     'test/features/migrations/phases.test.ts: blocks the migration with a report, and leaves the old version in force until it is tried again',
   ],
   'The old version is maintained until `finishMigration()` is called': [
     'test/features/migrations/retirement.slow.test.ts: stays although nobody is known to use it, until somebody asks',
   ],
-  'Before anything is written, each field that is dropped or changes its type is named': [
-    'src/migration/field-changes.test.ts: names what is dropped, and that it may be a field with another name',
-    'src/migration/field-changes.test.ts: names what is of another type',
-    'test/features/migrations/renames.test.ts: moves values to their new names without a migrate function, and says that they stay',
-  ],
+  'Before anything is written, StoreDb names each field that is dropped or changes its type. Instances that registered the version without a function write it to the log:':
+    [
+      'src/migration/field-changes.test.ts: names what is dropped, and that it may be a field with another name',
+      'src/migration/field-changes.test.ts: names what is of another type',
+      'test/features/migrations/renames.test.ts: moves values to their new names without a migrate function, and says that they stay',
+    ],
   'are refused with `InvalidSchemaError` until the old version is retired: they cannot read or write the table, do none of the work, and do not start.':
     [
       'test/features/migrations/migration-code.test.ts: nulls no row of 5,000, whenever it came',
@@ -65,7 +66,7 @@ export const migrations: PagePromises = {
   'So no row is left without the values that only the function fills.': [
     'test/features/migrations/migration-code.test.ts: nulls no row of 5,000, whenever it came',
   ],
-  'A migration that an older release began is open to all.': [
+  'If an older release began the migration, every instance can take part.': [
     'test/features/migrations/migration-code.test.ts: is not compared with what older releases have begun',
   ],
   'If one dies, the next one goes on.': ['test/features/migrations/crashes.slow.test.ts: %s any request that writes'],
@@ -85,7 +86,7 @@ export const migrations: PagePromises = {
   'Reads and flushes take no more requests than otherwise.': [
     'test/features/migrations/requests.test.ts: adds no request to reads and flushes',
   ],
-  'It rejects with `MigrationActiveError` while instances are known to use the old version, and names them': [
+  'While instances are known to use the old version, the call rejects with `MigrationActiveError`, which names them': [
     'test/features/migrations/retirement.slow.test.ts: shows who may still use the old version, and does nothing before they are gone',
   ],
   '`finishMigration(table, { force: true })` ignores it.': [
@@ -99,10 +100,11 @@ export const migrations: PagePromises = {
   "with `retiredVersions: 'allow'` it opens the other tables.": [
     'test/features/migrations/retirement.slow.test.ts: rejects, and opens the other tables where it is allowed to',
   ],
-  'retires the old version by itself, once the new one is complete and no instance is known to use the old one.': [
-    'test/features/migrations/retirement.slow.test.ts: is not retired by itself either, where that was allowed: %s',
-    'test/features/migrations/phases.test.ts: keeps the old version unless it is told otherwise, and then while somebody is known to use it',
-  ],
+  'retires the old version automatically, once the new version is complete and no instance is known to use the old one.':
+    [
+      'test/features/migrations/retirement.slow.test.ts: is not retired by itself either, where that was allowed: %s',
+      'test/features/migrations/phases.test.ts: keeps the old version unless it is told otherwise, and then while somebody is known to use it',
+    ],
   '`cancelMigration()` goes back to the old version, in any state until it is retired.': [
     'test/features/migrations/phases.test.ts: in phase %s drops what was made for the new version',
     'test/features/migrations/phases.test.ts: is too late once the old version is retired',
@@ -113,7 +115,7 @@ export const migrations: PagePromises = {
   'while rows are not unique, the migration is blocked, and `blockers` names them': [
     'test/features/unique/migrations.test.ts: is blocked by rows that are not, which it names, and goes on once they are',
   ],
-  'those too, and the old version stays until they are corrected. All instances enforce unique indexes of the old version until then':
+  'if they write rows that are not unique meanwhile, `blockers` names these rows too, and the old version stays until they are corrected. All instances enforce unique indexes of the old version until then':
     [
       'test/features/unique/migrations.test.ts: does not retire the old one while nodes with that have left rows that are not unique',
       'test/features/unique/migrations.test.ts: lets nodes with the older one keep to the unique indexes of that, and its own to both',

@@ -4,10 +4,10 @@ export const snapshots: PagePromises = {
   'It shows everything that was committed before the call, by any process, and nothing after it.': [
     'test/features/snapshots/holding.test.ts: shows what was committed before, by whomever, merged or not, and nothing after',
   ],
-  'Rows and blobs that were deleted since are still there.': [
+  'Rows and blobs that were deleted later are still there.': [
     'test/features/snapshots/holding.test.ts: reads blobs of rows that were deleted since, until it is released',
   ],
-  'While a snapshot is held, nothing that it shows is deleted from the store.': [
+  'While you hold a snapshot, nothing that it shows is deleted from the store.': [
     'test/features/snapshots/holding.test.ts: keeps its blocks through merges, gc by others and their restarts',
   ],
   '`stop()` releases all snapshots of the instance.': [
@@ -27,11 +27,11 @@ export const snapshots: PagePromises = {
       'test/features/snapshots/expiry.test.ts: learns it, whether or not it has what it asks for in memory',
       'test/features/snapshots/expiry.test.ts: gets an error and never wrong rows before it has learnt it',
     ],
-  'last instance that is started with it decides. Keeping a state costs one write': [
+  'last instance that starts with the option decides. Keeping a state costs one write': [
     'test/features/snapshots/history.test.ts: is a setting of the database that every node follows, and that stays',
     'test/features/snapshots/history.test.ts: costs one put a merge, and none while it is off',
   ],
-  '`at()` with a state that is not kept rejects with `SnapshotExpiredError`.': [
+  'For a state that is not kept, `at()` rejects with `SnapshotExpiredError`.': [
     'test/features/snapshots/history.test.ts: ends with its window',
   ],
 };
