@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const changes: PagePromises = {
-  '`after: 0` begins with the oldest commit; without `after` the feed begins at `db.position`.': [
+  '`after: 0` begins with the first commit of the database; without `after` the feed begins at `db.position`.': [
     'test/features/changes/changes.test.ts: by default are those that the instance does not show yet',
     'test/features/changes/changes.test.ts: are where it is taken up again, wherever that is',
   ],

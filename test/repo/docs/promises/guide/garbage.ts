@@ -8,7 +8,7 @@ export const garbage: PagePromises = {
   'With 0, a loop of another instance may end with `SnapshotExpiredError`; it never gives a wrong row.': [
     'test/features/snapshots/long-loops.slow.test.ts: whose state was collected before it could hold on to it says so, and gives no wrong row',
   ],
-  'Runs by `gcInterval` always wait, even if no other node takes turns.': [
+  'Runs by `gcInterval` always wait, even if no other instance takes turns.': [
     'test/features/snapshots/long-loops.slow.test.ts: that others merge past before it holds on outlives %s',
   ],
   'and something was merged since the last run': [

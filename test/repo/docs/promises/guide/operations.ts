@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const operations: PagePromises = {
-  'After 60 s it gives up on calls that do not end, and logs it.': [
+  'After 60 s it gives up on calls that do not end, and logs this.': [
     'test/features/protocol/deadlines.test.ts: does not keep stop() from ending while a flush is under way',
     'test/features/protocol/deadlines.test.ts: does not keep stop() from ending while a merge is under way, nor leave a timer behind',
   ],
@@ -14,11 +14,12 @@ export const operations: PagePromises = {
       'test/features/interface/lifecycle.slow.test.ts: stop() waits for a transaction in its function',
       'test/features/interface/lifecycle.slow.test.ts: that calls stop() exits by itself (%s)',
     ],
-  'An unsafe store, a damaged Block 0 or a store that cannot be reached is in the report, and not an error.': [
-    'test/features/interface/certification.test.ts: reports an unsafe store, what to do, and why start() fails',
-    'test/features/interface/certification.test.ts: reports a Block 0 that is damaged, of a newer format, or missing among other objects',
-    'test/features/interface/certification.test.ts: reports a store that is out of reach, and does not take for ever',
-  ],
+  'If the store is unsafe or cannot be reached, or if Block 0 is damaged, the report says so, and the call does not reject.':
+    [
+      'test/features/interface/certification.test.ts: reports an unsafe store, what to do, and why start() fails',
+      'test/features/interface/certification.test.ts: reports a Block 0 that is damaged, of a newer format, or missing among other objects',
+      'test/features/interface/certification.test.ts: reports a store that is out of reach, and does not take for ever',
+    ],
   'and refuses an unsafe store with `UnsafeStoreError`': [
     'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
   ],

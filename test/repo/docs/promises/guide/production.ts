@@ -1,9 +1,8 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const production: PagePromises = {
-  'the samples are files of its folder `deploy`, word for word.': [
-    'test/repo/docs/running.test.ts: shows every file of the folder, word for word',
-  ],
+  'This page uses [the example service](../../examples/notes-service/README.md). The samples are files of its folder `deploy`, word for word.':
+    ['test/repo/docs/running.test.ts: shows every file of the folder, word for word'],
   'While a process replaces another one, both may have the same id: this is safe.': [
     'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
   ],
@@ -16,7 +15,7 @@ export const production: PagePromises = {
   'the event loop turns, and no call was rejected with `DatabaseReplacedError`': [
     'test/servers/example/stopping.slow.test.ts: is lost for good with a database that was replaced, and with nothing else',
   ],
-  'A process with the old release that starts after step 5 is refused, with an error that says which version to deploy.':
+  'If a process with the old release starts after step 5, it is refused with an error that names the version to deploy.':
     [
       'test/servers/example/rolling-deploy.slow.test.ts: deploys a release with a new schema and goes back, and no request fails and no write is lost',
     ],

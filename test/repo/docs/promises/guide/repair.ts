@@ -1,15 +1,16 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const repair: PagePromises = {
-  '`findings` names each damaged object and what is wrong with it': [
+  '`findings` names each damaged object and the damage, with the `table` and the `index` if there is one.': [
     'test/features/maintenance/verify-deep.slow.test.ts: of a leaf that does not match its checksum',
     'test/features/maintenance/verify-deep.slow.test.ts: of a block that is missing',
   ],
-  "What only earlier states show has a `generation`, and the id of the `snapshot` if it is one's.": [
-    'test/features/maintenance/verify-deep.slow.test.ts: are named by what only they show',
-    'test/features/maintenance/verify-deep.slow.test.ts: are told apart: history has a generation',
-  ],
-  'Indexes of the table stay as they are: new ones would hide that rows are lost': [
+  'If only an earlier state refers to the object, the finding has its `generation`, and the id of the `snapshot` that shows it.':
+    [
+      'test/features/maintenance/verify-deep.slow.test.ts: are named by what only they show',
+      'test/features/maintenance/verify-deep.slow.test.ts: are told apart: history has a generation',
+    ],
+  'Indexes of the table stay as they are: rebuilt indexes would hide that rows are lost': [
     'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
   ],
   'The process that repairs merges nothing until it is done.': [
@@ -27,22 +28,22 @@ export const repair: PagePromises = {
       'test/features/maintenance/verify-deep.slow.test.ts: that are missing, cut off, grown, changed or swapped are named, and whose they are',
       'test/features/maintenance/verify-deep.slow.test.ts: are read, each block once',
     ],
-  'It reads past the cache, and each block once': [
+  'It bypasses the cache, and reads each block once': [
     'test/features/requests/small-budgets.slow.test.ts: reads each block once, however many indexes are compared with their rows',
   ],
   '`unknownObjects` are objects under the prefix that do not belong to the database. Nothing ever deletes them.': [
     'test/features/maintenance/verify-deep.slow.test.ts: that nothing refers to are counted as garbage, and those of nobody are named; neither is a finding',
     'test/features/gc/run.slow.test.ts: leaves alone what it does not know',
   ],
-  '`verify()` writes nothing, unless `gc()` deletes blocks that it is about to read.': [
+  '`verify()` writes nothing, unless `gc()` deletes blocks that it still has to read.': [
     'test/features/maintenance/verify-deep.slow.test.ts: holds on to the state when it checks again',
   ],
   'It is rebuilt from the rows of its table': ['test/features/maintenance/repair.slow.test.ts: is made anew where %s'],
-  '`unrepairable` tells which rows are lost, and whether a snapshot or an earlier state still shows them.': [
+  '`unrepairable` lists the rows that are lost, and whether a snapshot or an earlier state still shows them.': [
     'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
     'test/features/maintenance/repair.slow.test.ts: are rows that an earlier state still has: it is named',
   ],
-  "`repair({ log: 'stop' })` gives up what is behind the hole, `repair({ log: 'skip' })` keeps it and goes on without what is lost; neither is done unasked":
+  "`repair({ log: 'stop' })` gives up the commits after the hole. `repair({ log: 'skip' })` keeps them, and goes on without the lost commit. Without `log`, the commits stay as they are":
     [
       'test/features/protocol/holes.test.ts: says what is lost and what lies behind it, and does nothing by itself',
       'test/features/protocol/holes.test.ts: goes on with log: %s, for all instances',
@@ -51,10 +52,11 @@ export const repair: PagePromises = {
     'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
     'test/features/maintenance/repair.slow.test.ts: stays as it was in states that are kept',
   ],
-  'after twenty times it rejects with `ContentionError`, and no row has changed.': [
-    'test/features/maintenance/repair.slow.test.ts: gives up where others merge before every attempt, and has changed nothing',
-  ],
-  '`start()` rejects with `CorruptionError` if it finds one, and so does every call that needs a later commit.': [
+  'If another process merges first, the repair begins again. After twenty times it rejects with `ContentionError`, and no row has changed.':
+    [
+      'test/features/maintenance/repair.slow.test.ts: gives up where others merge before every attempt, and has changed nothing',
+    ],
+  '`start()` rejects with `CorruptionError` if it finds a hole, and so does every call that needs a later commit.': [
     'test/features/protocol/holes.test.ts: finds a hole where it reads more than one slot at a time, names it, and says what to do',
     'test/features/protocol/holes.test.ts: and every call after it, on demand, where start() does not wait for the look',
   ],

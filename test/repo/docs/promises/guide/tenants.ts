@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const tenants: PagePromises = {
-  'If one fails, its prefix and its error are in `failed`, and the others go on.': [
+  'If one database fails, its prefix and its error are in `failed`, and the others go on.': [
     'test/features/interface/for-each-database.test.ts: goes on where one fails, and says which',
   ],
   'A wrong option is refused with `InvalidOptionError` before any database is opened.': [

@@ -9,7 +9,7 @@ export const troubleshooting: PagePromises = {
   'Flush the same batch again: it finds out first.': [
     'test/features/protocol/commit.test.ts: is settled by the next flush: applied, and not twice',
   ],
-  '| Flush, however many rows | 1 | 1, and one for each block that it has to look into |': [
+  'Flush, however many rows | 1 | 1, and one for each block that it has to check': [
     'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
     'test/features/requests/requests.slow.test.ts: flushing a thousand rows costs the same',
   ],
