@@ -68,6 +68,8 @@ export class Flush {
   readonly #context: FlushContext;
   readonly #order: FlushOrder;
   readonly #lists: readonly TableOperations[];
+  /** About how many bytes the operations take in a commit. */
+  readonly #sizeBytes: number;
   readonly #uploads: BlobUploads;
 
   constructor(context: FlushContext, order: FlushOrder) {
@@ -75,6 +77,7 @@ export class Flush {
     this.#context = context;
     this.#order = order;
     this.#lists = order.operations.lists;
+    this.#sizeBytes = this.#lists.reduce((bytes, list) => bytes + list.sizeBytes, 0);
     this.#uploads = new BlobUploads(order.operations, blobs, { environment, signal: order.signal, ending });
   }
 
@@ -92,17 +95,18 @@ export class Flush {
     const { what, signal } = this.#order;
     // Blobs are uploaded first, so that the commit refers to bytes that are there. A table that has moved on to a newer version
     // refuses the flush, so that is checked before the upload.
-    if (this.#hasBlobs) await this.#refuseRetired(engine.view);
-    await namingAborts(what, signal, () => this.#uploads.upload(engine.view.tail));
+    if (this.#hasBlobs) {
+      await this.#refuseRetired(engine.view);
+      await namingAborts(what, signal, () => this.#uploads.upload(engine.view.tail));
+    }
     await engine.withDeadline(what, signal, (deadline) => this.#append(deadline.signal), signals);
   }
 
   /** Appends the flush to the log: it goes into the first free slot after a state on which it is valid. Resolves once that is confirmed. */
   #append(signal: AbortSignal): Promise<void> {
-    const sizeBytes = this.#lists.reduce((bytes, list) => bytes + list.sizeBytes, 0);
     const prepare = (view: View, earlier: readonly CommitMember[]): Promise<CommitMember> =>
       this.#makeMember(view, earlier);
-    return this.#context.engine.append({ signal, sizeBytes, prepare });
+    return this.#context.engine.append({ signal, sizeBytes: this.#sizeBytes, prepare });
   }
 
   /** Validates the operations on the state that the commit will follow, and makes the member of the commit from them. */

@@ -55,7 +55,8 @@ export async function makeMember(
   const pacer = new Pacer(options.environment);
   const sizeBytes = operations.reduce((bytes, list) => bytes + list.sizeBytes, 0);
   const isStaged = sizeBytes > options.maxCommitBytes;
-  const blobs = new BlobChanges(newBlobs, options.environment);
+  const hasBlobs = operations.some(({ shape }) => shape.blobFields.length > 0);
+  const blobs = hasBlobs ? new BlobChanges(newBlobs, options.environment) : undefined;
   const changes: TableChange[] = [];
 
   /** Adds the changes of one list; of a table with another active version, in both versions. */
@@ -67,7 +68,8 @@ export async function makeMember(
     const folded = await fold();
     if (folded.done) return;
     const { shape } = list;
-    const rows = shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
+    const rows =
+      blobs === undefined || shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
     const indexes = active === undefined ? checked : [];
     const unique = isWhole ? UniqueCheck.on(state, indexes) : undefined;
     changes.push(await checkAndEncode({ shape, schema: active?.schema ?? shape.schema, unique, rows, again: fold }));
@@ -97,7 +99,7 @@ export async function makeMember(
 
   for (const list of operations) await addChanges(list, true);
   // The rows of the blob tables are made from the rows above. None of them is stored already, so none is left out.
-  for (const list of blobs.lists) await addChanges(list, false);
+  for (const list of blobs?.lists ?? []) await addChanges(list, false);
   return { changes };
 }
 

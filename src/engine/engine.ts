@@ -311,9 +311,9 @@ export class Engine {
       // When the slot was won it was the last one of the log, so the view was the newest then.
       this.#freshness.note(startedMs);
     } finally {
-      this.events.looked.emit(this.view);
+      this.events.looked.emit(this.follower.view);
     }
-    this.#backpressure.mergeIfLarge(this.view);
+    this.#backpressure.mergeIfLarge(this.follower.view);
   }
 
   async resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {

@@ -98,7 +98,7 @@ export class Instance implements BatchOwner, QueryHost {
     this.observed = new ObservedDriver(options.driver, { environment, ...defined({ onRequest }) });
     this.#createdMs = environment.monotonicMs();
     const { dbPrefix: prefix, protection } = options;
-    const driver = new RetryingDriver(this.observed, environment, { onWrite: (key) => this.#writes.note(key) });
+    const driver = new RetryingDriver(this.observed, environment, { writes: this.#writes });
     const store = protectedDriver({ driver, prefix, protection, environment });
     this.#driver = options.role === 'replica' ? new ReadOnlyDriver(store) : store;
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);

@@ -21,6 +21,7 @@ import type { ProtectedPlace, StorePlace } from '../maintenance/backup/state-cop
 import type { VerifyReport } from '../maintenance/verify/verify.ts';
 import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
 import type { Engine, PinnedView } from '../engine/engine.ts';
+import type { View } from '../view/view.ts';
 import { dropIndex } from '../migration/index-status.ts';
 import { FunctionIndexDaemon } from '../migration/function-index-daemon.ts';
 import type { FieldChangeLog } from '../migration/field-changes.ts';
@@ -84,14 +85,13 @@ export class Maintenance {
     const indexes = new IndexDaemon(work);
     this.#indexVersions = indexVersions;
     this.#indexes = indexes;
-    engine.events.moved.on(() => {
-      daemon.viewChanged();
-      indexVersions.viewChanged();
-      indexes.viewChanged();
-    });
-    daemon.viewChanged();
-    indexVersions.viewChanged();
-    indexes.viewChanged();
+    const viewChanged = (view: View): void => {
+      daemon.viewChanged(view);
+      indexVersions.viewChanged(view);
+      indexes.viewChanged(view);
+    };
+    engine.events.moved.on(viewChanged);
+    viewChanged(engine.view);
     const { gcInterval: intervalMs } = options;
     if (intervalMs === undefined) return;
     this.#gcSchedule = new GcSchedule({

@@ -60,9 +60,9 @@ export class FunctionIndexDaemon {
     this.#chunks = new ChunkWork(options, {
       name: 'Making an index',
       maxRows,
-      delayMs: (atOnce) => (this.#jobs().length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
+      delayMs: (atOnce) => (this.#jobs(this.#view).length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
-        for (const job of this.#jobs()) await this.#chunks.repeat(() => this.#step(job));
+        for (const job of this.#jobs(this.#view)) await this.#chunks.repeat(() => this.#step(job));
       },
     });
   }
@@ -71,15 +71,19 @@ export class FunctionIndexDaemon {
     this.#chunks.stop();
   }
 
-  /** The view has moved on, or something was registered: there may be something to do. */
-  viewChanged(): void {
-    this.#chunks.look();
+  get #view(): View {
+    return this.#options.engine.view;
   }
 
-  /** What this node can do, for all that the view shows. */
-  #jobs(): Job[] {
+  /** Looks for work: the view has moved on, or a function was registered. */
+  viewChanged(view: View = this.#view): void {
+    if (this.#options.role !== 'replica' && this.#jobs(view).length > 0) this.#chunks.look();
+  }
+
+  /** The index versions that this node can work on, as far as a view shows. */
+  #jobs(view: View): Job[] {
     const jobs: Job[] = [];
-    for (const [table, state] of this.#options.engine.view.tables) {
+    for (const [table, state] of view.tables) {
       for (const indexed of this.#functionsOf(state)) {
         if (hasFunctionIndexWork(state, indexed)) jobs.push({ table, indexed });
       }

@@ -48,9 +48,9 @@ export class IndexDaemon {
     this.#chunks = new ChunkWork(options, {
       name: 'Adding an index',
       maxRows,
-      delayMs: (atOnce) => (this.#tables().length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
+      delayMs: (atOnce) => (this.#tables(this.#view).length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
-        for (const table of this.#tables()) await this.#chunks.repeat(() => this.#step(table));
+        for (const table of this.#tables(this.#view)) await this.#chunks.repeat(() => this.#step(table));
       },
     });
     this.#uniques = new UniqueSteps({ ...options, chunks: this.#chunks });
@@ -60,14 +60,17 @@ export class IndexDaemon {
     this.#chunks.stop();
   }
 
-  /** The view has moved on, or something was registered: there may be something to do. */
-  viewChanged(): void {
-    this.#chunks.look();
+  get #view(): View {
+    return this.#options.engine.view;
   }
 
-  /** The tables that something is to be done for, for all that the view shows. */
-  #tables(): string[] {
-    const { view } = this.#options.engine;
+  /** Looks for work: the view has moved on, or a schema was registered. */
+  viewChanged(view: View = this.#view): void {
+    if (this.#options.role !== 'replica' && this.#tables(view).length > 0) this.#chunks.look();
+  }
+
+  /** The tables that have work to do, as far as a view shows. */
+  #tables(view: View): string[] {
     const names: string[] = [];
     for (const [name, state] of view.tables) if (this.#hasWork(view, state)) names.push(name);
     return names;

@@ -81,12 +81,13 @@ export class MigrationDaemon {
     this.viewChanged();
   }
 
-  /** The view has moved on: there may be something to do. */
-  viewChanged(): void {
-    const { environment, engine } = this.#options;
-    if (this.#migrations.length === 0) return;
-    for (const { table } of this.#migrations) {
-      const rows = engine.view.nextVersion(table)?.rows.tree.count ?? 0;
+  /** Looks for work: the view has moved on. */
+  viewChanged(view: View = this.#options.engine.view): void {
+    const { environment } = this.#options;
+    const { migrations } = view.block0;
+    if (migrations.length === 0) return;
+    for (const { table } of migrations) {
+      const rows = view.nextVersion(table)?.rows.tree.count ?? 0;
       this.rates.note(table, environment.monotonicMs(), rows);
     }
     this.#chunks.look();

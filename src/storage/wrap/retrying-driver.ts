@@ -10,6 +10,7 @@ import type { Environment, Timer } from '../../base/env.ts';
 import { Deadline, SignalPool, newAbortController, ownSignal, untilAborted } from '../../base/abort.ts';
 import { StorageError } from '../../base/errors.ts';
 import { Patience } from '../contract/put-repeatedly.ts';
+import type { OwnWrites } from '../contract/put-repeatedly.ts';
 import type {
   DeleteResult,
   GetOptions,
@@ -36,8 +37,8 @@ export interface RetryOptions {
    * attempts that takes. Default 10,000.
    */
   readonly patienceMs?: number;
-  /** Told of every object that is about to be written, and again when it was. */
-  readonly onWrite?: (key: string) => void;
+  /** Notes every object that is about to be written, and again once it was. */
+  readonly writes?: OwnWrites;
 }
 
 /** A body may take a millisecond more for every so many bytes: 0.5 MB a second. */
@@ -51,7 +52,7 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
   readonly #attempts: number;
   readonly #requestTimeoutMs: number;
   readonly #pauseMs: number;
-  readonly #onWrite: ((key: string) => void) | undefined;
+  readonly #writes: OwnWrites | undefined;
   readonly #signals = new SignalPool();
   readonly #patience: Patience;
 
@@ -62,7 +63,7 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
     this.#attempts = options.attempts ?? 4;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 15_000;
     this.#pauseMs = options.pauseMs ?? 50;
-    this.#onWrite = options.onWrite;
+    this.#writes = options.writes;
     this.#patience = new Patience(environment, options.patienceMs);
     const { copy } = this;
     if (copy !== undefined) {
@@ -78,9 +79,9 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
   }
 
   override async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-    this.#onWrite?.(key);
+    this.#writes?.note(key);
     const result = await this.#put(key, body, options);
-    if (result.status === 'written') this.#onWrite?.(key);
+    if (result.status === 'written') this.#writes?.note(key);
     return result;
   }
 
