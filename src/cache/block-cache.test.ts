@@ -206,15 +206,12 @@ describe('BlockCache', () => {
   });
 
   it('shrinks when its limit does', () => {
-    let limit = entryBytes * 20;
-    const cache = new BlockCache(() => limit);
+    const cache = new BlockCache(entryBytes * 20);
     for (let i = 0; i < 20; i++) cache.add(nodeOf(`n${i}`));
     expect(cache.count).toBe(20);
-    limit = entryBytes * 5;
-    cache.fit();
+    cache.setLimit(entryBytes * 5);
     expect(cache.count).toBe(5);
-    limit = 0;
-    cache.fit();
+    cache.setLimit(0);
     expect([cache.count, cache.sizeBytes]).toEqual([0, 0]);
   });
 });

@@ -27,26 +27,22 @@ export class BlockCache implements EntryOwner {
   /** Incremented by the readers: a reader that holds an entry reads its block without a call of the cache. */
   readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0, turnover: 0 };
   readonly #queues: BlockQueues;
-  /** With shared queues, returns the bytes that this cache may take of them at the moment. */
-  readonly #share: (() => number) | undefined;
+  readonly #sharesQueues: boolean;
+  /** The bytes that this cache may take of queues that it shares. */
+  #shareBytes = Infinity;
   readonly #entries = new Map<string, QueuedEntry>();
   #innerBytes = 0;
   #leafBytes = 0;
   #isClosed = false;
 
   /**
-   * `limit` is the number of bytes that the blocks may take at the moment. `blockBytes` is an estimate of the size of a block.
-   * `hint` counts evicted blocks. `shared` are queues of several caches; `limit` is then this cache's share of them.
+   * `limitBytes`: the bytes that the blocks may take at first. `blockBytes`: the size of a block, as an estimate. `hint` counts the
+   * blocks that went. `shared`: queues of several caches, of which this one may take `limitBytes`.
    */
-  constructor(
-    limit: number | (() => number),
-    blockBytes: number = defaultBlockBytes,
-    hint?: CollectionHint,
-    shared?: BlockQueues,
-  ) {
-    const bound = typeof limit === 'number' ? () => limit : limit;
-    this.#share = shared && bound;
-    this.#queues = shared ?? new BlockQueues(bound, blockBytes, hint);
+  constructor(limitBytes: number, blockBytes: number = defaultBlockBytes, hint?: CollectionHint, shared?: BlockQueues) {
+    this.#sharesQueues = shared !== undefined;
+    if (shared !== undefined) this.#shareBytes = limitBytes;
+    this.#queues = shared ?? new BlockQueues(limitBytes, blockBytes, hint);
   }
 
   /** Bytes of all cached blocks. */
@@ -95,7 +91,7 @@ export class BlockCache implements EntryOwner {
       after: undefined,
       owner: this,
     };
-    const share = this.#share?.() ?? Infinity;
+    const share = this.#shareBytes;
     const isHeld = !this.#isClosed && bytes <= share;
     if (!isHeld || !this.#queues.take(entry, passing, this.sizeBytes + bytes > share)) {
       entry.node = undefined;
@@ -110,18 +106,18 @@ export class BlockCache implements EntryOwner {
     return entry;
   }
 
-  /** Evicts blocks until the others fit within the limit. */
-  fit(): void {
-    this.#queues.fit();
-    const share = this.#share?.() ?? Infinity;
-    if (this.sizeBytes > share) this.#giveWay(share, undefined);
+  /** Sets the bytes that the blocks of this cache may take from now on, and evicts blocks while they take more. */
+  setLimit(bytes: number): void {
+    if (!this.#sharesQueues) return this.#queues.setLimit(bytes);
+    this.#shareBytes = bytes;
+    if (this.sizeBytes > bytes) this.#giveWay(bytes, undefined);
   }
 
   /** Empties the cache. */
   clear(): void {
     for (const entry of this.#entries.values()) this.#queues.drop(entry);
     this.counters.turnover++;
-    if (this.#share === undefined) this.#queues.clearGhosts();
+    if (!this.#sharesQueues) this.#queues.clearGhosts();
   }
 
   /** Empties the cache for good: a read that ends later does not fill it again. */
@@ -145,8 +141,7 @@ export class BlockCache implements EntryOwner {
     if (entry.node === undefined) return;
     this.#count(entry, extra);
     this.#queues.grow(entry, extra);
-    const share = this.#share?.() ?? Infinity;
-    if (this.sizeBytes > share) this.#giveWay(share, entry);
+    if (this.sizeBytes > this.#shareBytes) this.#giveWay(this.#shareBytes, entry);
   }
 
   /** Evicts blocks of this cache only. Used leaves and inner nodes are evicted only if no other block is left. */

@@ -109,7 +109,7 @@ const passingShare = 1 / 2;
 
 /** The queues of cached blocks: they hold the entries of one or several caches, and evict them. */
 export class BlockQueues {
-  readonly #limit: () => number;
+  #limitBytes: number;
   readonly #blockBytes: number;
   readonly #hint: CollectionHint | undefined;
   readonly #queues = {
@@ -123,11 +123,11 @@ export class BlockQueues {
   #innerShare = innerShares.first;
 
   /**
-   * `limit` returns the bytes that the blocks may take at the moment. `blockBytes` is an estimate of the size of a block. `hint`
-   * counts evicted blocks.
+   * `limitBytes`: the bytes that the blocks may take at first. `blockBytes`: the size of a block, as an estimate. `hint` counts the
+   * blocks that went.
    */
-  constructor(limit: () => number, blockBytes: number, hint: CollectionHint | undefined) {
-    this.#limit = limit;
+  constructor(limitBytes: number, blockBytes: number, hint: CollectionHint | undefined) {
+    this.#limitBytes = limitBytes;
     this.#blockBytes = blockBytes;
     this.#hint = hint;
   }
@@ -158,7 +158,7 @@ export class BlockQueues {
    */
   take(entry: QueuedEntry, passing: boolean, isFull: boolean): boolean {
     const { name, bytes } = entry;
-    const limit = this.#limit();
+    const limit = this.#limitBytes;
     if (bytes > limit) return false;
     if (!passing && this.#recall(entry, limit) && entry.queue === 'fresh') entry.queue = 'kept';
     const hasNoRoom = isFull || this.sizeBytes + bytes > limit;
@@ -171,17 +171,22 @@ export class BlockQueues {
     return true;
   }
 
-  /** Evicts blocks until the others fit within the limit; never `keep`. */
+  /** Sets the bytes that the blocks may take from now on, and evicts blocks while they take more. */
+  setLimit(bytes: number): void {
+    this.#limitBytes = bytes;
+    this.fit();
+  }
+
+  /** Evicts blocks while they take more than the limit, but never `keep`. */
   fit(keep?: QueuedEntry): void {
-    const limit = this.#limit();
-    if (this.sizeBytes > limit) this.#evict(limit, keep);
+    if (this.sizeBytes > this.#limitBytes) this.#evict(this.#limitBytes, keep);
   }
 
   /** Counts the growth of a block. */
   grow(entry: QueuedEntry, extra: number): void {
     entry.bytes += extra;
     this.#queues[entry.queue].bytes += extra;
-    if (entry.bytes > this.#limit()) this.drop(entry);
+    if (entry.bytes > this.#limitBytes) this.drop(entry);
     else this.fit(entry);
   }
 
@@ -249,7 +254,7 @@ export class BlockQueues {
   #remember(name: string, queue: QueueName): void {
     this.#ghosts.delete(name);
     this.#ghosts.set(name, queue);
-    const most = Math.max(minGhosts, this.count, Math.ceil(this.#limit() / this.#blockBytes));
+    const most = Math.max(minGhosts, this.count, Math.ceil(this.#limitBytes / this.#blockBytes));
     while (this.#ghosts.size > most) this.#ghosts.delete(this.#ghosts.keys().next().value as string);
   }
 }

@@ -133,7 +133,7 @@ export class SharedMemory {
   /** `blockBytes` is an estimate of the size of a block. */
   constructor(maxBytes: number, blockBytes: number) {
     this.maxBytes = maxBytes;
-    this.queues = new BlockQueues(() => this.cacheLimitBytes, blockBytes, new CollectionHint(maxBytes));
+    this.queues = new BlockQueues(this.cacheLimitBytes, blockBytes, new CollectionHint(maxBytes));
   }
 
   /** The number of instances that draw from the budget. */
@@ -184,13 +184,13 @@ export class SharedMemory {
 
   addCommitted(bytes: number): void {
     this.#committedBytes += bytes;
-    if (bytes > 0) this.queues.fit();
+    this.queues.setLimit(this.cacheLimitBytes);
     this.#relieve();
   }
 
   addScratch(bytes: number): void {
     this.#scratchBytes += bytes;
-    if (bytes > 0) this.queues.fit();
+    this.queues.setLimit(this.cacheLimitBytes);
   }
 
   addAhead(bytes: number): void {

@@ -52,6 +52,8 @@ export class SplitPool implements ReadMemory {
   readonly #memory: SharedMemory;
   readonly #isShared: boolean;
   readonly #account: Account;
+  /** Whether the instance may take less than the whole budget that it draws from. */
+  readonly #hasOwnBound: boolean;
 
   constructor({ maxBytes, blockBytes, shared }: SplitPoolOptions) {
     this.#maxBytes = maxBytes;
@@ -62,8 +64,9 @@ export class SplitPool implements ReadMemory {
     this.aheadBytes = aheadRoom(maxBytes);
     this.#account = this.#memory.join();
     // An instance that may take the whole budget needs no limit of its own: the limit of the budget applies.
-    const bound = maxBytes < this.#memory.maxBytes ? () => this.#ownCacheLimitBytes : Infinity;
-    this.cache = new BlockCache(bound, blockBytes, undefined, this.#memory.queues);
+    this.#hasOwnBound = maxBytes < this.#memory.maxBytes;
+    const limitBytes = this.#hasOwnBound ? this.#ownCacheLimitBytes : Infinity;
+    this.cache = new BlockCache(limitBytes, blockBytes, undefined, this.#memory.queues);
   }
 
   /**
@@ -82,7 +85,7 @@ export class SplitPool implements ReadMemory {
   /** Sets the bytes that the committed cache takes now. */
   setCommitted(bytes: number): void {
     this.#account.setCommitted(bytes);
-    this.cache.fit();
+    if (this.#hasOwnBound) this.cache.setLimit(this.#ownCacheLimitBytes);
   }
 
   /** The bytes that pending commits may take, given the pending commits of the other instances. */
@@ -103,7 +106,7 @@ export class SplitPool implements ReadMemory {
   take(bytes: number): void {
     if (bytes > 0) this.#checkRoom(bytes);
     this.#account.addScratch(bytes);
-    if (bytes > 0) this.cache.fit();
+    if (this.#hasOwnBound) this.cache.setLimit(this.#ownCacheLimitBytes);
   }
 
   #checkRoom(more: number): void {

@@ -4,6 +4,7 @@
  * never a commit.
  */
 import type { Environment, Timer } from '../base/env.ts';
+import type { LogEvents } from '../log/log-events.ts';
 import type { LogFollower } from '../log/log-follower.ts';
 import type { PendingRoom } from '../log/pending-room.ts';
 import type { View } from '../view/view.ts';
@@ -41,6 +42,7 @@ export interface WriteForwardLoopOptions extends TurnSettings {
   readonly membership: Membership;
   readonly rotation: Rotation;
   readonly failures: FailureReports;
+  readonly events: LogEvents;
 }
 
 /** A slot that was trimmed shows nothing new, so that a view must not live from peeking alone. */
@@ -62,6 +64,8 @@ export class WriteForwardLoop {
     this.#options = options;
     this.#pace = new PollingPace(options.polling, options.intervalMs);
     this.#wait = new MergeWait(options.mergePolicy);
+    options.events.looked.on((view) => this.viewChanged(view));
+    options.events.replaced.on(() => this.stop());
   }
 
   start(): void {

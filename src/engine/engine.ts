@@ -151,8 +151,6 @@ export class Engine {
     this.#writer = new LogWriter({ ...parts, freshness, backpressure, outcomeTimeoutMs });
     const turns = new WriteForwardLoop({ ...parts, freshness, merger, membership, rotation, failures });
     this.#turns = turns;
-    events.looked.on((view) => turns.viewChanged(view));
-    events.replaced.on(() => turns.stop());
     if (!isReplica) pool.mergeWith(() => backpressure.mergeOutOfTurn());
   }
 

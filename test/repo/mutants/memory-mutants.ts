@@ -22,8 +22,8 @@ export const memoryMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/cache/split-pool.ts',
-        find: 'maxBytes < this.#memory.maxBytes ? () => this.#ownCacheLimitBytes : Infinity',
-        replace: 'Infinity',
+        find: 'this.#hasOwnBound = maxBytes < this.#memory.maxBytes;',
+        replace: 'this.#hasOwnBound = false;',
       },
     ],
     tests: budget,
