@@ -10,6 +10,8 @@ import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { noBlocks } from './block-source.ts';
 import type { BlockSource } from './block-source.ts';
+import { estimateTree } from './tree-estimate.ts';
+import type { TreeEstimate } from './tree-estimate.ts';
 
 /** A found row: where its bytes are. */
 export interface RowRef {
@@ -48,6 +50,8 @@ export class Tree {
 
   readonly #identity: TreeIdentity = {};
   #entry: CacheEntry | undefined;
+  /** The last estimate, and the turnover of the cache for which it holds. */
+  #estimated: { readonly estimate: TreeEstimate; readonly turnover: number } | undefined;
 
   constructor(source: BlockSource, ref: (BlockRef & { readonly level: number }) | null, node?: Node) {
     this.source = source;
@@ -89,6 +93,16 @@ export class Tree {
   glanceRoot(): Node | undefined {
     const root = this.node ?? this.#entry?.node ?? this.source.glance(this.ref as BlockRef);
     return root?.level === this.ref?.level ? root : undefined;
+  }
+
+  /** Estimates the shape of the tree from its blocks in memory: again only when a block has come into memory or gone since. */
+  estimate(): TreeEstimate {
+    const { turnover } = this.source.counters;
+    if (this.#estimated?.turnover !== turnover) {
+      const estimate = estimateTree(this.source, this.ref, this.ref === null ? undefined : this.glanceRoot());
+      this.#estimated = { estimate, turnover };
+    }
+    return this.#estimated.estimate;
   }
 
   /** The leaf in which a key belongs if all blocks on the way are in memory, for planning as well. */

@@ -24,7 +24,6 @@ import { residualOf } from '../planner/access-paths.ts';
 import type { CompiledQuery, IndexAccess, IntersectionAccess, Plan, TableAccess } from '../planner/access-paths.ts';
 import { RowOrder } from '../conditions/row-order.ts';
 import type { Filter } from '../conditions/selector.ts';
-import { estimateTree } from '../planner/tree-statistics.ts';
 
 /** What it takes to open the access of a plan. */
 export interface OpenOptions {
@@ -98,7 +97,7 @@ function openEntries(
   if (use === undefined && probes.length === 0) {
     // Where rows are not sorted afterwards, it may be over soon.
     const mayStop = plan.ordered || (query.unordered === true && Number.isFinite(needed));
-    return access.oneValue || mayStop || estimateTree(state.tree).cachedFraction > mostlyCached
+    return access.oneValue || mayStop || state.tree.estimate().cachedFraction > mostlyCached
       ? new IndexStream(state, access, cursor, filter, work)
       : new SortedLookups({ state, access, cursor, filter, work, pacer, breathe });
   }

@@ -4,7 +4,7 @@ import type { Tree } from '../../tree/tree.ts';
 import { entryUseOf } from './covering-index.ts';
 import { effectiveOrder, residualOf } from './access-paths.ts';
 import type { Candidate, CompiledQuery, IndexAccess } from './access-paths.ts';
-import { estimateEntries } from './tree-statistics.ts';
+import { estimateEntries } from './range-estimate.ts';
 
 /** So many of the indexes that have the fewest entries are tried together. */
 const maxParts = 3;

@@ -3,6 +3,7 @@
  * one number. Worked out from what is in memory; planning reads nothing.
  */
 import { endOfValue } from '../../schema/table-shape.ts';
+import type { TreeEstimate } from '../../tree/tree-estimate.ts';
 import type { Tree } from '../../tree/tree.ts';
 import { haveEntries } from '../../view/layer-entries.ts';
 import type { TableState } from '../../view/table-state.ts';
@@ -12,8 +13,7 @@ import { isMerged, residualOf } from './access-paths.ts';
 import type { Access, IntersectionAccess, Candidate, CompiledQuery, UnionAccess, IndexAccess } from './access-paths.ts';
 import { countableAccess } from './query-spec.ts';
 import { sampleMatches } from './sampling.ts';
-import { estimateEntries, estimateRanges, estimateTree } from './tree-statistics.ts';
-import type { TreeEstimate } from './tree-statistics.ts';
+import { estimateEntries, estimateRanges } from './range-estimate.ts';
 
 // What the single pieces of work of a query take: plans are compared by them.
 
@@ -82,7 +82,7 @@ function leavesOf(rows: number, leaves: number): number {
 /** Worked out from what is in memory. */
 function estimateAccess(state: TableState, access: Access): AccessEstimate {
   const none = { indexLeaves: 0, indexMissing: 0, ranges: 1, exact: true };
-  const table = estimateTree(state.tree);
+  const table = state.tree.estimate();
   const missingOf = (leaves: number): number => leaves * (1 - table.cachedFraction);
   switch (access.kind) {
     case 'nothing':
@@ -127,7 +127,7 @@ function estimateAccess(state: TableState, access: Access): AccessEstimate {
 
 /** Conditions on different fields are taken to have nothing to do with each other. */
 function estimateIntersection(state: TableState, { first, others }: IntersectionAccess): AccessEstimate {
-  const table = estimateTree(state.tree);
+  const table = state.tree.estimate();
   const sum: Mutable<AccessEstimate> = { ...estimateAccess(state, first) };
   let joint = sum.entries;
   let read = 0;
@@ -225,7 +225,7 @@ export class PlanCosts {
   constructor(state: TableState, query: CompiledQuery) {
     this.#state = state;
     this.#query = query;
-    this.#table = estimateTree(state.tree);
+    this.#table = state.tree.estimate();
     this.#overlaid = state.layerRows;
   }
 

@@ -17,7 +17,6 @@ import type { OrderField } from '../conditions/row-order.ts';
 import { residualOf } from './access-paths.ts';
 import type { CompiledQuery, Candidate, IndexAccess, TableAccess } from './access-paths.ts';
 import type { TakenFields } from './covering-index.ts';
-import { estimateTree } from './tree-statistics.ts';
 
 /** Ascending or descending. */
 export type Direction = 'asc' | 'desc';
@@ -212,6 +211,6 @@ export function countableAccess(
  * up, each of which may take as long as passing a leaf.
  */
 function paysDespite(state: TableState, { kind }: IndexAccess | TableAccess, offset: number): boolean {
-  const { entries, leaves } = estimateTree(state.tree);
+  const { entries, leaves } = state.tree.estimate();
   return kind === 'table' && offset >= minSkipped + state.layerRows * (1 + entries / Math.max(1, leaves));
 }

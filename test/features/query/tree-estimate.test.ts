@@ -1,7 +1,6 @@
 /** How many leaves a table is taken to have of which hardly anything is in memory yet: plans are chosen by that. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import { estimateTree } from '../../../src/query/planner/tree-statistics.ts';
 import { TestTable } from './test-table.ts';
 
 const schema = {
@@ -22,11 +21,11 @@ async function leavesOf(
   await table.commit(Array.from({ length: rows }, (_, id) => ({ id, text: 'x'.repeat(rowBytes) })));
   await table.merge();
   table.forgetBlocks();
-  const estimated = estimateTree(table.state.tree).leaves;
+  const estimated = table.state.tree.estimate().leaves;
   const before = table.requests;
   expect(await table.query().where('text', '!=', null).count()).toBe(rows);
   // Once all of it is in memory, it is counted.
-  const { leaves, level } = estimateTree(table.state.tree);
+  const { leaves, level } = table.state.tree.estimate();
   expect(table.requests - before).toBeGreaterThanOrEqual(Math.floor(leaves * 0.9));
   return { estimated, real: leaves, level };
 }

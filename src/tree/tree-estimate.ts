@@ -1,0 +1,98 @@
+/** Estimates how many entries and leaves a tree has, and which part of it is in memory. */
+import { childRefBytes } from '../format/block.ts';
+import type { BlockRef } from '../format/block.ts';
+import type { Node } from '../format/node.ts';
+import type { BlockSource } from './block-source.ts';
+
+/** Bytes of a key in an inner node that is not in memory. */
+const usualKeyBytes = 6;
+/** Entries of a leaf where not even the root tells. */
+const usualLeafEntries = 500;
+/** Children of a node that are looked at one by one; of more, as many are taken at even distances. */
+const fewChildren = 16;
+
+/** The shape of a tree. */
+export interface TreeEstimate {
+  readonly entries: number;
+  readonly leaves: number;
+  /** Levels above the leaves. */
+  readonly level: number;
+  /** Which part of the leaves is in memory, from 0 to 1. */
+  readonly cachedFraction: number;
+  /** Size of a leaf, in bytes. */
+  readonly leafBytes: number;
+}
+
+const emptyTree: TreeEstimate = { entries: 0, leaves: 0, level: 0, cachedFraction: 1, leafBytes: 0 };
+
+/** A sum over the children `from` to `to`, both included; of many, from some of them. */
+function sumOver(from: number, to: number, of: (child: number) => number): number {
+  const children = to - from + 1;
+  const step = Math.max(1, Math.floor(children / fewChildren));
+  let sum = 0;
+  let seen = 0;
+  for (let i = from; i <= to; i += step) {
+    sum += of(i);
+    seen++;
+  }
+  return seen === 0 ? 0 : (sum / seen) * children;
+}
+
+/** Sum of the entries below children `from` to `to`. */
+export function countChildren(node: Node, from: number, to: number): number {
+  return sumOver(from, to, (i) => node.childCount(i));
+}
+
+/** How many of the children `from` to `to` are in memory. */
+export function countCached(source: BlockSource, node: Node, from: number, to: number): number {
+  return sumOver(from, to, (i) => (source.glanceChild(node, i) === undefined ? 0 : 1));
+}
+
+/** An inner node as far down as there is one in memory, of those in the middle. */
+function lowestInner(source: BlockSource, root: Node): Node {
+  let node = root;
+  while (node.level > 1) {
+    const middle = node.count >> 1;
+    let below: Node | undefined;
+    for (let i = 0; i < Math.min(node.count, fewChildren) && below === undefined; i++) {
+      below = source.glanceChild(node, (middle + i) % node.count);
+    }
+    if (below === undefined) return node;
+    node = below;
+  }
+  return node;
+}
+
+/** Leaves below an inner node whose children are not in memory, if an entry takes as much in the children as in the node. */
+function leavesBelow(node: Node): number {
+  const entryBytes = Math.max(1, (node.sizeBytes - node.prefixStart) / node.count);
+  const childBytes = sumOver(0, node.count - 1, (i) => node.child(i).sizeBytes) / node.count;
+  return node.count * Math.max(1, childBytes / entryBytes) ** (node.level - 1);
+}
+
+/**
+ * Estimates the shape of a tree from its blocks in memory. Nothing is read, and no block counts as used. `root`: undefined where it is not
+ * in memory.
+ */
+export function estimateTree(
+  source: BlockSource,
+  ref: (BlockRef & { readonly level: number }) | null,
+  root: Node | undefined,
+): TreeEstimate {
+  if (ref === null) return emptyTree;
+  const { count: entries, level, sizeBytes } = ref;
+  if (level === 0)
+    return { entries, leaves: 1, level, cachedFraction: root === undefined ? 0 : 1, leafBytes: sizeBytes };
+  if (root === undefined) {
+    // The length of a root right above the leaves tells how many there are.
+    const leaves = level === 1 ? sizeBytes / (childRefBytes + usualKeyBytes) : entries / usualLeafEntries;
+    return { entries, leaves: Math.min(entries, Math.max(1, leaves)), level, cachedFraction: 0, leafBytes: sizeBytes };
+  }
+  const inner = lowestInner(source, root);
+  const last = inner.count - 1;
+  const below = countChildren(inner, 0, last);
+  const perLeaf = below / (inner.level === 1 ? inner.count : leavesBelow(inner));
+  const cachedFraction = inner.level === 1 ? countCached(source, inner, 0, last) / inner.count : 0;
+  const leafBytes = inner.child(inner.count >> 1).sizeBytes;
+  return { entries, leaves: Math.max(1, entries / Math.max(1, perLeaf)), level, cachedFraction, leafBytes };
+}
