@@ -1,7 +1,7 @@
 /**
- * One step towards indexes that are added to a table, to be stored as one generation: it takes in those that are to begin,
- * makes entries of some rows that have none yet, and once all have theirs, the index is one of the table's schema. It begins and
- * ends with what Block 0 says, so that any node can take the next step: all that it needs to know of an index is stored.
+ * One step of adding indexes to a table, which is stored as one generation: it begins missing indexes and makes entries for
+ * some rows that have none yet. An index whose entries are all made becomes part of the table's schema. The step reads and
+ * writes only the state in Block 0, so any node can take the next step.
  */
 import {
   growingAdded,
@@ -33,16 +33,20 @@ import type { ChunkLimits } from './chunk-work.ts';
 
 export interface AddedChunk {
   readonly table: MergedTable;
-  /** Rows that were looked at. */
+  /** Rows read. */
   readonly rows: number;
-  /** Names of the indexes that have begun with it, and of those that have become the table's. */
+  /** Names of the indexes that begin with this chunk. */
   readonly begun: readonly string[];
+  /** Names of the indexes that become part of the table's schema. */
   readonly ready: readonly string[];
 }
 
 const nothingMissing: MissingIndexes = { indexes: [], functionIndexes: [] };
 
-/** What a definition of the same version has beyond a table. Of what has the name of another index there, nothing. */
+/**
+ * Returns the indexes that a definition of the same version has and a table does not. An index whose name another index of the
+ * table has is left out.
+ */
 export function missingIndexes({ shape, added }: TableState, defined: TableShape | undefined): MissingIndexes {
   if (defined === undefined || defined === shape || defined.version !== shape.version || !shape.isSame(defined)) {
     return nothingMissing;
@@ -58,24 +62,24 @@ export function missingIndexes({ shape, added }: TableState, defined: TableShape
   return count > maxIndexes ? nothingMissing : { indexes, functionIndexes };
 }
 
-/** Whether there is something to do: entries to make, or indexes to begin. */
+/** Whether there is work: entries to make, or indexes to begin. */
 export function hasAddedWork(table: TableState, defined: TableShape | undefined): boolean {
   if (table.added.some(isUnderWay)) return true;
   const { indexes, functionIndexes } = missingIndexes(table, defined);
   return indexes.length + functionIndexes.length > 0;
 }
 
-/** Whether entries of it are still to be made. */
+/** Whether some entries of an index are still to be made. */
 function isUnderWay({ problem, built }: AddedIndex): boolean {
   return problem === undefined && built !== null;
 }
 
-/** A unique index of which all entries are made: what is left is to see that no two rows agree. */
+/** Returns a unique index whose entries are all made, and whose rows must still be checked for duplicates. */
 export function uniqueToCheck({ added }: TableState): AddedIndex | undefined {
   return added.find((one) => one.index.unique && isComplete(one));
 }
 
-/** Works out the next chunk; undefined if there is nothing to do. `emptyIndex`: the tree of an index without entries. */
+/** Computes the next chunk; undefined if there is nothing to do. `emptyIndex` returns the tree of an index without entries. */
 export async function nextAddedChunk(
   table: TableState,
   defined: TableShape | undefined,
@@ -89,7 +93,7 @@ export async function nextAddedChunk(
   return builder.finish();
 }
 
-/** An index as the chunk has it. */
+/** An index in the state that the chunk brings it to. */
 interface Growing {
   readonly added: AddedIndex;
   readonly changes: IndexChanges;
@@ -102,7 +106,7 @@ class AddedBuilder {
   readonly #limits: ChunkLimits;
   readonly #context: TableMergeContext;
   readonly #all: readonly Growing[];
-  /** Those that are the farthest behind: they go on together, and read each row once. */
+  /** The indexes with the fewest entries made. They continue together, so that each row is read once. */
   readonly #behind: readonly Growing[];
   #built: Bound;
   #seen = 0;
@@ -140,7 +144,7 @@ class AddedBuilder {
     return this.#seen > 0 && (this.#seen >= rows || sizeBytes >= bytes || isOver());
   }
 
-  /** Makes entries that are missing, in the order of the table's keys, as many as there is room for. */
+  /** Makes missing entries, in the order of the table's keys, until the chunk is full. */
   async build(): Promise<void> {
     if (this.#behind.length === 0 || this.#built === null) return;
     const { pacer } = this.#context;
@@ -174,7 +178,7 @@ class AddedBuilder {
         ? { stored, built: this.#built, rows: rows + this.#seen, birth, problem, tree }
         : { stored, built, rows, birth, problem, tree };
     });
-    // A unique one is not until it is known that no two rows agree.
+    // A unique index is not ready before the check that no two rows agree.
     const ready = all.filter((index) => isComplete(index) && index.stored.unique === undefined);
     const { indexes, functionIndexes } = this.#missing;
     const functions = [...(schema.functionIndexes ?? []), ...functionIndexes];
@@ -194,8 +198,8 @@ class AddedBuilder {
 }
 
 /**
- * A table as it is, but for which indexes it has: those of a schema, of which some were `made` just now, and those that are being
- * added.
+ * Returns a table with other indexes and otherwise unchanged: the indexes of a schema, of which `made` were completed just now,
+ * and the indexes that are being added.
  */
 function withIndexes(
   table: TableState,
@@ -220,7 +224,7 @@ function withIndexes(
   };
 }
 
-/** The table with an index of its schema that was being added. */
+/** Returns the table with an added index moved into its schema. */
 export function readyIndex(table: TableState, name: string, context: TableMergeContext): MergedTable {
   const { schema } = table.shape;
   const all = keptAdded(table, context);
@@ -230,7 +234,7 @@ export function readyIndex(table: TableState, name: string, context: TableMergeC
   return { name: schema.name, versions: [withIndexes(table, changed, made, added, context)] };
 }
 
-/** The table with an index that cannot be added, and why. Its entries go. */
+/** Returns the table with the reason why an index cannot be added. The entries of the index are dropped. */
 export function failedIndex(
   table: TableState,
   failed: AddedIndex,
@@ -247,7 +251,7 @@ export function failedIndex(
   return { name: schema.name, versions: [withIndexes(table, schema, [], added, context)] };
 }
 
-/** The table without an index, of whatever kind. */
+/** Returns the table without an index of any kind. */
 export function droppedIndex(table: TableState, name: string, context: TableMergeContext): MergedTable {
   const { functionIndexes = [], ...schema } = table.shape.schema;
   const isOther = (index: { readonly name: string }): boolean => index.name !== name;
@@ -261,7 +265,7 @@ export function droppedIndex(table: TableState, name: string, context: TableMerg
   return { name: schema.name, versions: [withIndexes(table, changed, [], added, context)] };
 }
 
-/** Which of two is the farther behind: less than 0 for the first. */
+/** Compares two bounds: less than 0 if the first is farther behind. */
 function compareBounds(a: Bound, b: Bound): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);

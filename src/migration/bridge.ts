@@ -1,9 +1,10 @@
 /**
- * What an instance sees of a table whose active version is another one than it has registered. A row is the
- * stored row of its own version where that goes with the row of the active version as it is now; else what comes of bringing it in
- * line; else, where none is stored, what the row of the active version becomes. The active version says which rows there are.
+ * The bridge shows an instance a table in the version that it has registered, while another version is active. The active
+ * version decides which rows exist. A row is the stored row of the registered version if that is in line with the active row; a
+ * stored row that is out of line is brought in line in memory; where no row is stored, the active row is translated.
  *
- * States are made once for each state of the active version, step by step: what a commit changes is laid over the state before it.
+ * A state is made once for each state of the active version, step by step: the changes of each commit become a layer over the
+ * state before it.
  */
 import { isPromise } from '../base/brands.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
@@ -31,32 +32,32 @@ import { RowNotMigrated, RowTranslation, versionConflict } from './row-translati
 import { MadeEntries, TranslatedTree } from './translated-tree.ts';
 import { diffTrees } from './tree-diff.ts';
 
-/** The active version of a table, where it is another one than the one that is written. */
+/** The active version of a table, if rows are written in another version. */
 interface ActiveVersion {
   readonly state: TableState;
   readonly translation: RowTranslation;
-  /** The schema of the version that is written, with what its rows are made with. */
+  /** The schema of the version that is written, with the `code` that makes its rows. */
   readonly schema: StoredSchema;
 }
 
-/** A table in the registered version, and what it takes to write to it. */
+/** A table in the registered version, with the parts that writes to it need. */
 export interface BridgedTable {
-  /** In the registered version. */
+  /** The state of the table in the registered version. */
   readonly state: TableState;
-  /** Whether it has all indexes of that version, with entries for all rows. */
+  /** Whether the state has all indexes of that version, with entries for all rows. */
   readonly isWhole: boolean;
   /** Whether no other version of the table is stored. */
   readonly isSole: boolean;
-  /** What is to be written beside it; undefined where the registered version is active. */
+  /** The active version, which must be written as well; undefined if the registered version is active. */
   readonly active: ActiveVersion | undefined;
-  /** Unique indexes that are being added to the active version, and that what is written must be checked for. */
+  /** Unique indexes that are being added to the active version, for which writes must be checked. */
   readonly checked: readonly AddedIndex[];
 }
 
-/** Who holds the present view. */
+/** The holder of the present view. */
 export interface ViewHost {
   readonly view: View;
-  /** Catches up with everything that was committed. */
+  /** Catches up with all commits. */
   refresh(): Promise<void>;
 }
 
@@ -64,21 +65,21 @@ export interface ViewHost {
 interface Step {
   readonly view: View;
   readonly changes: readonly MemberChange[];
-  /** What is stored of the version; undefined where nothing is. */
+  /** The stored rows of the version; undefined if there are none. */
   readonly stored: NextVersionRows | undefined;
   readonly state: TableState;
 }
 
-/** What lies between the rows of the active version and a state, made of trees that stay as they are. */
+/** The rows of a state that are out of line, with the trees and the translation that they were computed from. */
 interface KnownDifference {
   readonly trees: readonly Tree[];
   readonly made: MadeRows;
   readonly translation: RowTranslation;
-  /** Undefined: nothing. */
+  /** Undefined if all rows are in line. */
   readonly layer: Tree | undefined;
 }
 
-/** What a translation was made with. */
+/** A translation, with the schema and the functions that it was made with. */
 interface KnownTranslation {
   readonly from: string;
   readonly forward: MigrateFunction | undefined;
@@ -86,11 +87,11 @@ interface KnownTranslation {
   readonly translation: RowTranslation;
 }
 
-/** Steps that are remembered for each table: the newest views, and those of what is being committed. */
+/** Steps kept for each table: the newest views, and the views of flushes that are being committed. */
 const maxSteps = 6;
-/** States that are overtaken so often in a row are given up. */
+/** Attempts to make a state whose blocks are collected meanwhile. */
 const maxAttempts = 8;
-/** Up to so many stored rows are looked up one by one to find those that are out of line. */
+/** Up to this number of stored rows, each one is looked up to find those that are out of line. */
 const fewRows = 256;
 
 export class Bridge {
@@ -99,10 +100,10 @@ export class Bridge {
   readonly #translations = new Map<string, KnownTranslation>();
   readonly #steps = new Map<string, Step[]>();
   readonly #differences = new Map<string, KnownDifference>();
-  /** By the state of the active version that they go with. */
+  /** The states made so far, by the state of the active version that each belongs to. */
   readonly #states = new WeakMap<TableState, TableState>();
   readonly #making = new WeakMap<TableState, { readonly shape: TableShape; readonly state: Promise<TableState> }>();
-  /** The generation of the active version that a state was made of. */
+  /** The generation of the active version that each state was made from. */
   readonly #origins = new WeakMap<TableState, number>();
 
   constructor(registry: Registry, fieldChangeLog: FieldChangeLog) {
@@ -111,8 +112,8 @@ export class Bridge {
   }
 
   /**
-   * A table of a view in the registered version. Throws `SchemaNotFoundError`, `InvalidSchemaError` where the registered
-   * version cannot be had, and `MigrationPendingError` where it cannot be had yet.
+   * Returns a table of a view in the registered version. Throws `SchemaNotFoundError`, `InvalidSchemaError` if the registered
+   * version is not available, and `MigrationPendingError` if it is not available yet.
    */
   stateOf(view: View, table: string): TableState | Promise<TableState> {
     const shape = this.#registry.requireShape(table);
@@ -124,9 +125,7 @@ export class Bridge {
     return known?.shape === shape ? known : this.#stateOfNextVersion(view, active, shape);
   }
 
-  /**
-   * A table of the present view. What a state is made of may be collected while it is made: then it is made of a newer view.
-   */
+  /** Returns a table of the present view. If blocks are collected while the state is made, it is made from a newer view. */
   presentState(host: ViewHost, table: string): TableState | Promise<TableState> {
     const state = this.stateOf(host.view, table);
     return isPromise(state) ? this.#presentState(host, table, state) : state;
@@ -161,23 +160,24 @@ export class Bridge {
     return { state, isWhole, isSole: false, active: { state: active, translation, schema }, checked };
   }
 
-  /** Whether a view is past the blocks that a state shows. */
+  /** Whether the blocks of a state may have been collected, because the view has moved on. */
   isOvertaken(state: TableState, view: View): boolean {
     const origin = this.#origins.get(state);
     if (origin !== undefined) return view.block0.generation > origin;
     const present = view.table(state.shape.name);
     if (present?.tree.ref !== state.tree.ref) return true;
-    // Also where the tree was empty, and is again: staged rows of a commit go with the log once that is merged.
+    // The roots of two empty trees are equal, so the layers are compared too: staged rows go with the log once their commit is
+    // merged.
     return state.layers.some((layer) => layer.node?.level !== 0 && !present.layers.includes(layer));
   }
 
-  /** How rows of one version become rows of another and back. */
+  /** Returns the translation of rows of one version into rows of another and back. */
   translation(from: TableShape, to: TableShape): RowTranslation {
     const forward = this.#registry.migrateFunction(to.name, to.version);
     const back = this.#registry.migrateFunction(from.name, from.version);
     const key = `${from.version} ${to.version} ${to.name}`;
     const known = this.#translations.get(key);
-    // A version may have been registered since.
+    // A version may have been registered since the translation was made.
     if (known?.from === from.canonical && known.forward === forward && known.back === back) return known.translation;
     const translation = new RowTranslation(from, to, forward, back);
     this.#translations.set(key, { from: from.canonical, forward, back, translation });
@@ -223,7 +223,7 @@ export class Bridge {
     this.#steps.set(name, [step, ...steps.filter((other) => other !== step)].slice(0, maxSteps));
   }
 
-  /** What the blocks of a view show, without its pending commits. */
+  /** Makes the state that the blocks of a view show, without its pending commits. */
   async #firstStep(view: View, { shape: from, tree }: TableState, translation: RowTranslation): Promise<Step> {
     const { to } = translation;
     const { name } = to;
@@ -241,7 +241,8 @@ export class Bridge {
       const translated = new TranslatedTree(tree, options);
       if (typeof made === 'string' || ownTree === undefined) state = new TableState(to, translated, indexes, below);
       else {
-        // Indexes know the rows that were made: they lie beside the others, not over them.
+        // Indexes have entries for the rows that were made, so those rows are split off and do not form a layer over the
+        // others.
         const ahead = await rowsFrom(ownTree, made);
         state = new TableState(to, new SplitTree(ownTree, translated, made), indexes, ahead);
       }
@@ -254,7 +255,7 @@ export class Bridge {
     return { ...first, state };
   }
 
-  /** The rows that are not as they are stored, since the active version has changed. */
+  /** Returns a layer of the rows whose stored row is out of line, because the active version has changed since. */
   async #difference(
     { rows, base }: NextVersion,
     { shape, tree }: Pick<TableState, 'shape' | 'tree'>,
@@ -269,7 +270,7 @@ export class Bridge {
     const add = async (key: Uint8Array, before: RowRef | undefined, after: RowRef | undefined): Promise<void> => {
       const own = ownKey(translation, key);
       if (own === undefined) {
-        // A scan of the table must know: its place among the others does not matter.
+        // A scan of the table must report the row; its position among the others does not matter.
         if (isMade === 'all' && after !== undefined) made.addTranslated(key, after);
         return;
       }
@@ -299,7 +300,7 @@ export class Bridge {
   }
 }
 
-/** Throws unless the registered version can be had beside the active version. */
+/** Throws unless the registered version can be used while the other version is active. */
 function checkVersions(shape: TableShape, { shape: active }: TableState, nextVersion: NextVersion | undefined): void {
   const { name, version } = shape;
   if (active.version === version) throw redefined(shape, 'is stored', active);
@@ -330,7 +331,7 @@ function checkVersions(shape: TableShape, { shape: active }: TableState, nextVer
   );
 }
 
-/** The indexes of the active version that serve the other version as well, while that has none of its own. */
+/** Returns the indexes of the active version that also fit the other version, for as long as that has no indexes of its own. */
 function commonIndexes(translation: RowTranslation, active: TableState | undefined): Map<string, Tree> {
   const indexes = new Map<string, Tree>();
   if (active === undefined) return indexes;
@@ -348,7 +349,7 @@ function commonIndexes(translation: RowTranslation, active: TableState | undefin
   return indexes;
 }
 
-/** The key in the next version; undefined if it cannot be one. */
+/** Returns the key in the next version; undefined if the key does not fit there. */
 function ownKey(translation: RowTranslation, key: Uint8Array): Uint8Array | undefined {
   try {
     return translation.keyForward(key);
@@ -358,14 +359,14 @@ function ownKey(translation: RowTranslation, key: Uint8Array): Uint8Array | unde
   }
 }
 
-/** Name of nodes that only memory holds. */
+/** Name of nodes that exist in memory only. */
 const memoryName = 'memory/migrated';
 
 function layerOf(made: MadeEntries): Tree | undefined {
   return made.count === 0 ? undefined : treeOfNode(made.node(memoryName));
 }
 
-/** What is stored of a version that has come up with a change, after those before it. */
+/** Returns the stored rows of the next version before a change, in a state whose earlier changes had no next version yet. */
 async function storedBefore(
   nextVersion: NextVersion,
   { changes }: Step,
@@ -377,7 +378,7 @@ async function storedBefore(
   return stored;
 }
 
-/** The step after a change. */
+/** Returns the step after a change. */
 async function nextStep(before: Step, change: MemberChange, view: View, translation: RowTranslation): Promise<Step> {
   const { to, from } = translation;
   const nextVersion = view.nextVersion(to.name);
@@ -414,12 +415,13 @@ async function* rowsOf(layer: Tree): AsyncGenerator<{ key: Uint8Array; row: RowR
   }
 }
 
-// How far the rows of the next version were made. They are made in the order of the active version's keys.
-
-/** All rows, none in order, or those whose keys are under a bound. */
+/**
+ * The rows of the next version that a migration has made so far: all, none, or those with keys below a bound. A migration makes
+ * rows in the order of the active version's keys.
+ */
 type MadeRows = 'all' | 'none' | Uint8Array;
 
-/** What Block 0 says of it. */
+/** Returns the rows made so far, as Block 0 has them. */
 function madeRows(nextVersion: NextVersion | undefined): MadeRows {
   const built = nextVersion?.migration?.built;
   if (built === null) return 'all';
@@ -434,7 +436,7 @@ function isSameMade(a: MadeRows, b: MadeRows): boolean {
   return typeof a === 'string' || typeof b === 'string' ? a === b : compareBytes(a, b) === 0;
 }
 
-/** The part of a tree from a key on, if there is any. */
+/** Returns the part of a tree from a key on; no tree if that part is empty. */
 async function rowsFrom(tree: Tree, from: Uint8Array): Promise<Tree[]> {
   return (await new TreeCursor(tree, { from }).next()) ? [new SplitTree(undefined, tree, from)] : [];
 }

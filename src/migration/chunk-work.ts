@@ -1,7 +1,7 @@
 /**
- * What daemons have in common that work in the background, chunk by chunk, in the turns of their node: when they begin, how
- * large a chunk is, how it is stored, and how long they rest after it. A chunk is one generation; of two nodes that work at
- * once, one loses its chunk.
+ * The common part of daemons that work in the background, chunk by chunk, in the turns of their node. It decides when work
+ * begins, how large a chunk is, and how long to rest after it, and it stores the chunk. Each chunk is one generation; if two
+ * nodes work at once, one of them loses its chunk.
  */
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
@@ -14,58 +14,60 @@ import type { Block0 } from '../format/block0.ts';
 export interface ChunkWorkOptions {
   readonly environment: Environment;
   readonly engine: Engine;
-  /** A replica does none of the work. */
+  /** A replica does no such work. */
   readonly role: Role;
   readonly intervalMs: number;
 }
 
-/** What is worked on, and how. */
+/** The work of a daemon. */
 export interface ChunkTask {
-  /** Names it in reports of failures. */
+  /** Name of the work in reports of failures. */
   readonly name: string;
-  /** Most rows of a chunk. */
+  /** The most rows of a chunk. */
   readonly maxRows: number;
-  /** Rows under which only chunks that are lost grow smaller. Default 0. */
+  /** Chunks with fewer rows than this shrink only if they are lost, not if they are slow. Default 0. */
   readonly steadyRows?: number;
-  /** When to begin; undefined: there is nothing to do. `atOnce`: a turn that this node has now will do. */
+  /**
+   * Returns the delay before the work begins; undefined if there is none. With `atOnce`, a turn that this node has now counts.
+   */
   readonly delayMs: (atOnce: boolean) => number | undefined;
-  /** Does what there is to do, on a view that is not old. */
+  /** Does the work that there is. It is called with a recent view. */
   readonly work: () => Promise<void>;
 }
 
-/** Where a chunk ends. */
+/** The limits of a chunk. */
 export interface ChunkLimits {
-  /** Rows that are looked at. */
+  /** Rows to read at most. */
   readonly rows: number;
   readonly bytes: number;
   /** Whether the time for the chunk is over. */
   readonly isOver: () => boolean;
 }
 
-/** What came of a step: `lost`, if another node was faster; `nothing`, if there was nothing to do. */
+/** The result of a step: `lost` if another node was faster; `nothing` if there was no work. */
 export type Step =
   | 'lost'
   | 'nothing'
   | {
-      /** Rows that were looked at. */
+      /** Rows read. */
       readonly rows: number;
-      /** Time that the step should have taken, rest included, in milliseconds. Default 0. */
+      /** Time that the step and the rest after it should take, in milliseconds. Default 0. */
       readonly fillMs?: number;
-      /** Says what was done. */
+      /** Reports the work done. */
       readonly tell: () => Promise<void> | void;
     };
 
 /** Rows of the first chunk; later ones are as large as the time for a chunk allows. */
 const firstRows = 500;
 const minRows = 16;
-/** Part of the memory that a chunk may hold rows in. */
+/** Share of the memory that the rows of a chunk may take. */
 const memoryShare = 1 / 32;
-/** Longest time that a chunk takes, rests included, in milliseconds; never more than a third of a slot. */
+/** Longest time that a chunk takes, rests included, in milliseconds; at most a third of a turn. */
 const maxChunkMs = 1600;
-/** Chunks in a row that others may come before until the next turn is waited for. */
+/** Chunks lost in a row before this node waits for its next turn. */
 const maxLost = 8;
 
-/** Nothing is to be stored. */
+/** The chunk has no table to store. */
 class NothingToStore extends Error {}
 
 export class ChunkWork {
@@ -91,24 +93,27 @@ export class ChunkWork {
     this.#timer = undefined;
   }
 
-  /** There may be something to do. */
+  /** Called when there may be work. */
   look(): void {
     if (!this.#working) this.#schedule(true);
   }
 
-  /** The registered nodes, and this one. */
+  /** The registered nodes and this node. */
   get #nodes(): number[] {
     const { engine } = this.#options;
     return [...engine.view.block0.nodes, engine.node.id];
   }
 
-  /** Whether this node has the turn among some. Default: all that are registered, and itself. */
+  /** Whether it is this node's turn among some nodes. Default: all registered nodes and this node. */
   isOwnTurn(nodes: readonly number[] = this.#nodes): boolean {
     const { environment, engine, intervalMs } = this.#options;
     return authorityAt(environment.now(), intervalMs, nodes) === engine.node.id;
   }
 
-  /** Milliseconds until this node has its next turn among some, as {@link isOwnTurn} has them; 0 if `atOnce` and it has one now. */
+  /**
+   * Milliseconds until this node's next turn among some nodes, by default those of {@link isOwnTurn}; 0 if `atOnce` and it is
+   * its turn now.
+   */
   untilTurn(atOnce: boolean, nodes: readonly number[] = this.#nodes): number {
     const { environment, engine, intervalMs } = this.#options;
     if (atOnce && this.isOwnTurn(nodes)) return 0;
@@ -142,7 +147,7 @@ export class ChunkWork {
     }
   }
 
-  /** Takes step after step, until there is nothing to do or others come before too often. */
+  /** Repeats a step until there is no work left, or until too many chunks in a row are lost. */
   async repeat(step: () => Promise<Step>): Promise<void> {
     const { environment, engine, intervalMs } = this.#options;
     for (let lost = 0; lost < maxLost && !this.isStopped; ) {
@@ -160,13 +165,13 @@ export class ChunkWork {
         await done.tell();
         fillMs = done.fillMs ?? 0;
       }
-      // A pause leaves room for merges. While it works, a chunk rests as well.
+      // The pause leaves room for merges. A chunk also rests while it works.
       const pauseMs = Math.max(Math.min(tookMs, intervalMs) / 2, fillMs - tookMs, lost * 20 * environment.random());
       if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
     }
   }
 
-  /** Chunks are to fill their time, but where few rows take hardly less of it than many. */
+  /** Adjusts the size of chunks so that they fill their time, except where few rows take nearly as long as many. */
   #fit(rows: number, tookMs: number): void {
     const { maxRows, steadyRows = 0 } = this.#task;
     const isSmall = this.#rows < steadyRows;
@@ -181,8 +186,8 @@ export class ChunkWork {
   }
 
   /**
-   * Works out a chunk on the newest Block 0 that this node knows, and stores its table. `lost`: another node was faster.
-   * Where it has no table, it is given back and nothing is stored.
+   * Computes a chunk on the newest Block 0 that this node knows, and stores its table. Returns `lost` if another node was
+   * faster. A chunk without a table is returned without being stored.
    */
   async store<C extends { readonly table: MergedTable | undefined }>(
     build: (block0: Block0, limits: ChunkLimits, context: TableMergeContext) => Promise<C | undefined>,

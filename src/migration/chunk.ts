@@ -1,7 +1,7 @@
 /**
- * One step of a migration, to be stored as one generation: brings rows of the new version that are out of line back in line
- * with the active version, and makes some of those that are missing. It begins and ends with what Block 0 says, so that any node
- * that has the new version's code can take the next step.
+ * One step of a migration, which is stored as one generation: it brings rows of the new version that are out of line back in
+ * line with the active version, and then makes some of the missing rows. It reads and writes only the state in Block 0, so any
+ * node with the code of the new version can take the next step.
  */
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
@@ -23,36 +23,36 @@ import type { RowTranslation } from './row-translation.ts';
 import { diffTrees } from './tree-diff.ts';
 import { hasUniqueIndex, uniqueProblems } from './index-daemon.ts';
 
-/** Problems that Block 0 has room for. */
+/** Problems that Block 0 keeps at most. */
 const maxProblems = 20;
-/** Characters of what is said of each. */
+/** Characters of the message of each problem. */
 const maxMessageLength = 300;
 
-/** Where a chunk of a migration ends. */
+/** The limits of a chunk of a migration. */
 export interface MigrationLimits extends ChunkLimits {
   /**
-   * Rows that are looked at to make missing ones. Those that were changed since are not among them: a migration that brought
-   * fewer in line than others change would never end.
+   * Rows read to make missing ones. Rows that have changed since do not count: a migration that brought fewer rows in line than
+   * others change would never end.
    */
   readonly built: number;
 }
 
 export interface Chunk {
-  /** What to store; undefined: the trees are as they should be. */
+  /** The table to store; undefined if the trees need no change. */
   readonly table: MergedTable | undefined;
   /** Rows that were made or changed. */
   readonly rows: number;
-  /** Those among them that were missing. */
+  /** The rows among them that were missing before. */
   readonly built: number;
   readonly problems: readonly MigrationProblem[];
-  /** The phase that the migration is in afterwards; undefined: the old version is retired. */
+  /** The phase of the migration after the chunk; undefined if the old version is retired. */
   readonly phase: MigrationPhase | undefined;
 }
 
-/** Whether the old version may go: not yet; once it is said in the log; or now. */
+/** Whether the old version may be retired: not yet, once a commit says so, or now. */
 export type Retirement = 'no' | 'soon' | 'now';
 
-/** Works out the next chunk for a table, whose migration must be under way. */
+/** Computes the next chunk of a table, whose migration must be under way. */
 export async function nextChunk(
   view: View,
   table: string,
@@ -81,10 +81,10 @@ class ChunkBuilder {
   readonly #problems: MigrationProblem[] = [];
   #seen = 0;
   #builtRows = 0;
-  /** The last key whose row is there; undefined before the first, null once all are. */
+  /** The last key whose row is made; undefined before the first, null once all rows are made. */
   #built: Bound;
   isInLine = false;
-  /** Whether unique indexes are still to be looked through, in a later chunk. */
+  /** Whether a later chunk must check the unique indexes. */
   #isUnchecked = false;
 
   constructor(view: View, table: string, translation: RowTranslation, limits: MigrationLimits, pacer: Pacer) {
@@ -107,7 +107,7 @@ class ChunkBuilder {
     this.#built = decodeBound(built);
   }
 
-  /** Whether as much was looked at as belongs in one chunk. */
+  /** Whether the chunk has reached one of its limits. */
   get #isFull(): boolean {
     const { rows, bytes, isOver } = this.#limits;
     return this.#seen >= rows || this.#toRows.sizeBytes + this.#toBase.sizeBytes >= bytes || isOver();
@@ -118,7 +118,7 @@ class ChunkBuilder {
     if ((this.#seen & 0x1f) === 0 && this.#pacer.due()) await this.#pacer.pause();
   }
 
-  /** Brings what the active version has changed since into the rows that are there. */
+  /** Applies changes of the active version to the rows that are already made. */
   async lineUp(): Promise<void> {
     for await (const { key, before, after } of diffTrees(
       this.#base.tree,
@@ -150,7 +150,7 @@ class ChunkBuilder {
     try {
       key2 = translation.keyForward(key);
     } catch (error) {
-      // It has no row of the new version yet, and gets none before it can be made.
+      // There is no row of the new version for this key yet, and none is made until the key fits.
       if (error instanceof RowNotMigrated && !isBuilt) return;
       throw error;
     }
@@ -161,7 +161,7 @@ class ChunkBuilder {
     } else if (isBuilt) this.#toRows.set(key2, translation.forwardInto(after, rows));
   }
 
-  /** The key of a row that is gone; undefined if it never could have one. */
+  /** Returns the new version's key of a deleted row; undefined if the key does not fit there. */
   #keyOfGone(key: Uint8Array): Uint8Array | undefined {
     try {
       return this.#translation.keyForward(key);
@@ -177,7 +177,7 @@ class ChunkBuilder {
     this.#problems.push({ key: describeKey(error.primaryKey), message });
   }
 
-  /** Makes rows that are missing, in the order of the active version's keys, as many as there is room for. */
+  /** Makes missing rows, in the order of the active version's keys, until the chunk is full. */
   async build(): Promise<void> {
     if (this.#built === null) return;
     const cursor = new TreeCursor(this.#active.tree, { from: this.#built && keyAfter(this.#built) });
@@ -200,11 +200,11 @@ class ChunkBuilder {
     if (this.#problems.length === 0) this.#built = null;
   }
 
-  /** Once there is a problem, it only looks for more. */
+  /** Makes one row. After the first problem it only looks for further problems. */
   async #make(key: Uint8Array, row: RowRef): Promise<void> {
     const translation = this.#translation;
     const key2 = translation.keyForward(key);
-    // With other keys nobody has written the version yet, and looking would read blocks here and there.
+    // If the keys differ, nobody has written the new version yet, and lookups would read blocks all over the tree.
     if (translation.keepsKeys && (await this.#rows.tree.lookup(key2)) !== undefined) return;
     if (this.#problems.length > 0) translation.forward(row);
     else {
@@ -214,8 +214,9 @@ class ChunkBuilder {
   }
 
   /**
-   * Before all of the version counts, and before nothing but it does, no two rows may agree in a unique index: who writes
-   * the older version does not look at that. It is looked for in what is stored, so after the last chunk that stores rows.
+   * Looks for rows that agree in a unique index of the new version. There may be none when the migration switches, nor when the
+   * old version is retired, and instances that write the old version do not check. The check reads stored rows, so it comes
+   * after the last chunk that stores rows.
    */
   async checkUnique(retirement: Retirement): Promise<void> {
     if (this.#built !== null || !this.isInLine || !hasUniqueIndex(this.#translation.to)) return;

@@ -1,4 +1,4 @@
-/** What people are told of a new version before it is made without a `migrate` function. */
+/** Lines about a new version without a `migrate` function, which people read before its rows are made. */
 import { describe, expect, it } from 'vitest';
 import { defined } from '../base/options.ts';
 import { Types } from '../format/types.ts';

@@ -1,4 +1,9 @@
-/** What a new version of a table does to its fields where no `migrate` function makes its rows: people should see it before. */
+/**
+ * How fields change between two versions of a table that has no `migrate` function: the changes as text, which people should
+ * read before any row is made; log lines about changes that may lose values; and the conversion of a value from one type to
+ * another. A value that the new type cannot hold is refused, never changed. (float64 to float32 rounds: that is what float32 is
+ * for.)
+ */
 import { compareBytes } from '../base/bytes.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../base/messages.ts';
@@ -21,7 +26,7 @@ export interface VersionField {
   readonly oneOf?: readonly unknown[];
 }
 
-/** What of a version is compared. */
+/** The parts of a version that are compared. */
 export interface ComparedVersion extends NamedFields {
   readonly fields: readonly VersionField[];
 }
@@ -29,11 +34,11 @@ export interface ComparedVersion extends NamedFields {
 export interface FieldChanges {
   /** One line for each field that is dropped, new, or of a type that may not hold every value. */
   readonly lines: readonly string[];
-  /** Whether values of the old version are not in the new one, or may not fit it. */
+  /** Whether values of the old version are missing in the new one, or may not fit it. */
   readonly loses: boolean;
 }
 
-/** Whether a type of whole numbers holds every value of another one. */
+/** Whether the integer type `to` holds every value of `from`. */
 function isWidened(from: TypeId, to: TypeId): boolean {
   const before = integerBounds(from) ?? bigintBounds(from);
   const after = integerBounds(to) ?? bigintBounds(to);
@@ -44,7 +49,7 @@ function isConstant(fallback: unknown): boolean {
   return typeof fallback === 'object' && fallback !== null && 'constant' in fallback;
 }
 
-/** Lines of a field that takes fewer values than it did. */
+/** Returns the lines about a field that accepts fewer values than before. */
 function narrowed({ name, required, oneOf, ...field }: VersionField, old: VersionField | undefined): string[] {
   const isNewlyRequired = required === true && old?.required !== true && !isConstant(field.default);
   const listed = old?.oneOf;
@@ -57,7 +62,7 @@ function narrowed({ name, required, oneOf, ...field }: VersionField, old: Versio
   ];
 }
 
-/** Compares the fields of two versions: by their names, and those that they had. */
+/** Compares the fields of two versions, matched by their present and former names. */
 export function fieldChanges(from: ComparedVersion, to: ComparedVersion): FieldChanges {
   const before = new Map(from.fields.map((field) => [field.name, field]));
   const sources = fieldSources(from, to);
@@ -93,23 +98,22 @@ export function fieldChanges(from: ComparedVersion, to: ComparedVersion): FieldC
   return { lines, loses: dropped.length > 0 || changed.length > 0 || rules.length > 0 };
 }
 
-// Tells the log what a new version does to fields where this instance has no function that makes its rows: before it makes any.
-
+/** Logs how a new version changes fields, before any row is made, if this instance has no function that makes its rows. */
 export class FieldChangeLog {
   readonly #logger: Logger;
   readonly #registry: Registry;
   readonly #isReplica: boolean;
-  /** Versions that were told of. */
+  /** The pairs of versions that were reported. */
   readonly #told = new Set<string>();
 
-  /** A replica makes no rows that last, and has nothing to tell. */
+  /** A replica stores no rows, so it reports nothing. */
   constructor(registry: Registry, logger: Logger, role: Role) {
     this.#registry = registry;
     this.#logger = logger;
     this.#isReplica = role === 'replica';
   }
 
-  /** Names each field that is dropped, or of a type that may not hold every value: once for two versions of a table. */
+  /** Logs each field that is dropped, or whose type may not hold every value: once for each pair of versions of a table. */
   tell(from: TableShape, to: TableShape): void {
     const { name: table } = to;
     const key = `${from.version} ${to.version} ${table}`;
@@ -126,7 +130,7 @@ export class FieldChangeLog {
     });
   }
 
-  /** Names the fields of all tables of a view that are stored in an older version than the newest registered one. */
+  /** Logs the changed fields of all tables of a view that are stored in an older version than the newest registered one. */
   tellAll(view: View): void {
     for (const shape of this.#registry.newest) {
       const active = view.table(shape.name)?.shape;
@@ -134,9 +138,6 @@ export class FieldChangeLog {
     }
   }
 }
-
-// How a value of one type becomes a value of another where two versions of a table have a field of the same name. What
-// the new type cannot hold is refused, never bent. (float32 rounds float64: that is what it is for.)
 
 function isInteger(typeId: TypeId): boolean {
   return integerBounds(typeId) !== undefined || bigintBounds(typeId) !== undefined;
@@ -146,7 +147,7 @@ function isNumeric(typeId: TypeId): boolean {
   return isInteger(typeId) || typeId === Types.float64 || typeId === Types.float32;
 }
 
-/** A value that is not null as a row would read it back: a fresh object where it is one. Throws {@link ValueProblem}. */
+/** Returns a value that is not null as a row would read it back; objects are copied. Throws {@link ValueProblem}. */
 export function canonicalValue(typeId: TypeId, value: unknown): unknown {
   const normal = normalizeValue(typeId, value);
   switch (typeId) {
@@ -197,10 +198,10 @@ function convertNumber(value: number | bigint, from: TypeId, to: TypeId): unknow
   return canonicalValue(to, number);
 }
 
-/** Text of an integer as it is written out, and nothing else: every integer has one text. */
+/** The canonical text of an integer: every integer has exactly one. */
 const integerText = /^(0|-?[1-9][0-9]{0,19})$/;
 
-/** A value that is not null in another type. Throws {@link ValueProblem}. */
+/** Converts a value that is not null to another type. Throws {@link ValueProblem}. */
 export function convertValue(value: unknown, from: TypeId, to: TypeId): unknown {
   if (from === to) return canonicalValue(to, value);
   if (isNumeric(from) && isNumeric(to)) return convertNumber(value as number | bigint, from, to);
@@ -222,14 +223,14 @@ export function convertValue(value: unknown, from: TypeId, to: TypeId): unknown 
   );
 }
 
-/** Whether keys of two types correspond one to one, where the values fit. */
+/** Whether keys of two types correspond one to one, as far as the values fit. */
 export function keysCorrespond(from: TypeId, to: TypeId): boolean {
   if (from === to || (isInteger(from) && isInteger(to))) return true;
   const other = from === Types.varchar ? to : to === Types.varchar ? from : undefined;
   return other !== undefined && (isInteger(other) || other === Types.uuid);
 }
 
-/** A primary key in another type. Throws {@link ValueProblem} also where another key could become the same. */
+/** Converts a primary key to another type. Throws {@link ValueProblem} also if another key could become the same key. */
 export function convertKey(value: unknown, from: TypeId, to: TypeId): unknown {
   const converted = convertValue(value, from, to);
   if (from !== to && convertValue(converted, to, from) !== value) {

@@ -1,7 +1,7 @@
 /**
- * Makes index versions of indexes on functions in the background, and catches them up with their tables, in the turns of this
- * node, chunk by chunk, each of them one generation. Nobody knows which other nodes have the function; two that work at once
- * lose one chunk.
+ * Makes index versions of indexes on functions in the background, and catches them up with their tables. It works in the turns
+ * of this node, chunk by chunk, and each chunk is one generation. Nodes do not know which other nodes have the function; if two
+ * work at once, one chunk is lost.
  */
 import { compareBytes, keyAfter } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
@@ -35,23 +35,23 @@ export interface FunctionIndexDaemonOptions {
   readonly logger: Logger;
   readonly engine: Engine;
   readonly registry: Registry;
-  /** A replica does none of the work. */
+  /** A replica does no such work. */
   readonly role: Role;
   readonly intervalMs: number;
 }
 
-/** An index version that is to be worked on. */
+/** An index version that needs work. */
 interface Job {
   readonly table: string;
   readonly indexed: IndexedFunction;
 }
 
-/** Most rows of a chunk. */
+/** The most rows of a chunk. */
 const maxRows = 50_000;
 
 export class FunctionIndexDaemon {
   readonly #options: FunctionIndexDaemonOptions;
-  /** By table and index what was said of it last. */
+  /** The last message logged for each table and index. */
   readonly #told = new Map<string, string>();
   readonly #chunks: ChunkWork;
 
@@ -98,14 +98,14 @@ export class FunctionIndexDaemon {
       : indexedFunctions(shape, (name) => registry.registeredFunction(name));
   }
 
-  /** The next chunk of an index version, as long as it is this node's turn. */
+  /** Makes the next chunk of an index version, if it is this node's turn. */
   async #step(job: Job): Promise<Step> {
     if (!this.#chunks.isOwnTurn()) return 'nothing';
     const { engine } = this.#options;
     const { table, indexed } = job;
     const chunk = await this.#chunks.store(async (block0, limits, context) => {
       const state = View.ofBlock0(engine.context, block0).table(table);
-      // The table may be in another version by now, and the function may have been registered anew.
+      // By now the table may be in another version, and the function may have been registered in another version.
       const present = state && this.#functionsOf(state).find(({ index }) => isSameIndex(index, indexed.index));
       return state && present && nextFunctionIndexChunk(state, present, limits, context);
     });
@@ -113,7 +113,7 @@ export class FunctionIndexDaemon {
     return chunk === 'lost' ? chunk : { rows: chunk.rows, tell: () => this.#tell(job, chunk) };
   }
 
-  /** Says once that an index version is complete, and how many rows its function fails on. */
+  /** Logs once that an index version is complete, and how many rows its function fails on. */
   #tell({ table, indexed }: Job, { indexVersion }: FunctionIndexChunk): void {
     const { logger } = this.#options;
     const { index, registered } = indexed;
@@ -135,31 +135,27 @@ export class FunctionIndexDaemon {
   }
 }
 
-// One step towards an index version of an index on a function that has the entries of all rows, to be stored as one generation: it
-// catches up with what the table has changed since, and then makes some of the entries that are missing. It begins and ends
-// with what Block 0 says, so that any node that has the function in that version can take the next step.
-
-/** Index versions of one index that are kept at most. */
+/** The most index versions that are kept of one index. */
 const maxIndexVersions = 4;
 
 interface FunctionIndexChunk {
   readonly table: MergedTable;
-  /** Rows that were looked at. */
+  /** Rows read. */
   readonly rows: number;
   readonly indexVersion: MergedIndexVersion;
 }
 
-/** Whether this node has an index version to make, or to catch up with its table. */
+/** Whether this node must make an index version, or catch it up with its table. */
 function hasFunctionIndexWork(table: TableState, indexed: IndexedFunction): boolean {
   const stored = table.indexVersions.find(({ index }) => isSameIndex(index, indexed.index));
   if (stored !== undefined) return !isWhole(stored);
-  // Of no rows it comes to be with the first ones.
+  // An empty table gets its index version with its first rows.
   return table.tree.ref !== null && otherIndexVersions(table, indexed) !== undefined;
 }
 
 /**
- * The index versions beside one. To make room, the one goes that the table has left behind first; undefined: all of them are
- * in use.
+ * Returns the index versions that are kept along with one. If there are too many, the one that has been outdated for longest is
+ * left out; undefined if all of them are current.
  */
 function otherIndexVersions(table: TableState, { index }: IndexedFunction): readonly IndexVersion[] | undefined {
   const others = table.indexVersions.filter((indexVersion) => !isSameIndex(indexVersion.index, index));
@@ -171,7 +167,11 @@ function otherIndexVersions(table: TableState, { index }: IndexedFunction): read
   return others.filter((indexVersion) => indexVersion !== first);
 }
 
-/** Works out the next chunk; undefined if there is nothing to do. */
+/**
+ * Computes the next chunk of an index version; undefined if there is no work. The chunk first catches up with changes of the
+ * table, and then makes some of the missing entries. It reads and writes only the state in Block 0, so any node that has the
+ * function in that version can take the next step.
+ */
 export async function nextFunctionIndexChunk(
   table: TableState,
   indexed: IndexedFunction,
@@ -193,7 +193,7 @@ class IndexVersionBuilder {
   readonly #growing: GrowingIndexVersion;
   readonly #base: Tree;
   readonly #toBase: ChangeList;
-  /** The last key whose entry was made; undefined before the first, null once all are. */
+  /** The last key whose entry was made; undefined before the first, null once all entries are made. */
   #built: Bound;
   #seen = 0;
   #isCaughtUp = false;
@@ -222,13 +222,13 @@ class IndexVersionBuilder {
     if ((this.#seen & 0x1f) === 0 && pacer.due()) await pacer.pause();
   }
 
-  /** Brings what the table has changed since into the entries that are there. */
+  /** Applies changes of the table to the entries that are already made. */
   async catchUp(): Promise<void> {
     const built = this.#built;
     const { tree, shape } = this.#table;
     if (built !== undefined) {
       for await (const { key, before, after } of diffTrees(this.#base, tree, shape.layout)) {
-        // What lies behind is still to be made.
+        // Entries of later keys are still to be made.
         if (built !== null && compareBytes(key, built) > 0) break;
         if (this.#isFull) return;
         this.#growing.changes.add(before, after, key);
@@ -239,7 +239,7 @@ class IndexVersionBuilder {
     this.#isCaughtUp = true;
   }
 
-  /** Makes entries that are missing, in the order of the table's keys, as many as there is room for. */
+  /** Makes missing entries, in the order of the table's keys, until the chunk is full. */
   async build(): Promise<void> {
     if (!this.#isCaughtUp || this.#built === null) return;
     const cursor = new TreeCursor(this.#table.tree, { from: this.#built && keyAfter(this.#built) });
@@ -264,7 +264,7 @@ class IndexVersionBuilder {
     if (changes.count > 0) await entries.apply(await changes.take(context.pacer));
     context.counters.blocksWritten += entries.writer.written;
     const caughtUp = this.#growing.merged(rows);
-    // The base of a part of the changes is a tree of its own, until there are no others.
+    // After only a part of the changes, the base is a separate tree; once all are applied, it is the table's tree.
     const indexVersion: MergedIndexVersion = this.#isCaughtUp
       ? { ...caughtUp, built: this.#built }
       : { ...caughtUp, built: this.#built, base: await this.#partOfBase(), behindFrom: context.birth };

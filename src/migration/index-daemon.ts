@@ -1,7 +1,7 @@
 /**
- * Adds indexes to tables in the background: those that are registered here and that their tables have not, and the entries of
- * those that anybody has begun, in the turns of this node, chunk by chunk, each of them one generation. Two nodes that work at
- * once lose one chunk.
+ * Adds indexes to tables in the background. It begins indexes that are registered here and that their tables do not have, and
+ * makes entries for indexes that any node has begun. The work is done in the turns of this node, chunk by chunk, and each chunk
+ * is one generation. If two nodes work at once, one chunk is lost.
  */
 import { ByteWriter } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
@@ -30,12 +30,12 @@ export interface IndexDaemonOptions {
   readonly logger: Logger;
   readonly engine: Engine;
   readonly registry: Registry;
-  /** A replica does none of the work. */
+  /** A replica does no such work. */
   readonly role: Role;
   readonly intervalMs: number;
 }
 
-/** Most rows of a chunk. */
+/** The most rows of a chunk. */
 const maxRows = 50_000;
 
 export class IndexDaemon {
@@ -81,12 +81,12 @@ export class IndexDaemon {
     return hasSome && mayWork(view, state.shape.name);
   }
 
-  /** What is registered here of the version that a table is in. */
+  /** Returns the registered shape of a table in its active version, if there is one. */
   #defined({ shape }: TableState): TableShape | undefined {
     return this.#options.registry.versionShape(shape.name, shape.version);
   }
 
-  /** The next step towards a table's indexes, as long as it is this node's turn. */
+  /** Takes the next step for a table's indexes, if it is this node's turn. */
   async #step(table: string): Promise<Step> {
     if (!this.#chunks.isOwnTurn()) return 'nothing';
     const { view } = this.#options.engine;
@@ -116,16 +116,12 @@ export class IndexDaemon {
 }
 
 /**
- * Whether Block 0 has the table: it may be of pending commits alone. While a migration is under way, which may take the
- * table's place, it waits.
+ * Whether indexes can be added to a table now: Block 0 must have it, not only pending commits. The work waits while a migration
+ * is under way, because the new version may replace the table.
  */
 function mayWork(view: View, table: string): boolean {
   return view.nextVersion(table) === undefined && view.block0.tables.some(({ name }) => name === table);
 }
-
-// The last steps of adding a unique index, once the entries of all rows are made. Flushes do not know of it yet, so rows may
-// agree. First a commit is put from which on every flush is checked: no commit behind it makes rows agree that did not before. Once
-// it is merged, the rows are looked through, and what holds of them then holds from then on (docs/protocol.md, "Added indexes").
 
 export interface UniqueStepsOptions {
   readonly environment: Environment;
@@ -134,9 +130,15 @@ export interface UniqueStepsOptions {
   readonly chunks: Pick<ChunkWork, 'store'>;
 }
 
-/** Something was done, and there is more to do. */
+/** A step was taken, and more work is left. */
 const goOn: Step = { rows: 0, tell: () => undefined };
 
+/**
+ * The last steps of adding a unique index, after the entries of all rows are made. Flushes have not been checked for the index
+ * so far, so rows may agree. First a commit is made from which on every flush is checked: no later commit makes rows agree that
+ * did not agree before. After it is merged, the rows are searched for duplicates, and the result stays true from then on
+ * (docs/protocol.md, "Added indexes").
+ */
 export class UniqueSteps {
   readonly #options: UniqueStepsOptions;
 
@@ -144,14 +146,15 @@ export class UniqueSteps {
     this.#options = options;
   }
 
-  /** The next step of an index of which all entries are made, as a view shows it. */
+  /** Takes the next step of an index whose entries are all made, as a view shows it. */
   async step(view: View, table: TableState, added: AddedIndex): Promise<Step> {
     const { engine } = this.#options;
     try {
       return await this.#step(view, table, added);
     } catch (error) {
       if (!(error instanceof BlockGone)) throw error;
-      // Others have merged and collected meanwhile. Where the block is lost, nothing gets on, and verify() tells.
+      // Other nodes have merged and collected garbage meanwhile. If the block is lost, the index stays unfinished, and verify()
+      // reports it.
       await engine.refresh(engine.stopping);
       if (engine.view.block0.generation === view.block0.generation) throw error;
       return 'lost';
@@ -168,7 +171,7 @@ export class UniqueSteps {
       await engine.checkpoint(engine.stopping);
       return goOn;
     }
-    // In what was looked through: all that follows it was checked then.
+    // The check must be merged into the rows that were searched: then every later commit was checked.
     const isMerged = await isChecked(View.ofBlock0(engine.context, view.block0), name, added);
     if (isMerged) return this.#succeed(name, added);
     if (!(await isChecked(view, name, added))) await this.#check(name, added);
@@ -176,7 +179,7 @@ export class UniqueSteps {
     return goOn;
   }
 
-  /** Commits that from here on everything is checked for the index. */
+  /** Commits that all later commits are checked for the index. */
   async #check(table: string, added: AddedIndex): Promise<void> {
     const { engine } = this.#options;
     await engine.append({
@@ -208,7 +211,7 @@ export class UniqueSteps {
     return step ?? { rows: 0, tell: () => this.#options.logger.warn(message, { table, index }) };
   }
 
-  /** Says in Block 0 what has come of the index, if that is still to be said; undefined: it is there. */
+  /** Stores the result for the index in Block 0, if it is still outstanding. Returns undefined once it is stored. */
   async #store(
     table: string,
     added: AddedIndex,
@@ -226,14 +229,17 @@ export class UniqueSteps {
   }
 }
 
-/** The index as a view has it, if that is the same one and still to be checked: one that was dropped and added again is another. */
+/**
+ * Returns the index in a view, if it is the same one and still has to be checked. An index that was dropped and added again is
+ * another one.
+ */
 function presentOf(view: View, table: string, { index, birth }: AddedIndex): AddedIndex | undefined {
   if (view.nextVersion(table) !== undefined) return undefined;
   const found = view.table(table)?.added.find((one) => one.index.name === index.name);
   return found?.birth === birth && isComplete(found) ? found : undefined;
 }
 
-/** Whether a commit that is not merged has changed one of two rows: they may have been put right. */
+/** Whether a pending commit has changed one of two rows, which may no longer be duplicates. */
 async function isOverlaid(table: TableState, { key, other }: Duplicate): Promise<boolean> {
   for (const value of [key, other]) {
     const writer = new ByteWriter();
@@ -243,13 +249,14 @@ async function isOverlaid(table: TableState, { key, other }: Duplicate): Promise
   return false;
 }
 
-// What stands in the way of a version with unique indexes: rows that agree where it wants no two to.
-
 export function hasUniqueIndex({ indexes }: TableShape): boolean {
   return indexes.some(({ unique }) => unique);
 }
 
-/** The rows in blocks that agree with another one in a unique index, at most `limit`. */
+/**
+ * Returns the merged rows that agree with another row in a unique index, at most `limit`: they block a migration to that
+ * version.
+ */
 export async function uniqueProblems(rows: TableState, pacer: Pacer, limit: number): Promise<MigrationProblem[]> {
   const problems: MigrationProblem[] = [];
   for (const index of rows.shape.indexes) {

@@ -1,4 +1,6 @@
-/** How many bytes the indexes of a table take, told by the references to their blocks: inner blocks are read, and no leaf. */
+/**
+ * Computes the bytes that the indexes of a table take, from the references to their blocks. It reads inner blocks and no leaf.
+ */
 import type { Registry } from '../catalog/registry.ts';
 import type { Node } from '../format/node.ts';
 import { loadChild } from '../tree/tree.ts';
@@ -7,7 +9,7 @@ import { indexedFunctions, isSameIndex } from '../view/index-version.ts';
 import type { View } from '../view/view.ts';
 import type { IndexStatus } from './index-status.ts';
 
-/** The trees of the indexes of a table, by the names of the indexes. */
+/** Returns the trees of a table's indexes, by the names of the indexes. */
 function treesOf(view: View, table: string, registry: Registry): Map<string, Tree> {
   const state = view.table(table);
   if (state === undefined) return new Map();
@@ -20,7 +22,7 @@ function treesOf(view: View, table: string, registry: Registry): Map<string, Tre
   return trees;
 }
 
-/** Bytes of all blocks of a tree. The signal ends the reading. */
+/** Returns the bytes of all blocks of a tree. The signal ends the reading. */
 async function bytesOf(tree: Tree, signal: AbortSignal | undefined): Promise<number> {
   if (tree.ref === null) return 0;
   const below = async (node: Node): Promise<number> => {
@@ -35,7 +37,7 @@ async function bytesOf(tree: Tree, signal: AbortSignal | undefined): Promise<num
   return tree.ref.sizeBytes + (tree.ref.level === 0 ? 0 : await below(await tree.loadRoot()));
 }
 
-/** Adds the sizes to what is told of indexes; where nothing is stored of one, or this node cannot tell what, it stays without. */
+/** Adds sizes to the status of indexes. An index of which this node knows no stored tree gets no size. */
 export async function withSizes(
   view: View,
   table: string,

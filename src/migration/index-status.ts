@@ -1,4 +1,7 @@
-/** What `db.indexes()` tells: the indexes that a table has, and those that are on their way to it. */
+/**
+ * The status of indexes as `db.indexes()` returns it: the indexes of a table, and those that are being added or waiting. Also
+ * drops indexes: that is one generation, in which the version of the table and its rows stay.
+ */
 import { backOff } from '../base/backoff.ts';
 import type { Backoff } from '../base/backoff.ts';
 import type { Environment } from '../base/env.ts';
@@ -19,37 +22,38 @@ import type { TableState } from '../view/table-state.ts';
 import { View } from '../view/view.ts';
 import { missingIndexes, droppedIndex } from './added-chunk.ts';
 
-/** An index of a table, as `db.indexes()` tells it. */
+/** An index of a table, as `db.indexes()` returns it. */
 export interface IndexStatus {
   /** Name of the index. */
   readonly name: string;
   /** The indexed fields, in order; none for an index on a function. */
   readonly fields: readonly string[];
-  /** The function that it is on. Absent for an index on fields. */
+  /** The function of an index on a function. Absent for an index on fields. */
   readonly function?: string;
-  /** Whether no two rows may agree in its fields. */
+  /** Whether the index is unique: no two rows may agree in its fields. */
   readonly unique: boolean;
-  /** Which rows it is of. Absent: all of them. */
+  /** The conditions of the rows that have entries. Absent: all rows have entries. */
   readonly where?: IndexConditions;
   /**
-   * `ready`: queries use it. `waiting`: it is registered, and not begun, since a migration of the table is under way or no turn has come.
-   * `building`: its entries are being made, and queries do without it. `failed`: it cannot be; `problem` says why.
+   * `ready`: queries use it. `waiting`: it is registered but not begun, because a migration of the table is under way or no
+   * turn has come. `building`: its entries are being made, and queries do not use it. `failed`: it cannot be added or used;
+   * `problem` has the reason.
    */
   readonly state: 'ready' | 'waiting' | 'building' | 'failed';
-  /** Rows whose entries are there, merged. */
+  /** Rows whose entries are made, without pending commits. */
   readonly rowsDone: number;
-  /** Rows of the table, merged. */
+  /** Rows of the table, without pending commits. */
   readonly rowsTotal: number;
-  /** Entries of the index, merged. */
+  /** Entries of the index, without pending commits. */
   readonly entries: number;
   /**
-   * Bytes of its blocks, a root in Block 0 included, merged, before compression and encryption. Only with `sizes: true`, and absent where nothing is stored of it
-   * that this node knows.
+   * Bytes of its blocks before compression and encryption, without pending commits; a root in Block 0 counts too. Only with
+   * `sizes: true`, and absent if this node knows of no stored block of the index.
    */
   readonly sizeBytes?: number;
-  /** Whether it is in the definition that is registered here of the version that the table is in. */
+  /** Whether the index is in the definition that is registered here for the active version of the table. */
   readonly declared: boolean;
-  /** Why it is not ready, where a reason is known. */
+  /** The reason why the index is not ready, if it is known. */
   readonly problem?: string;
 }
 
@@ -57,13 +61,13 @@ export interface IndexStatus {
 export interface IndexesOptions {
   /** Ends the call early. */
   readonly signal?: AbortSignal;
-  /** Whether to tell `sizeBytes`, for which the inner blocks of the indexes are read that are not in memory. Default false. */
+  /** Whether to return `sizeBytes`. That reads the inner blocks of the indexes that are not in memory. Default false. */
   readonly sizes?: boolean;
 }
 
 export const indexesOptions: OptionTable<IndexesOptions> = new OptionTable({ sizes: kinds.flag, signal: kinds.signal });
 
-/** The indexes of a table in a view, in the active version; none where nothing is stored of the table. */
+/** Returns the indexes of a table in a view, in the active version; none if the table is not stored. */
 export function indexesIn(view: View, table: string, registry: Registry): IndexStatus[] {
   const state = view.table(table);
   if (state === undefined) return [];
@@ -145,8 +149,6 @@ function functionStatus(
   return { ...about, state: 'failed', ...done, problem: `Function ${on} fails on ${indexVersion.failed} rows.` };
 }
 
-// Drops an index of a table, in a generation of its own: the version of the table stays, and its rows.
-
 export interface DropIndexOptions {
   readonly environment: Environment;
   readonly logger: Logger;
@@ -154,11 +156,11 @@ export interface DropIndexOptions {
   readonly registry: Registry;
 }
 
-/** Attempts at a step that other writes of Block 0 come before. */
+/** Attempts before the call fails because other writes of Block 0 came first. */
 const maxAttempts = 40;
 const betweenAttempts: Backoff = { firstMs: 40, maxMs: 640, jitter: 'full' };
 
-/** There is nothing to drop any more. */
+/** There is no index to drop any more. */
 class AlreadyGone extends Error {}
 
 /** Drops an index, or one that is being added. Throws `InvalidOptionError`, `InvalidSchemaError` or `MigrationActiveError`. */
@@ -194,7 +196,7 @@ export async function dropIndex(
   );
 }
 
-/** Throws unless there is such an index, and it may go. */
+/** Throws unless there is such an index and it may be dropped. */
 function checkDrop(view: View, table: string, index: string, registry: Registry): void {
   const state = view.table(table);
   if (state === undefined || isSystemTable(table)) {
@@ -216,7 +218,7 @@ function checkDrop(view: View, table: string, index: string, registry: Registry)
   const isDefined = [...(definition?.indexes ?? []), ...(definition?.functionIndexes ?? [])].some(
     ({ name }) => name === index,
   );
-  // It is begun anew then, which is what it is dropped for.
+  // A failed index may be dropped although it is declared: it begins again then, which is the purpose.
   const hasFailed = added.some((one) => one.index.name === index && one.problem !== undefined);
   if (!isDefined || hasFailed) return;
   throw new InvalidSchemaError(

@@ -1,7 +1,7 @@
 /**
- * Does the work of migrations in the background: in the turns that this node has among those that can (they have the code
- * of the new version), chunk by chunk, each of them one generation. What it knows is in Block 0, so that the instance with the
- * next turn goes on from there; two that work at once lose one chunk.
+ * Runs migrations in the background, in the turns that this node has among the nodes with the code of the new version. It works
+ * chunk by chunk, and each chunk is one generation. All state is in Block 0, so the instance with the next turn continues from
+ * there. If two instances work at once, one chunk is lost.
  */
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
@@ -30,32 +30,32 @@ export interface MigrationDaemonOptions {
   readonly logger: Logger;
   readonly engine: Engine;
   readonly registry: Registry;
-  /** A replica does none of the work. */
+  /** A replica does no such work. */
   readonly role: Role;
   readonly intervalMs: number;
   readonly polling: Polling;
 }
 
-/** Most rows of a chunk. */
+/** The most rows of a chunk. */
 const maxRows = 20_000;
 /**
- * Rows under which only chunks that are lost grow smaller: an index in another order than the keys is written anew almost
+ * Chunks with fewer rows than this do not shrink for being slow: an index in another order than the keys is rewritten almost
  * whole for every chunk, however few rows it has.
  */
 const steadyRows = 8000;
-/** Turns in which others that look at the store in every turn have said which version they use. */
+/** Turns after which every instance that looks at the store in each turn has reported which version it uses. */
 const turnsToSay = 3;
 
 export class MigrationDaemon {
   readonly #options: MigrationDaemonOptions;
   readonly rates: MigrationRates = new MigrationRates();
-  /** Tables whose migration this instance has asked for: with polling on demand it brings them to an end. */
+  /** Tables whose migration this instance has requested. With polling on demand it works on these only. */
   readonly #asked = new Set<string>();
-  /** By table the situation in which there was nothing to do. */
+  /** For each table, the situation in which there was no work. */
   readonly #settled = new Map<string, string>();
-  /** By table the tenth of the rows that was told of last. */
+  /** For each table, the tenth of the rows that was logged last. */
   readonly #told = new Map<string, number>();
-  /** By table since when this instance knows that it has switched, and in which migration. */
+  /** For each table, the migration that has switched, and since when this instance knows it. */
   readonly #switched = new Map<string, { readonly birth: number; readonly sinceMs: number }>();
   readonly #chunks: ChunkWork;
 
@@ -74,7 +74,7 @@ export class MigrationDaemon {
     this.#chunks.stop();
   }
 
-  /** This instance has asked for a migration. */
+  /** Called when this instance has requested a migration. */
   drive(table: string): void {
     this.#asked.add(table);
     this.#settled.delete(table);
@@ -102,7 +102,7 @@ export class MigrationDaemon {
     const delays = this.#migrations
       .filter((migration) => this.#hasWork(migration))
       .map((migration) => this.#chunks.untilTurn(atOnce, this.#coded(migration)));
-    // Where many nodes learn of a migration in the same moment, not all of them are to write Block 0 in the next.
+    // If many nodes learn of a migration at the same moment, they should not all write Block 0 at the next one.
     if (this.#isUnknown)
       delays.push(untilNextTurn(environment.now(), intervalMs) + (environment.random() * intervalMs) / 2);
     for (const migration of this.#migrations) {
@@ -113,7 +113,7 @@ export class MigrationDaemon {
     return delays.length === 0 ? undefined : Math.min(...delays);
   }
 
-  /** The nodes that can do the work, this one among them. */
+  /** The nodes that can do the work, including this one. */
   #coded({ to, users }: StoredMigration): number[] {
     const { engine } = this.#options;
     const { nodes } = engine.view.block0;
@@ -121,7 +121,7 @@ export class MigrationDaemon {
     return [...coded.map((user) => user.nodeId), engine.node.id];
   }
 
-  /** Whether this node can do something for a migration, for all that the view shows. */
+  /** Whether this node has work for a migration, according to the present view. */
   #hasWork(migration: StoredMigration): boolean {
     const { table, phase } = migration;
     if ((phase !== 'building' && phase !== 'switched') || !this.#mayWork(migration)) return false;
@@ -129,14 +129,14 @@ export class MigrationDaemon {
     return phase === 'building' || !this.#isInStep(migration) || migration.target?.retire !== undefined;
   }
 
-  /** Whether the work is for this node to do, whenever there is any. */
+  /** Whether this node may work on a migration. */
   #mayWork(migration: StoredMigration): boolean {
     const { engine, polling } = this.#options;
     if (this.#shapes(engine.view, migration) === undefined) return false;
     return polling !== 'onDemand' || this.#asked.has(migration.table);
   }
 
-  /** What decides whether there is something to do. */
+  /** Returns a text that changes whenever there may be new work. */
   #situation(migration: StoredMigration): string {
     return `${this.#options.engine.view.block0.generation} ${this.#mayRetire(migration)}`;
   }
@@ -153,7 +153,10 @@ export class MigrationDaemon {
     return isRegistered && usersOfOld(view.block0, migration).length === 0 && this.#patienceMs(migration) <= 0;
   }
 
-  /** How long others are still given to say that they use the old version, where it is to go once nobody does. */
+  /**
+   * Returns the time that other instances still have to report that they use the old version, before it may be retired as
+   * unused.
+   */
   #patienceMs({ table, birth }: StoredMigration): number {
     const { environment, intervalMs } = this.#options;
     const nowMs = environment.monotonicMs();
@@ -163,7 +166,7 @@ export class MigrationDaemon {
     return turnsToSay * intervalMs;
   }
 
-  /** Both versions; undefined where this node has not the code of the new one. */
+  /** Returns both versions; undefined if this node does not have the code of the new one. */
   #shapes(view: View, migration: StoredMigration): { from: TableShape; nextVersion: TableShape } | undefined {
     const { table, to } = migration;
     const { registry } = this.#options;
@@ -174,7 +177,10 @@ export class MigrationDaemon {
     return isOwn || this.#isDone(view, migration) ? { from, nextVersion } : undefined;
   }
 
-  /** Whether the old version can go without any row being made, and the instance that asked for that knows neither version. */
+  /**
+   * Whether the old version can be retired without making a row, for the instance that requested it and has registered neither
+   * version.
+   */
   #isDone(view: View, { table, phase }: StoredMigration): boolean {
     if (phase !== 'switched' || !this.#asked.has(table) || this.#options.registry.shape(table) !== undefined)
       return false;
@@ -190,7 +196,7 @@ export class MigrationDaemon {
     return new RowTranslation(from, nextVersion, forward, registry.migrateFunction(migration.table, from.version));
   }
 
-  /** Whether this instance has yet to say which version of some table it uses. */
+  /** Whether this instance still has to report which version of some table it uses. */
   get #isUnknown(): boolean {
     return this.#options.engine.mustSayVersions((table) => this.#ownVersion(table));
   }
@@ -204,20 +210,20 @@ export class MigrationDaemon {
     for (const { table } of this.#migrations) await this.#chunks.repeat(() => this.#step(table));
   }
 
-  /** Says in Block 0 which versions this instance uses, if that is still to be said. */
+  /** Records in Block 0 which versions this instance uses, if that is still to be done. */
   async sayVersions(signal?: AbortSignal): Promise<void> {
     if (!this.#isUnknown) return;
     await this.#options.engine.sayVersions((table) => this.#ownVersion(table), signal);
   }
 
-  /** The next chunk of a migration, as long as it is this node's turn. */
+  /** Makes the next chunk of a migration, if it is this node's turn. */
   async #step(table: string): Promise<Step> {
     const { engine } = this.#options;
     const migration = engine.view.nextVersion(table)?.migration;
     if (migration === undefined || !this.#hasWork(migration) || !this.#chunks.isOwnTurn(this.#coded(migration)))
       return 'nothing';
     const situation = this.#situation(migration);
-    // While rows are out of line, those with the old version may have to put them right.
+    // While rows are out of line, instances with the old version may have to correct them.
     const mayMark = this.#mayRetire(migration) && this.#isInStep(migration);
     if (mayMark && !(await isRetiring(engine.view, migration)) && (await this.#isUnique(table))) {
       await this.#giveUp(migration);
@@ -234,7 +240,10 @@ export class MigrationDaemon {
     };
   }
 
-  /** Whether no unique index stands in the way of retiring the old version: there is no way back behind that. */
+  /**
+   * Whether no two rows agree in a unique index of the new version. This is checked before the old version is retired, which
+   * cannot be undone.
+   */
   async #isUnique(table: string): Promise<boolean> {
     const { engine, environment } = this.#options;
     const nextVersion = engine.view.nextVersion(table);
@@ -242,7 +251,7 @@ export class MigrationDaemon {
     return (await uniqueProblems(nextVersion.rows, new Pacer(environment), 1)).length === 0;
   }
 
-  /** Works out a chunk and stores it. `lost`: another node was faster. */
+  /** Computes a chunk and stores it. Returns `lost` if another node was faster. */
   async #chunk(table: string): Promise<Chunk | 'lost'> {
     const { engine, intervalMs } = this.#options;
     const chunk = await this.#chunks.store(async (block0, limits, context) => {
@@ -259,8 +268,8 @@ export class MigrationDaemon {
   }
 
   /**
-   * Says in Block 0 that the old version goes, if nobody is listed there who uses it. An instance that starts later and would use it reads
-   * that, and is refused.
+   * Records in Block 0 that the old version will be retired, if no user of it is listed there. An instance that starts later
+   * with the old version reads that, and is refused.
    */
   async #announceEnd({ table, birth }: StoredMigration): Promise<void> {
     const { engine } = this.#options;
@@ -275,7 +284,7 @@ export class MigrationDaemon {
     engine.follower.advance(engine.register.current, []);
   }
 
-  /** Commits that the old version is given up: commits of it alone that come later are refused. */
+  /** Commits that the old version is retired: later commits of that version alone are refused. */
   async #giveUp(migration: StoredMigration): Promise<void> {
     const { engine } = this.#options;
     if (migration.target?.retire === 'unused') await this.#announceEnd(migration);
@@ -300,7 +309,7 @@ export class MigrationDaemon {
     });
   }
 
-  /** Tells the log what has come of a chunk, and Block 0 what is wrong with rows, where the chunk has not done so. */
+  /** Logs the result of a chunk, and records problems of rows in Block 0 if the chunk has not done so. */
   async #tell(table: string, before: StoredMigration, chunk: Chunk): Promise<void> {
     const { engine, logger } = this.#options;
     const { from, to } = before;

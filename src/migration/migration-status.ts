@@ -1,4 +1,8 @@
-/** What `db.migrationStatus()` tells: how far a migration is, and what it waits for. */
+/**
+ * The status of migrations as `db.migrationStatus()` returns it: progress, and the blockers. Also the small steps of a
+ * migration that make no rows, such as cancelling it, and the entry that an instance makes in Block 0 before `start()`
+ * resolves, if it uses an old version.
+ */
 import type { Registry } from '../catalog/registry.ts';
 import { isOld } from '../coordination/version-users.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -8,51 +12,57 @@ import type { MergedTable } from '../merge/merge-table.ts';
 import { isSameTree } from '../tree/tree.ts';
 import type { View } from '../view/view.ts';
 
-/** How far the migration of a table is, as `db.migrationStatus()` tells it. */
+/** The progress of a table's migration, as `db.migrationStatus()` returns it. */
 export interface MigrationStatus {
   /** Name of the table. */
   readonly table: string;
   /**
-   * `none`: one version only. `dual-write`: instances write a newer version too, and nobody has asked for the rest of it.
-   * `building`: the other rows are being made. `blocked`: some cannot be; the old version stays in force. `switched`: all are
-   * there, and the old version lives on until somebody asks for its end.
+   * `none`: one version only. `dual-write`: instances write a newer version too, and nobody has asked for the migration of the
+   * other rows. `building`: the other rows are being migrated. `blocked`: some rows cannot be migrated; the old version stays
+   * active. `switched`: all rows are migrated, and the old version stays until somebody asks for its end.
    */
   readonly state: 'none' | 'dual-write' | 'building' | 'blocked' | 'switched';
-  /** The version whose rows are active until it is retired; null if nothing is stored of the table. */
+  /** The active version, until it is retired; null if the table is not stored. */
   readonly from: number | null;
-  /** The version that comes up beside it, null without a migration. */
+  /** The version that the table is migrated to; null without a migration. */
   readonly to: number | null;
-  /** Rows that are there of the new version, merged. */
+  /** Rows stored in the new version, without pending commits. */
   readonly rowsDone: number;
-  /** Rows of the table, merged. */
+  /** Rows of the table, without pending commits. */
   readonly rowsTotal: number;
-  /** Rows a second that were added of late, as this instance has seen it. */
+  /** Rows migrated per second recently, as seen by this instance. */
   readonly rowsPerSecond: number;
-  /** What stands in the way, one sentence each: rows that cannot be migrated, instances that still use the old version. */
+  /**
+   * Reasons why the migration cannot go on, one sentence each: rows that cannot be migrated, instances that still use the old
+   * version.
+   */
   readonly blockers: readonly string[];
   /**
-   * Instances that are known to use the old version, or that died without having said that they stop. Replicas write nothing,
-   * and are not among them; neither is an instance that has not looked at the store since the migration began.
+   * Instances that are known to use the old version, or that died without reporting that they stop. Replicas write nothing and
+   * are not listed; neither is an instance that has not looked at the store since the migration began.
    */
   readonly users: readonly OldVersionUser[];
 }
 
-/** An instance that uses a version of a table that another one is to replace. */
+/** An instance that uses the old version of a table during a migration. */
 export interface OldVersionUser {
-  /** Its node, which other instances may belong to as well. */
+  /** Id of its node, which other instances may share. */
   readonly nodeId: number;
-  /** The newest version that it has registered; null: it has not said yet which one. */
+  /** The newest version that it has registered; null if it has not reported one yet. */
   readonly version: number | null;
-  /** When it said so, by its own clock; null: not known. */
+  /** When it reported that, by its own clock; null if unknown. */
   readonly since: Date | null;
 }
 
-/** The public name of a phase; of no stored migration: some rows are written in both versions, and no merge has said so yet. */
+/**
+ * Returns the public name of a phase. Without a phase, rows are written in both versions, and no merge has stored the migration
+ * yet.
+ */
 export function stateOf(phase: MigrationPhase | undefined): MigrationStatus['state'] {
   return phase === undefined || phase === 'beside' ? 'dual-write' : phase;
 }
 
-/** The instances of a database that stand in the way of retiring the version that a migration comes from. */
+/** Returns the instances that prevent the old version of a migration from being retired. */
 export function usersOfOld({ nodes }: Block0, migration: StoredMigration): OldVersionUser[] {
   const { users } = migration;
   const counts = ({ nodeId, instance }: VersionUser): boolean => instance !== undefined || nodes.includes(nodeId);
@@ -64,7 +74,7 @@ export function usersOfOld({ nodes }: Block0, migration: StoredMigration): OldVe
   ];
 }
 
-/** One sentence for each. */
+/** Returns one sentence for each instance. */
 export function describeUsers(users: readonly OldVersionUser[]): string[] {
   return users.map(({ nodeId, version, since }) => {
     if (version === null) return `Node ${nodeId} has not said yet which version it uses.`;
@@ -85,7 +95,7 @@ function blockersOf(block0: Block0, migration: StoredMigration): string[] {
   return [...blockers, ...describeUsers(usersOfOld(block0, migration))];
 }
 
-/** The status of a table in a view. */
+/** Returns the migration status of a table in a view. */
 export function statusOf(view: View, table: string, rowsPerSecond: number): MigrationStatus {
   const active = view.table(table);
   const nextVersion = view.nextVersion(table);
@@ -116,7 +126,7 @@ export function statusOf(view: View, table: string, rowsPerSecond: number): Migr
 const windowMs = 60_000;
 const maxSamples = 64;
 
-/** How fast the rows of new versions grow in number, from what was seen of late. */
+/** Measures how many rows are recently added to new versions, per second. */
 export class MigrationRates {
   readonly #samples = new Map<string, { readonly ms: number; readonly rows: number }[]>();
 
@@ -143,9 +153,7 @@ export class MigrationRates {
   }
 }
 
-// The steps of a migration that make no rows: somebody asks for it, and it is cancelled by dropping what it has.
-
-/** The next version goes, with everything that was made for it. */
+/** Returns the change that cancels a migration: it drops the next version and everything made for it. */
 export function cancelled({ table, to }: StoredMigration): MergedTable {
   return { name: table, versions: [], dropped: [to], migration: () => undefined };
 }
@@ -155,20 +163,21 @@ export function isInStep(view: View, table: string): boolean {
   return isSameTree(view.table(table)?.tree, view.nextVersion(table)?.base.tree);
 }
 
-/** A migration whose old version is to go. */
+/** Returns a migration with the request to retire its old version. */
 export function withEndAsked(migration: StoredMigration): StoredMigration {
   return { ...migration, target: { rowsPerSecond: 50_000, ...migration.target, keepOld: true, retire: 'asked' } };
 }
 
-/** A migration that somebody asks for: the same trees, in another phase. */
+/** Returns a migration that was requested: the same trees, in another phase. */
 export function askedFor(migration: StoredMigration, target: MigrationTarget): StoredMigration {
   const { phase } = migration;
   return { ...migration, target, problems: [], phase: phase === 'switched' ? 'switched' : 'building' };
 }
 
-// What an instance tells the others about itself before it is started: nobody is to retire a version that it uses.
-
-/** Says in Block 0 that this instance uses old versions, if it does: one write of it, and only while tables are migrated. */
+/**
+ * Records in Block 0 that this instance uses old versions, if it does, so that nobody retires them unnoticed. That takes one
+ * write, and only while tables are being migrated.
+ */
 export async function sayOldVersions(engine: Engine, registry: Registry): Promise<void> {
   const versionOf = (table: string): number | null => registry.shape(table)?.version ?? null;
   const usesOld = engine.view.block0.migrations.some((migration) => isOld(migration, versionOf(migration.table)));

@@ -1,4 +1,4 @@
-/** What applications ask of migrations: to bring up a version, to go back, and how far it is. */
+/** The calls of applications that control migrations: start, cancel, finish, and status. */
 import { backOff } from '../base/backoff.ts';
 import type { Backoff } from '../base/backoff.ts';
 import { sleep } from '../base/env.ts';
@@ -43,12 +43,12 @@ import { versionConflict } from './row-translation.ts';
 
 /** Options of `db.setTargetSchemaVersion()`. */
 export interface SetTargetSchemaVersionOptions {
-  /** Rows a second that a node makes at most. Default 50,000. */
+  /** Most rows that a node migrates per second. Default 50,000. */
   readonly rowsPerSecond?: number;
   /**
-   * Whether the old version stays until `finishMigration()` is called. Without that it goes by itself, once the new version is
-   * complete and no instance is known to use the old one: replicas, and instances that have not looked at the store since the
-   * migration began, are not known of, and would lose it. Default true.
+   * Whether the old version stays until `finishMigration()` is called. If not, it is retired automatically, once the new
+   * version is complete and no instance is known to use the old one. Replicas, and instances that have not looked at the store
+   * since the migration began, are not known, and would lose it. Default true.
    */
   readonly keepOld?: boolean;
   /** Gives the call up. */
@@ -57,7 +57,10 @@ export interface SetTargetSchemaVersionOptions {
 
 /** Options of `db.finishMigration()`. */
 export interface FinishOptions {
-  /** Whether the old version goes although instances are known to use it, or have died without a word. Default false. */
+  /**
+   * Whether to retire the old version even if instances are known to use it, or have died without reporting that they stop.
+   * Default false.
+   */
   readonly force?: boolean;
   /** Gives the call up. */
   readonly signal?: AbortSignal;
@@ -81,17 +84,17 @@ const setTargetOptions = new OptionTable<SetTargetSchemaVersionOptions>({
 
 const finishOptions = new OptionTable<FinishOptions>({ force: kinds.flag, signal: kinds.signal });
 
-/** Attempts at a step that other writes of Block 0 come before. */
+/** Attempts at a step before it fails because other writes of Block 0 came first. */
 const maxAttempts = 40;
 const betweenAttempts: Backoff = { firstMs: 40, maxMs: 640, jitter: 'full' };
 
-/** Waits, of an eighth of an interval each, until rows that are said not to fit are believed not to. */
+/** Waits, of an eighth of an interval each, before problems in Block 0 count as final. */
 const patientWaits = 32;
 
-/** The step is not to be taken any more: what it began with has changed. */
+/** The step is obsolete: the migration that it began with has changed. */
 class Outdated extends Error {}
 
-/** The name of a table that was given by it, or by its schema definition. */
+/** Returns the name of a table that is passed as a name or as a schema definition. */
 function nameOf(table: unknown): string {
   const name = typeof table === 'object' && table !== null ? (table as { readonly name?: unknown }).name : table;
   if (typeof name === 'string') return name;
@@ -115,7 +118,7 @@ export class Migrations {
     await engine.withDeadline(what, outer, async ({ signal }) => {
       await engine.refresh(signal);
       const phase = engine.view.nextVersion(shape.name)?.migration?.phase;
-      // Rows that were put right before the call are to be right when the work begins.
+      // Merge first, so that rows corrected before the call are correct when the work begins.
       if (phase !== 'building' && phase !== 'switched') await engine.checkpoint(signal);
       await this.#repeatedly(signal, () => this.#towards(shape, target, signal));
     });
@@ -137,7 +140,7 @@ export class Migrations {
     );
   }
 
-  /** Takes steps until one says that there is nothing more to do. */
+  /** Repeats a step until it returns true. */
   async #repeatedly(signal: AbortSignal, step: () => Promise<boolean>): Promise<void> {
     const { environment, engine } = this.#options;
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
@@ -150,7 +153,7 @@ export class Migrations {
     );
   }
 
-  /** One step on the way to a target. True if it is in Block 0. */
+  /** Takes one step towards a target. Returns true once the target is in Block 0. */
   async #towards(shape: TableShape, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
     const { engine, fieldChangeLog, registry } = this.#options;
     const { view } = engine;
@@ -192,14 +195,14 @@ export class Migrations {
     return isAsked ? this.#ask(begun.migration, target, signal) : false;
   }
 
-  /** Has the table be, with no rows, by a commit: so it is certainly before or after what others write first. */
+  /** Creates the table without rows, by a commit, so that it is ordered before or after the first writes of others. */
   #create(shape: TableShape, signal: AbortSignal): Promise<void> {
     return this.#commit(signal, (view) => (view.table(shape.name) === undefined ? [shape] : []));
   }
 
   /**
-   * Has the version be beside the active version, with no rows, by a commit too. Were it only in Block 0, a commit on its way with rows of
-   * a third version would come after it: there would be no place for these.
+   * Starts the version beside the active version, without rows, by a commit too. If only Block 0 were written, a concurrent
+   * commit with rows of a third version could come after it, and those rows would have no place.
    */
   #begin(shape: TableShape, signal: AbortSignal): Promise<void> {
     const { name: table, version: to } = shape;
@@ -213,7 +216,7 @@ export class Migrations {
     });
   }
 
-  /** Commits no rows of some versions of a table, the active version first: of none, nothing. */
+  /** Commits empty changes of some versions of a table, the active version first. Without versions it commits nothing. */
   async #commit(signal: AbortSignal, versionsIn: (view: View) => readonly TableShape[]): Promise<void> {
     await this.#options.engine.append({
       signal,
@@ -229,7 +232,7 @@ export class Migrations {
     });
   }
 
-  /** Replaces Block 0 by the next generation. False if another write came first. */
+  /** Replaces Block 0 by the next generation. Returns false if another write came first. */
   async #step(build: TreeBuild): Promise<boolean> {
     try {
       return await this.#options.engine.merger.rebuild(build);
@@ -239,12 +242,12 @@ export class Migrations {
     }
   }
 
-  /** Asks for a version that is coming up, or there, already. */
+  /** Records the target of a migration that has already begun. Returns false if the migration is gone. */
   async #ask(known: StoredMigration, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
     const { table, from, to, birth, phase } = known;
     const { engine, logger } = this.#options;
     let found = false;
-    // What is committed is not taken back by asking for something else.
+    // A committed retirement is not taken back by a new target.
     const isGoing = await isRetiring(engine.view, known);
     await engine.register.update((present) => {
       const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
@@ -269,7 +272,7 @@ export class Migrations {
     let met: StoredMigration | undefined;
     await engine.withDeadline('db.cancelMigration()', signal, ({ signal: inner }) =>
       this.#repeatedly(inner, async () => {
-        // What is pending of the new version is to go with the rest, not to begin it anew.
+        // Merge pending rows of the new version first, so that they are dropped too and do not begin the migration again.
         await engine.checkpoint(inner);
         const { view } = engine;
         const migration = view.nextVersion(table)?.migration;
@@ -283,7 +286,7 @@ export class Migrations {
     );
   }
 
-  /** Drops what a migration has made. True if it is gone. */
+  /** Drops the new version and all rows made for it. Returns true if that is done. */
   async #goBack(migration: StoredMigration): Promise<boolean> {
     const { engine, logger } = this.#options;
     const { table, from, to, birth } = migration;
@@ -297,7 +300,7 @@ export class Migrations {
     return done;
   }
 
-  /** Has the old version of a table go, and waits until it has gone. */
+  /** Retires the old version of a table, and waits until that is done. */
   async finish(given: unknown, options: FinishOptions): Promise<void> {
     const { engine, environment, daemon, registry, intervalMs } = this.#options;
     const what = 'db.finishMigration()';
@@ -317,7 +320,7 @@ export class Migrations {
         refuseOtherCode(view, shape, registry);
       }
       await daemon.sayVersions(inner);
-      // A node that has joined just now will say what it uses in its next turn.
+      // A node that has just joined reports in its next turn which version it uses.
       const patience = force ? 0 : patientWaits;
       for (let waits = 0; waits < patience && isSilent(engine.view, migration); waits++) {
         await sleep(environment, Math.max(20, intervalMs / 8), inner);
@@ -328,7 +331,7 @@ export class Migrations {
       for (let waits = 0; ; waits++) {
         const present = engine.view.nextVersion(table)?.migration;
         if (present?.birth !== migration.birth) return;
-        // What Block 0 says of rows may have been put right since.
+        // The rows with problems may have been corrected since they were recorded in Block 0.
         if (present.problems.length > 0 && waits >= patientWaits) throw stuck(migration, present.problems);
         if (!isKnown && waits >= patientWaits && engine.view.pending.length === 0 && !isInStep(engine.view, table)) {
           throw outOfLine(migration);
@@ -340,7 +343,7 @@ export class Migrations {
     });
   }
 
-  /** Says in Block 0 that the old version is to go. */
+  /** Records in Block 0 the request to retire the old version. */
   async #askForEnd(known: StoredMigration, force: boolean, signal: AbortSignal): Promise<void> {
     const { table, from, to, birth } = known;
     const { engine, logger } = this.#options;
@@ -375,7 +378,7 @@ function tooLate({ table, from, to }: StoredMigration): MigrationActiveError {
   );
 }
 
-/** Whether the only ones who may use the old version are nodes that have not said so yet. */
+/** Whether the only possible users of the old version are nodes that have not reported a version yet. */
 function isSilent(view: View, { table }: StoredMigration): boolean {
   const migration = view.nextVersion(table)?.migration;
   if (migration === undefined) return false;

@@ -40,7 +40,7 @@ function failure(run: () => unknown): RowNotMigrated {
   throw new Error('Nothing was thrown');
 }
 
-/** What a row becomes, which must be the same as a plain row and as an encoded one. */
+/** Translates a row, which must give the same result for a plain row and for an encoded row. */
 function forward(translation: RowTranslation, row: PlainRow): PlainRow {
   const rowRef = rowRefOf(translation.from, row);
   const made = translation.forward(rowRef);
@@ -52,7 +52,10 @@ function forward(translation: RowTranslation, row: PlainRow): PlainRow {
   return made;
 }
 
-/** A value of one type in another, or why not, which must be the same for a plain row and an encoded one. */
+/**
+ * Converts a value of one type to another, or returns the problem; the result must be the same for a plain row and an encoded
+ * row.
+ */
 function carried(from: TypeId, to: TypeId, value: unknown): unknown {
   const translation = new RowTranslation(
     shapeOf(1, { ...key, value: { typeId: from } }),
@@ -100,7 +103,7 @@ const typeIds = Object.values(Types);
 const integers: readonly TypeId[] = [1, 2, 3, 4, 5, 6, 7, 8];
 const numbers: ReadonlySet<TypeId> = new Set([...integers, Types.float64, Types.float32]);
 
-/** What becomes of 5, or of a sample, of one type in another. */
+/** The expected result of converting 5, or a sample, of one type to another. */
 function expectedOf(from: TypeId, to: TypeId, value: unknown): unknown {
   const five = to === Types.uint64 || to === Types.int64 ? 5n : 5;
   if (numbers.has(from) && numbers.has(to)) return five;
@@ -406,7 +409,7 @@ describe('fields that were renamed', () => {
     expect(seen[0]).toEqual({ id: 1, name: 'a', n: '5', title: 'a', count: 5 });
     made = { title: 'own', count: null };
     expect(forward(translation, row1)).toEqual({ id: 1, title: 'own', count: null });
-    // One that does not fit is for the function to make.
+    // If a value does not fit, the function must make one.
     made = { count: 9 };
     seen.length = 0;
     expect(forward(translation, { id: 1, name: 'a', n: 'many' })).toEqual({ id: 1, title: 'a', count: 9 });
@@ -481,7 +484,7 @@ describe('bringing in line', () => {
     ...row,
     label: text === null ? null : `<${text as string}>`,
   });
-  /** Fits no row of the new version: the old version wrote it, and then something else. */
+  /** Fits no row of the new version. The old version wrote it, and then another value. */
   const tooLarge = 40_000;
 
   it('takes only fields that have changed, by functions and without them', () => {

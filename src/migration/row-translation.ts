@@ -1,7 +1,7 @@
 /**
- * Rows of one version of a table as rows of another, and back. `from` is the version whose rows are active; a row of
- * `to` is what `to`'s definition makes of it, or what carries over by itself. Nothing here keeps or changes a row that it
- * is given: all that comes out is new.
+ * Translates rows of one version of a table into rows of another, and back. `from` is the active version. A row of `to` comes
+ * from the `migrate` function of `to`, or from the fields that carry over. No row that is passed in is kept or changed: all
+ * results are new.
  */
 import { isBytes, isError, isThenable } from '../base/brands.ts';
 import { copyRange, ByteWriter } from '../base/bytes.ts';
@@ -23,8 +23,7 @@ import type { KeyValue, TableShape } from '../schema/table-shape.ts';
 import type { RowRef } from '../tree/tree.ts';
 import { canonicalValue, convertKey, convertValue, keysCorrespond, sameValue } from './field-changes.ts';
 
-// Encoded rows in memory that are made one by one: from plain rows, or field by field from encoded ones.
-
+/** Encoded rows in memory that are added one by one: from plain rows, or field by field from encoded rows. */
 export class PlainRows extends RowArena {
   constructor() {
     super('memory/migration');
@@ -40,12 +39,12 @@ export class PlainRows extends RowArena {
     return base;
   }
 
-  /** Adds a copy of a row of the same layout and returns where it begins: whatever else its source holds can go. */
+  /** Adds a copy of a row of the same layout and returns where it begins. The copy does not refer to its source. */
   addCopy(layout: RowLayout, { source, base }: RowRef): number {
     return copyRow(layout, source, base, this.writer, this.heapWriter);
   }
 
-  /** Adds a row that says that the row is gone, and returns where it begins. */
+  /** Adds a deleted row and returns where it begins. */
   addDeleted(layout: RowLayout): number {
     const base = this.begin(layout);
     this.rows[base] = (this.rows[base] as number) | rowDeletedFlag;
@@ -62,7 +61,7 @@ export class PlainRows extends RowArena {
     writeField(this.writer, base, this.heapWriter, field, value);
   }
 
-  /** Sets a field that is null to that of a row in another layout, where it is of the same type. */
+  /** Sets a field that is null to a field of the same type of a row in another layout. */
   copy(base: number, field: LayoutField, from: RowSource, fromBase: number, fromField: LayoutField): void {
     if (isNull(from, fromBase, fromField)) return;
     const { writer, heapWriter } = this;
@@ -80,14 +79,14 @@ export class PlainRows extends RowArena {
 }
 
 /**
- * A row that cannot be made into one of the other version. Code that knows both versions says more; where nothing does, users get
- * an error with a code all the same.
+ * A row cannot be translated into the other version. Code that knows both versions catches this and throws an error with more
+ * details; otherwise it reaches users as a `MigrationError`, with its code.
  */
 export class RowNotMigrated extends MigrationError {
   override readonly name = 'MigrationError';
 }
 
-/** Why a table cannot go from one version to another, as a sentence; undefined if it can. */
+/** Returns a sentence that says why a table cannot be migrated from one version to another; undefined if it can. */
 export function versionConflict(from: TableShape, to: TableShape): string | undefined {
   const renames = renameConflict(from.schema, to.schema);
   if (renames !== undefined) return renames;
@@ -106,20 +105,20 @@ export function versionConflict(from: TableShape, to: TableShape): string | unde
   return `Versions ${from.version} and ${to.version} do not have the same blob fields, which keep their names: bring them in with a table of its own.`;
 }
 
-/** How a field comes by its value where nothing but its name, or the one that it had, says so. */
+/** The value of a field where no `migrate` function returns it: it carries over by the field's name, or by its former name. */
 interface CarriedField {
   readonly field: LayoutField;
-  /** Whether it has another name than the field of the other version. */
+  /** Whether the field has another name in the other version. */
   readonly isRenamed: boolean;
-  /** The field of the other version; undefined for a new one. */
+  /** The field of the other version; undefined for a new field. */
   readonly source: LayoutField | undefined;
-  /** What a new one is given, undefined for null. */
+  /** The value of a new field; undefined for null. */
   readonly constant: unknown;
-  /** What its values must be, besides of its type. */
+  /** The rule for its values, in addition to the type. */
   readonly rule: FieldRule | undefined;
 }
 
-/** `sources`: the field of `from` that a field of `to` takes its values from. */
+/** `sources`: for each field of `to`, the field of `from` that its values come from. */
 function carriedFields(from: TableShape, to: TableShape, sources: ReadonlyMap<string, string>): CarriedField[] {
   const constants = new Map(to.defaults.map(({ field, constant }) => [field, constant]));
   const rules = new Map(to.rules?.map((rule) => [rule.field, rule]));
@@ -130,22 +129,22 @@ function carriedFields(from: TableShape, to: TableShape, sources: ReadonlyMap<st
   });
 }
 
-/** The values of a primary key, one where it is made of one field. */
+/** Returns the values of the fields of a primary key. */
 function valuesOf(key: unknown): readonly unknown[] {
   return Array.isArray(key) ? (key as readonly unknown[]) : [key];
 }
 
-/** A primary key of some values. */
+/** Returns the primary key with some values of its fields. */
 function keyFrom(values: readonly unknown[]): unknown {
   return values.length === 1 ? values[0] : values;
 }
 
-/** The type of one of the fields that a primary key is made of. */
+/** Returns the type of the field of a primary key at a position. */
 function typeAt({ keyFields }: TableShape, i: number): TypeId {
   return (keyFields[i] as LayoutField).typeId;
 }
 
-/** Bytes of a text or of bytes in a key. */
+/** Returns the length in bytes of a text or of bytes in a key, and 0 for other types. */
 function bytesOf(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value);
   return isBytes(value) ? value.length : 0;
@@ -155,14 +154,14 @@ function ownValue(row: PlainRow, name: string): unknown {
   return Object.hasOwn(row, name) ? row[name] : undefined;
 }
 
-/** Stores a field also if it is called `__proto__`. */
+/** Sets a field, even one called `__proto__`. */
 function setOwn(row: PlainRow, name: string, value: unknown): void {
   if (name === '__proto__')
     Object.defineProperty(row, name, { value, enumerable: true, writable: true, configurable: true });
   else row[name] = value;
 }
 
-/** A row of all fields, copied so deep that nothing in it is shared. */
+/** Returns a deep copy of a row, with all fields. */
 function copied(shape: TableShape, row: PlainRow): PlainRow {
   const copy: PlainRow = {};
   for (const { name, typeId } of shape.layout.declared) {
@@ -172,7 +171,7 @@ function copied(shape: TableShape, row: PlainRow): PlainRow {
   return copy;
 }
 
-/** A row for a `migrate` function: fields that were renamed are in it by their new names as well, where the values fit. */
+/** Returns a row for a `migrate` function: renamed fields are in it under their new names too, if the values fit. */
 function withNewNames(row: PlainRow, fields: readonly CarriedField[]): PlainRow {
   const renamed = fields.filter(({ isRenamed }) => isRenamed);
   if (renamed.length === 0) return row;
@@ -198,7 +197,7 @@ export class RowTranslation {
   readonly #backward: readonly CarriedField[];
   readonly #scratch = new ByteWriter(64);
 
-  /** `migrate`: what `to`'s definition carries; `back`: what `from`'s does, where it is registered. */
+  /** `migrate`: the function of `to`'s definition; `back`: the function of `from`'s definition, if it is registered. */
   constructor(
     from: TableShape,
     to: TableShape,
@@ -213,17 +212,17 @@ export class RowTranslation {
     this.#backward = carriedFields(to, from, fieldSourcesBack(from.schema, to.schema));
   }
 
-  /** Whether the keys of both versions are the same bytes. */
+  /** Whether keys have the same bytes in both versions. */
   get keepsKeys(): boolean {
     return this.from.hasKeysOf(this.to);
   }
 
-  /** Whether the rows of `to` are made by code of the application. */
+  /** Whether a `migrate` function of the application makes the rows of `to`. */
   get isCustom(): boolean {
     return this.#migrate !== undefined;
   }
 
-  /** Whether a field of `to` holds just what the field of that name and type holds in `from`, in every row. */
+  /** Whether a field of `to` has the same value as the field of that name and type in `from`, in every row. */
   keeps(field: LayoutField): boolean {
     const carried = this.#forward.find((candidate) => candidate.field === field);
     if (this.isCustom || carried?.source === undefined || carried.isRenamed) return false;
@@ -232,13 +231,13 @@ export class RowTranslation {
     return source.typeId === field.typeId && !isFilled;
   }
 
-  /** The key that a row of `from` has as one of `to`. Throws {@link RowNotMigrated}. */
+  /** Converts a key of `from` to the key of the same row in `to`. Throws {@link RowNotMigrated}. */
   keyForward(key: Uint8Array): Uint8Array {
     if (this.keepsKeys) return key;
     return this.#keyOf(this.to, this.#keyForward(valuesOf(this.from.keyValue(key))));
   }
 
-  /** The key that a row of `to` has as one of `from`. Throws `EncodeError`. */
+  /** Converts a key of `to` to the key of the same row in `from`. Throws `EncodeError`. */
   keyBack(key: Uint8Array): Uint8Array {
     return this.keepsKeys ? key : this.#keyOf(this.from, this.#keyBack(valuesOf(this.to.keyValue(key))));
   }
@@ -283,7 +282,7 @@ export class RowTranslation {
     );
   }
 
-  /** The row of `to` that a row of `from` becomes, as a plain object. Throws {@link RowNotMigrated}. */
+  /** Translates a row of `from` to a row of `to`, as a plain object. Throws {@link RowNotMigrated}. */
   forward({ source, base }: RowRef): PlainRow {
     return this.#made(decodeRow(this.from.layout, source, base));
   }
@@ -355,7 +354,10 @@ export class RowTranslation {
     return made;
   }
 
-  /** A value that keeps to the rule of its field. One that nothing gives is the default. Throws {@link RowNotMigrated}. */
+  /**
+   * Checks a value against the rule of its field. A required field without a value gets its default. Throws {@link
+   * RowNotMigrated}.
+   */
   #ruled({ field, rule, constant }: CarriedField, value: unknown, isGiven: boolean, key: unknown): unknown {
     if (rule === undefined) return value;
     if (value === null && rule.isRequired && constant !== undefined && !isGiven)
@@ -376,7 +378,7 @@ export class RowTranslation {
     return this.#checked(field, value ?? constant, key, this.to);
   }
 
-  /** The primary key is the old one: a row that changes its identity would be another row. */
+  /** Returns a field of the primary key. `migrate` must keep the key: a row with another key would be another row. */
   #givenKey(value: unknown, key: unknown, at: number): unknown {
     const expected = this.#keyForward(valuesOf(key))[at];
     if (value === undefined) return expected;
@@ -399,7 +401,7 @@ export class RowTranslation {
     }
   }
 
-  /** What `migrate` of `target` makes of a row of `given`. */
+  /** Calls `migrate` of `target` with a row of `given`. */
   #called(migrate: MigrateFunction, row: PlainRow, key: unknown, given: TableShape, target: TableShape): PlainRow {
     const refuse = (what: string, cause?: unknown): never => {
       const message = `\`migrate\` of version ${target.version} ${what}.`;
@@ -427,9 +429,9 @@ export class RowTranslation {
   }
 
   /**
-   * The row of `from` after a row of `to` was written over what was `row1`, if there was one. Fields that only `from` has
-   * keep their values; so do those that the writer has left as they were made from `row1`, whatever was lost on the way.
-   * Throws `EncodeError` for a primary key that `from` cannot hold, and {@link RowNotMigrated}.
+   * Returns the row of `from` after a row of `to` was written over `row1`, if there was one. Fields that only `from` has keep
+   * their values. So do fields whose value in `to` the writer left as it was made from `row1`, even if it lost information.
+   * Throws `EncodeError` for a primary key that does not fit `from`, and {@link RowNotMigrated}.
    */
   back(row2: PlainRow, row1: PlainRow | undefined): PlainRow {
     const key2 = this.to.keyOfDocument(row2);
@@ -452,7 +454,10 @@ export class RowTranslation {
     return row;
   }
 
-  /** As for values that the older version's type cannot hold: null, and the default where it must have one. */
+  /**
+   * A value that breaks the rule is treated like a value that does not fit the older version's type: it becomes null, or the
+   * default of a required field.
+   */
   #ruledBack({ field, rule, constant }: CarriedField, value: unknown, key: unknown): unknown {
     if (rule === undefined || breach(rule, value) === undefined) return value;
     if (!rule.isRequired) return null;
@@ -502,8 +507,8 @@ export class RowTranslation {
   }
 
   /**
-   * What a stored row of `to` is once the row of `from` that it goes with is `after`; it was `before` when it was stored.
-   * Where nothing is known of that, what both versions have counts as changed. Throws {@link RowNotMigrated}.
+   * Brings a stored row of `to` in line: the row of `from` that it was made from was `before` and is now `after`. If `before`
+   * is unknown, all fields that both versions have count as changed. Throws {@link RowNotMigrated}.
    */
   inLine(stored: RowRef, before: RowRef | undefined, after: RowRef): PlainRow {
     const row = decodeRow(this.to.layout, stored.source, stored.base);
@@ -519,8 +524,9 @@ export class RowTranslation {
   }
 
   /**
-   * What the changes between two rows of `from` change in a row of `to`, where functions of the application cannot make one of the
-   * first. Each change is looked at for itself: if one alone cannot be made into a row either, it changes the field that carries over.
+   * Returns the fields of `to` that the changes between two rows of `from` change, if functions of the application cannot
+   * translate `before`. Each change is tried alone. If a row with only that change cannot be translated either, the field that
+   * carries over counts as changed.
    */
   #changedFields(before: RowRef, after: RowRef, now: PlainRow): Set<LayoutField> {
     const { layout } = this.from;
@@ -545,7 +551,7 @@ export class RowTranslation {
     return changed;
   }
 
-  /** Each field for itself: a value of `from` that fits no more, or not yet, is no reason to take others for changed. */
+  /** Compares each field alone: a value of `from` that does not fit does not make other fields count as changed. */
   #inLineByField(row: PlainRow, before: RowRef, after: RowRef, now: PlainRow): PlainRow {
     for (const { field, source } of this.#forward) {
       if (source === undefined || sameField(this.from.layout, source, before, after)) continue;
@@ -555,8 +561,8 @@ export class RowTranslation {
   }
 
   /**
-   * A row of `to`, `stored`, after the row of `from` that it was in line with has changed: `before` and `after` are what that
-   * was made into then and now. What differs between the two takes the new value.
+   * Returns the row `stored` of `to` after the row of `from` that it was in line with has changed. `before` and `after` are the
+   * translations of the old and of the new row of `from`. Fields in which they differ take the new value.
    */
   reconcile(stored: PlainRow, before: PlainRow, after: PlainRow): PlainRow {
     const row: PlainRow = {};

@@ -1,6 +1,6 @@
 /**
- * For rows that are written in another version than the active version: the rows of the active version that go with them, with the same keys.
- * Nodes without the code of the version read, write and merge those.
+ * Makes the rows of the active version that a commit needs when rows are written in another version. Both rows have the same
+ * key. Nodes without the code of the other version read, write and merge the rows of the active version.
  */
 import { isPromise } from '../base/brands.ts';
 import { compareBytes } from '../base/bytes.ts';
@@ -17,7 +17,7 @@ import type { TableState } from '../view/table-state.ts';
 import { PlainRows, RowNotMigrated } from './row-translation.ts';
 import type { RowTranslation } from './row-translation.ts';
 
-/** Rows are made into memory of so many bytes, which goes once they are written. */
+/** Bytes of the buffer that rows are made in. A new buffer is begun when it is full. */
 const chunkBytes = 1024 * 1024;
 
 interface ShadowRow {
@@ -31,7 +31,7 @@ export class ShadowChanges implements ChangeStream {
   readonly #active: TableState;
   readonly #translation: RowTranslation;
   #rows = new PlainRows();
-  /** All of them, where keys come in another order; undefined where they come one by one. */
+  /** All rows, sorted, if the two versions order keys differently; undefined if rows are made one by one. */
   #sorted: ShadowRow[] | undefined;
   #next = 0;
   #shadow: ShadowRow | undefined;
@@ -44,7 +44,7 @@ export class ShadowChanges implements ChangeStream {
     this.#translation = translation;
   }
 
-  /** `written`: rows in the other version; `active`: the rows that they are written over. Throws `EncodeError`. */
+  /** `written`: rows in the other version; `active`: the state that they change. Throws `EncodeError`. */
   static async of(written: ChangeStream, active: TableState, translation: RowTranslation): Promise<ShadowChanges> {
     const changes = new ShadowChanges(written, active, translation);
     if (translation.keepsKeys) await changes.#make();
@@ -92,7 +92,7 @@ export class ShadowChanges implements ChangeStream {
     this.#shadow = this.#sorted[this.#next++];
   }
 
-  /** Makes the shadow row of the present row. */
+  /** Makes the active version's row for the current row of `written`. */
   #make(): void | Promise<void> {
     const { done, key, keyStart, keyEnd } = this.#written;
     if (done) {
@@ -146,14 +146,13 @@ export class ShadowChanges implements ChangeStream {
   }
 }
 
-// Rows that a migration writes into a tree: collected in any order, applied in the order of their keys.
-
 interface Change {
   readonly key: Uint8Array;
-  /** Where the row begins. */
+  /** The offset at which the row begins. */
   readonly base: number;
 }
 
+/** Rows that a migration writes into a tree: collected in any order, applied in the order of their keys. */
 export class ChangeList {
   readonly #shape: TableShape;
   readonly #changes: Change[] = [];
@@ -178,13 +177,13 @@ export class ChangeList {
     this.#changes.push({ key, base });
   }
 
-  /** Adds a copy of a row, or says that there is none. */
+  /** Adds a copy of a row, or the deletion of the row if there is none. */
   put(key: Uint8Array, rowRef: RowRef | undefined): void {
     const { layout } = this.#shape;
     this.set(key, rowRef === undefined ? this.rows.addDeleted(layout) : this.rows.addCopy(layout, rowRef));
   }
 
-  /** What was collected, to be applied to a tree. Nothing may be added any more. */
+  /** Returns the collected changes in the order of their keys, for a tree. No change may be added afterwards. */
   sorted(): ChangeStream {
     return new SortedChanges(
       this.#changes.toSorted((a, b) => compareBytes(a.key, b.key)),
@@ -214,7 +213,7 @@ class SortedChanges implements ChangeStream {
     return this.#changes[this.#at] as Change;
   }
 
-  /** A caller that asks whether there is more looks at the key as well. */
+  /** Empty at the end, because callers read the key before they check `done`. */
   get key(): Uint8Array {
     return this.done ? noKey : this.#change.key;
   }

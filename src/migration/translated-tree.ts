@@ -1,6 +1,6 @@
 /**
- * A tree of one version's rows, read as rows of another: inner nodes as they are, leaves made anew when they are read and
- * held in the cache beside the others. Keys are the same in both versions.
+ * A tree with the rows of one version, read as rows of another. Inner nodes are shared; leaves are translated when they are
+ * read, and cached like others. Keys are the same in both versions.
  */
 import { compareBytes } from '../base/bytes.ts';
 import { MigrationError } from '../base/errors.ts';
@@ -21,13 +21,13 @@ import { isDeleted } from '../view/merged-cursor.ts';
 import { PlainRows, RowNotMigrated } from './row-translation.ts';
 import type { RowTranslation } from './row-translation.ts';
 
-/** What a translated tree is made with. */
+/** The parts that a translated tree is made with. */
 export interface TranslationOptions {
   readonly translation: RowTranslation;
   readonly cache: BlockCache;
-  /** Shape of the leaves that come out. */
+  /** Shape of the translated leaves. */
   readonly leaf: EntryShape;
-  /** Names of the tree's blocks; undefined where only they themselves know. */
+  /** Returns the name of a block of the tree; undefined if only the loaded node knows its name. */
   readonly nameOf: ((ref: BlockRef) => string) | undefined;
 }
 
@@ -37,7 +37,7 @@ class TranslatedSource implements BlockSource {
   readonly #source: BlockSource;
   readonly #options: TranslationOptions;
   readonly #suffix: string;
-  /** Where the translated children of inner nodes were found. */
+  /** The cache entries of the translated children of inner nodes. */
   readonly #entries = new WeakMap<Node, (CacheEntry | undefined)[]>();
 
   constructor(source: BlockSource, options: TranslationOptions) {
@@ -118,7 +118,7 @@ class TranslatedSource implements BlockSource {
     const { translation, leaf: shape } = this.#options;
     const made = new MadeEntries(translation, shape);
     for (let i = 0; i < leaf.count; i++) {
-      // Leaves of a staged commit say which rows it deletes.
+      // Leaves of a staged commit also hold deletions.
       if (isDeleted(leaf, i)) made.addDeleted(leaf.key(i));
       else made.addTranslated(leaf.key(i), { source: leaf, base: leaf.rowBase(i) });
     }
@@ -138,7 +138,7 @@ export class TranslatedTree extends Tree {
     this.#source = source;
   }
 
-  /** A root that Block 0 or a commit holds. */
+  /** Returns the root if Block 0 or a commit holds it. */
   #heldRoot(): Node | undefined {
     const { node } = this.#tree;
     if (node === undefined || node.level > 0) return node;
@@ -163,10 +163,7 @@ export class TranslatedTree extends Tree {
   }
 }
 
-// Rows of the next version that are made in memory, on their way into a node. A row that cannot be made has its
-// place in the node all the same: it hides what is below it, and a reader that would show it learns why there is none.
-
-/** For an error of translation the one that applications get; others as they are. */
+/** Turns an error of translation into the error that applications get; other errors stay as they are. */
 function asMigrationError(error: unknown, { from, to }: RowTranslation): unknown {
   if (!(error instanceof RowNotMigrated)) return error;
   const { primaryKey } = error;
@@ -182,6 +179,10 @@ interface MadeEntry {
   readonly error: Error | undefined;
 }
 
+/**
+ * Rows of the next version that are made in memory, for a node. A row that cannot be made has an entry as well: it hides the
+ * rows of lower layers, and a reader that would show it gets the error.
+ */
 export class MadeEntries {
   readonly translation: RowTranslation;
   readonly #shape: EntryShape;
@@ -197,12 +198,12 @@ export class MadeEntries {
     return this.#made.length;
   }
 
-  /** Says that there is no row with a key. Keys are those of the next version. */
+  /** Adds the deletion of a row. Keys are keys of the next version. */
   addDeleted(key: Uint8Array): void {
     this.#made.push({ key, base: this.#rows.addDeleted(this.translation.to.layout), error: undefined });
   }
 
-  /** Adds what a row of the active version becomes, marks included. */
+  /** Adds the translation of a row of the active version, with its marks. */
   addTranslated(key: Uint8Array, row: RowRef): void {
     this.#add(key, () => {
       const marks = (row.source.rows[row.base] as number) & rowMarks;
@@ -212,7 +213,7 @@ export class MadeEntries {
     });
   }
 
-  /** Adds a stored row as it is now that the row of the active version that it goes with has changed. */
+  /** Adds a stored row, brought in line with the row of the active version, which has changed from `before` to `after`. */
   addInLine(key: Uint8Array, stored: RowRef, before: RowRef | undefined, after: RowRef): void {
     const { translation } = this;
     this.#add(key, () => this.#rows.add(translation.to.layout, translation.inLine(stored, before, after)));

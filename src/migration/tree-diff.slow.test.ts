@@ -29,7 +29,7 @@ const shape = new TableShape(
 );
 const environment = realEnvironment;
 
-/** A row by its text; null where it goes. */
+/** The text of each row; null to delete the row. */
 type Changes = ReadonlyMap<string, string | null>;
 
 class SortedChanges implements ChangeStream {
@@ -66,7 +66,7 @@ class SortedChanges implements ChangeStream {
   }
 }
 
-/** Trees in one store; every tree reads through a cache of its own, so that its reads are counted from nothing. */
+/** Trees in one store. Every tree has its own cache, so its reads are counted from zero. */
 class Lab {
   readonly driver = new MemoryDriver();
   #birth = 0;

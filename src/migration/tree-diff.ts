@@ -1,6 +1,6 @@
 /**
- * What differs between two trees of the same rows' shape. Subtrees that both refer to are skipped unread, so that the work
- * is proportional to the difference where one tree came from the other by changes.
+ * Finds the differences between two trees whose rows have the same layout. Subtrees that both trees share are skipped unread,
+ * so the work is proportional to the difference if one tree was made from the other by changes.
  */
 import { compareBytes } from '../base/bytes.ts';
 import type { BlockRef } from '../format/block.ts';
@@ -10,7 +10,7 @@ import type { RowLayout } from '../format/row-layout.ts';
 import { loadChild } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 
-/** A key whose rows differ: there may be none on either side. */
+/** A key whose rows differ; the row may be missing on one side. */
 export interface RowDifference {
   readonly key: Uint8Array;
   readonly before: RowRef | undefined;
@@ -20,16 +20,16 @@ export interface RowDifference {
 interface Step {
   readonly node: Node;
   at: number;
-  /** Bounds of the keys below the node: from `low` on, under `high`. Undefined means unbounded. */
+  /** Bounds of the keys below the node: `low` is inclusive, `high` exclusive. Undefined means unbounded. */
   readonly low: Uint8Array | undefined;
   readonly high: Uint8Array | undefined;
 }
 
-/** Stands on an entry of a leaf, or on a subtree that it has not looked into. */
+/** A position in a tree: an entry of a leaf, or a subtree that has not been entered. */
 class Walker {
   readonly #tree: Tree;
   readonly #path: Step[] = [];
-  /** The root has not been looked into. */
+  /** Whether the root has not been entered. */
   #above: boolean;
 
   constructor(tree: Tree) {
@@ -49,25 +49,25 @@ class Walker {
     return !this.#above && this.#step?.node.level === 0;
   }
 
-  /** The subtree that it stands on. */
+  /** The subtree at the position. */
   get ref(): BlockRef {
     const step = this.#step;
     return this.#above || step === undefined ? (this.#tree.ref as BlockRef) : step.node.child(step.at);
   }
 
-  /** Its level. */
+  /** The level of the subtree. */
   get level(): number {
     return this.#above ? (this.#tree.ref?.level ?? 0) : (this.#step as Step).node.level - 1;
   }
 
-  /** First key that may be in the subtree; for an entry, its key. */
+  /** The first key that may be in the subtree; for an entry, its key. */
   get low(): Uint8Array | undefined {
     const step = this.#step;
     if (this.#above || step === undefined) return undefined;
     return step.node.level > 0 && step.at === 0 ? step.low : step.node.key(step.at);
   }
 
-  /** First key that may not be in it any more. */
+  /** The first key after the subtree. */
   get high(): Uint8Array | undefined {
     const step = this.#step;
     if (this.#above || step === undefined) return undefined;
@@ -79,7 +79,7 @@ class Walker {
     return { source: node, base: node.rowBase(at) };
   }
 
-  /** Moves past the entry or the subtree. */
+  /** Moves past the entry or subtree. */
   pass(): void {
     this.#above = false;
     for (let step = this.#step; step !== undefined; step = this.#step) {
@@ -88,7 +88,7 @@ class Walker {
     }
   }
 
-  /** Looks into the subtree. */
+  /** Enters the subtree. */
   async enter(): Promise<void> {
     const { low, high } = this;
     const step = this.#step;
@@ -107,7 +107,7 @@ function isSame(a: BlockRef, b: BlockRef): boolean {
   return a.birth === b.birth && a.id === b.id;
 }
 
-/** The keys whose rows differ between two trees of a layout, in ascending order. */
+/** Yields the keys whose rows differ between two trees of a layout, in ascending order. */
 export async function* diffTrees(before: Tree, after: Tree, layout: RowLayout): AsyncGenerator<RowDifference> {
   const [a, b] = [new Walker(before), new Walker(after)];
   while (!a.done || !b.done) {
@@ -119,7 +119,7 @@ export async function* diffTrees(before: Tree, after: Tree, layout: RowLayout): 
       continue;
     }
     const order = a.done ? 1 : b.done ? -1 : compareLows(a, b);
-    // An entry is told of once the other side cannot have its key any more.
+    // An entry is yielded once the other side can no longer have its key.
     const first = order <= 0 ? a : b;
     const other = first === a ? b : a;
     if (!first.onEntry) await first.enter();
@@ -137,7 +137,7 @@ export async function* diffTrees(before: Tree, after: Tree, layout: RowLayout): 
   }
 }
 
-/** By the first key that each of them may hold. */
+/** Compares two walkers by the first key that each may hold. */
 function compareLows(a: Walker, b: Walker): number {
   const [x, y] = [a.low, b.low];
   if (x === undefined || y === undefined) return x === y ? 0 : x === undefined ? -1 : 1;
@@ -149,7 +149,10 @@ function endsBefore(a: Walker, b: Walker): boolean {
   return end !== undefined && begin !== undefined && compareBytes(end, begin) <= 0;
 }
 
-/** Of two subtrees that differ, looks into the one that comes first, or else into the larger one. */
+/**
+ * Enters one of two subtrees that differ: the one that comes first, else the larger one. Enters both if they have the same
+ * level.
+ */
 async function enterOne(a: Walker, b: Walker): Promise<void> {
   if (endsBefore(a, b)) return a.enter();
   if (endsBefore(b, a)) return b.enter();
