@@ -90,6 +90,8 @@ export interface Candidate {
   readonly access: Access;
   /** Conditions that the access fulfils by itself. */
   readonly covered: readonly Condition[];
+  /** Conditions that rows must still be tested for. */
+  readonly residual: readonly Condition[];
   /** Whether its rows come in the order that is asked for. */
   readonly ordered: boolean;
   /** What the entries of its index are good for; undefined: they only say where rows are. */
@@ -105,8 +107,6 @@ export interface Forgone {
 export interface Plan extends Candidate {
   /** The order asked for, without the fields that decide nothing. */
   readonly order: readonly OrderField[];
-  /** Conditions that rows must still be tested for. */
-  readonly residual: readonly Condition[];
   /** What is forgone each time that the plan is used, for it reads nothing. */
   readonly forgone?: Forgone | undefined;
 }
@@ -297,8 +297,8 @@ class Planner {
     for (const indexVersion of state.indexVersions) if (isUsable(indexVersion)) this.#addIndex(indexVersion.index);
   }
 
-  #add(access: Access, ordered: boolean, covered: readonly Condition[] = [], use?: EntryUse): void {
-    this.candidates.push({ access, ordered, covered, use });
+  #add(access: Access, ordered: boolean, covered: readonly Condition[] = []): void {
+    this.candidates.push({ access, ordered, covered, residual: residualOf(this.#query, covered) });
   }
 
   #addKeys(): void {
@@ -372,8 +372,8 @@ class Planner {
     return takes && { ...takes, fields: [...takes.fields, ...this.#order.map(({ field }) => field)] };
   }
 
-  #useOf(index: TableIndex, covered: readonly Condition[]): EntryUse | undefined {
-    return entryUseOf(this.#state, this.#query.takes, index, residualOf(this.#query, covered), this.#order);
+  #useOf(index: TableIndex, residual: readonly Condition[]): EntryUse | undefined {
+    return entryUseOf(this.#state, this.#query.takes, index, residual, this.#order);
   }
 
   #addIndex(index: TableIndex): void {
@@ -408,10 +408,12 @@ class Planner {
       // One on some rows is all that there is of them.
       const isPaying = isShort || index.where !== undefined;
       if (!isPaying && !mayHoldAll(this.#state.shape, this.#query.takes, index)) return;
-      const use = this.#useOf(index, inside);
+      const residual = residualOf(this.#query, inside);
+      const use = this.#useOf(index, residual);
       const isInstead = use?.only === true && (counts !== true || asked.length > 0);
       if (!isInstead && !isPaying) return;
-      this.#add({ kind: 'index', index, oneValue, ofValues, ranges: found.ranges, descending }, ordered, inside, use);
+      const access: Access = { kind: 'index', index, oneValue, ofValues, ranges: found.ranges, descending };
+      this.candidates.push({ access, ordered, covered: inside, residual, use });
       return;
     }
     const position = positionIn(this.#query.conditions);
@@ -420,8 +422,10 @@ class Planner {
     const ranges = behind === undefined ? found.ranges : intersectAll(found.ranges, [behind]);
     const byKeys = behind === undefined ? found.covered : [...found.covered, position as Condition];
     const covered = inside.length === 0 ? byKeys : [...new Set([...byKeys, ...inside])];
-    const access: Access = { kind: 'index', index, oneValue, ofValues, ranges, descending };
-    this.#add(ranges.length === 0 ? { kind: 'nothing' } : access, ordered, covered, this.#useOf(index, covered));
+    const access: Access =
+      ranges.length === 0 ? { kind: 'nothing' } : { kind: 'index', index, oneValue, ofValues, ranges, descending };
+    const residual = residualOf(this.#query, covered);
+    this.candidates.push({ access, ordered, covered, residual, use: this.#useOf(index, residual) });
   }
 
   /** The direction in which the index gives the order that is asked for, by the fields that no condition fixes. */
@@ -455,7 +459,7 @@ export function candidatesFor(
 ): Candidate[] {
   const impossible = query.conditions.some(({ isImpossible }) => isImpossible);
   if (impossible || query.limit === 0) {
-    return [{ access: { kind: 'nothing' }, covered: [], ordered: true }];
+    return [{ access: { kind: 'nothing' }, covered: [], residual: residualOf(query, []), ordered: true }];
   }
   return new Planner(state, query, order, planPart).candidates;
 }
@@ -465,29 +469,11 @@ export function isBest({ access }: Candidate): boolean {
   return access.kind === 'nothing' || (access.kind === 'keys' && access.keys.length === 1);
 }
 
+/** Among more conditions, one is looked up by a set. */
+const fewCovered = 8;
+
 /** The conditions that rows of an access must still be tested for. */
 export function residualOf({ conditions }: CompiledQuery, covered: readonly Condition[]): readonly Condition[] {
-  if (conditions.length <= fewConditions) return uncovered(conditions, covered);
-  let known = residuals.get(conditions);
-  if (known === undefined) {
-    known = new WeakMap();
-    residuals.set(conditions, known);
-  }
-  let residual = known.get(covered);
-  if (residual === undefined) {
-    residual = uncovered(conditions, covered);
-    known.set(covered, residual);
-  }
-  return residual;
-}
-
-/** What is left of more conditions is remembered for as long as planning asks again and again. */
-const fewConditions = 64;
-/** Among more, a condition is looked up by a set. */
-const fewCovered = 8;
-const residuals = new WeakMap<readonly Condition[], WeakMap<readonly Condition[], readonly Condition[]>>();
-
-function uncovered(conditions: readonly Condition[], covered: readonly Condition[]): readonly Condition[] {
   if (covered.length <= fewCovered) return conditions.filter((one) => !one.isEmpty && !covered.includes(one));
   const isCovered = new Set(covered);
   return conditions.filter((condition) => !condition.isEmpty && !isCovered.has(condition));

@@ -46,6 +46,7 @@ function isOfUse({ candidate: { covered } }: Part, others: readonly Part[]): boo
 
 function intersectionOf(state: TableState, query: CompiledQuery, first: First, others: readonly Part[]): Candidate {
   const covered = [...new Set([first, ...others].flatMap(({ candidate }) => candidate.covered))];
+  const residual = residualOf(query, covered);
   const order = effectiveOrder(state.shape, query);
   return {
     access: {
@@ -55,8 +56,9 @@ function intersectionOf(state: TableState, query: CompiledQuery, first: First, o
       firstCovers: first.candidate.covered,
     },
     covered,
+    residual,
     ordered: first.candidate.ordered,
-    use: entryUseOf(state, query.takes, first.access.index, residualOf(query, covered), order),
+    use: entryUseOf(state, query.takes, first.access.index, residual, order),
   };
 }
 

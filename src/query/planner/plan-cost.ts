@@ -9,7 +9,7 @@ import { haveEntries } from '../../view/layer-entries.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { filterOf } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
-import { isMerged, residualOf } from './access-paths.ts';
+import { isMerged } from './access-paths.ts';
 import type { Access, IntersectionAccess, Candidate, CompiledQuery, UnionAccess, IndexAccess } from './access-paths.ts';
 import { countableAccess } from './query-spec.ts';
 import { sampleMatches } from './sampling.ts';
@@ -242,8 +242,8 @@ export class PlanCosts {
     const { limit, offset } = this.#query;
     if (limit === undefined || this.#overlaid > 0 || !all.some(({ candidate }) => isFullScan(candidate))) return;
     for (const { candidate } of all) {
-      const { access, covered } = candidate;
-      if (access.kind !== 'index' || !access.oneValue || residualOf(this.#query, covered).length > 0) continue;
+      const { access, residual } = candidate;
+      if (access.kind !== 'index' || !access.oneValue || residual.length > 0) continue;
       this.#stop = scannedPart(this.#state, access, limit + offset);
       return;
     }
@@ -263,7 +263,7 @@ export class PlanCosts {
     let fewest: Estimated | undefined;
     for (const one of all) {
       if (fewest !== undefined && fewest.access.entries <= one.access.entries) continue;
-      if (isSingle(one) && residualOf(this.#query, one.candidate.covered).length === 0) fewest = one;
+      if (isSingle(one) && one.candidate.residual.length === 0) fewest = one;
     }
     return fewest?.access.entries;
   }
@@ -275,7 +275,7 @@ export class PlanCosts {
   matches(all: readonly Estimated[]): number {
     const fewest = this.#fewest(all);
     const { candidate, access } = fewest;
-    const residual = residualOf(this.#query, candidate.covered);
+    const { residual } = candidate;
     const { tested, matched } = sampleMatches(this.#state, candidate.access, filterOf(residual));
     const guessed = residual.reduce((part, condition) => part * this.#selectivity(condition, all), 1);
     // Of few rows, the sample says little.
@@ -299,8 +299,8 @@ export class PlanCosts {
   }
 
   /** Whether the tree itself says how many entries a range has. */
-  #isCounted({ access, covered }: Candidate): boolean {
-    if (residualOf(this.#query, covered).length > 0) return false;
+  #isCounted({ access, residual }: Candidate): boolean {
+    if (residual.length > 0) return false;
     return access.kind === 'table' || (access.kind === 'index' && this.#overlaid === 0);
   }
 
@@ -393,7 +393,7 @@ export class PlanCosts {
     if (this.#query.counts === true && this.#isCounted(candidate)) return this.#countEstimate(access, matches);
     const expected = stops ? needed / Math.max(matches, needed) : 1;
     if (candidate.access.kind === 'union') return this.#unionEstimate(candidate.access, matches);
-    const tests = residualOf(this.#query, candidate.covered);
+    const tests = candidate.residual;
     const { joint } = access;
     const isSure = tests.length === 0 && joint === undefined;
     const guessed = isSure ? expected : (expected + Math.min(1, expected * misfortune)) / 2;

@@ -5,7 +5,7 @@ import type { KeyRange } from '../../tree/cursor.ts';
 import { loadChild } from '../../tree/tree.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
-import { candidatesFor, effectiveOrder, isBest, residualOf } from './access-paths.ts';
+import { candidatesFor, effectiveOrder, isBest } from './access-paths.ts';
 import type { Candidate, CompiledQuery, Forgone, Plan, Access } from './access-paths.ts';
 import { intersectionsOf } from './index-intersections.ts';
 import { PlanCosts, costOfReads } from './plan-cost.ts';
@@ -17,9 +17,9 @@ const maxLooks = 3;
 /** The plan that comes by the rows in one of the possible ways. */
 export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate, forgone?: Forgone): Plan {
   // Named one by one: that takes a fraction of the time of copying whatever there is.
-  const { access, covered, ordered, use } = candidate;
+  const { access, covered, residual, ordered, use } = candidate;
   const order = effectiveOrder(state.shape, query);
-  return { access, covered, ordered, use, residual: residualOf(query, covered), order, forgone };
+  return { access, covered, ordered, use, residual, order, forgone };
 }
 
 /** All the ways to come by the rows of a query. */

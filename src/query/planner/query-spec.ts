@@ -14,7 +14,6 @@ import { plainValue } from '../conditions/comparison.ts';
 import { checkFunctionOperator, requireField } from '../conditions/condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from '../conditions/condition.ts';
 import type { OrderField } from '../conditions/row-order.ts';
-import { residualOf } from './access-paths.ts';
 import type { CompiledQuery, Candidate, IndexAccess, TableAccess } from './access-paths.ts';
 import type { TakenFields } from './covering-index.ts';
 
@@ -196,11 +195,11 @@ const minSkipped = 16;
 export function countableAccess(
   state: TableState,
   query: CompiledQuery,
-  { access, covered, ordered }: Candidate,
+  { access, residual, ordered }: Candidate,
 ): IndexAccess | TableAccess | undefined {
   if (query.offset < minSkipped || !ordered || query.counts === true) return undefined;
   if ((access.kind !== 'table' && access.kind !== 'index') || access.ranges.length !== 1) return undefined;
-  if (residualOf(query, covered).length > 0) return undefined;
+  if (residual.length > 0) return undefined;
   if (state.layers.length > 0 && !paysDespite(state, access, query.offset)) return undefined;
   const tree = access.kind === 'table' ? state.tree : state.treeOf(access.index);
   return tree === undefined || tree instanceof SplitTree || tree.mayBreak || tree.ref === null ? undefined : access;

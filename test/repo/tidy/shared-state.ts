@@ -31,7 +31,6 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
   ['src/view/layer-values.ts known', 'belongs to the layer, which never changes'],
   ['src/view/layer-entries.ts made', 'belongs to the node of a layer, which never changes'],
   ['src/query/conditions/key-ranges.ts rangesOfLists', 'belongs to the list of the condition, which never changes'],
-  ['src/query/planner/access-paths.ts residuals', 'belongs to the conditions of a query, which never change'],
   ['src/query/planner/plan-cache.ts plansOf', 'belongs to the state of a table; a plan holds for one turnover'],
   ['src/query/planner/planner.ts accounts', 'belongs to the source of the blocks of an instance'],
   [
