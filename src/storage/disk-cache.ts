@@ -1,11 +1,11 @@
 /**
- * A cache for blocks in a folder of a local disk, which any number of processes and databases may share, at once and one
- * after the other. Nothing here is ever relied upon: files are not synced, may be removed at any time, and are checked
- * whenever they are read. A file appears under its name whole, by `rename`; one that is torn or damaged all the same, by a
- * loss of power for instance, counts as missing and is removed.
+ * A cache for blocks in a folder on a local disk. Any number of processes and databases may share it, at the same time or one
+ * after the other. Correctness never depends on it: files are not synced, may be removed at any time, and are verified whenever
+ * they are read. `rename` makes a whole file appear under its name; a file that is torn or damaged nevertheless, for instance by
+ * a loss of power, counts as missing and is removed.
  *
- * A file is a header (magic, length of the key, length of the block, CRC-32 of what follows), the key, and the block. Its
- * name is a hash of the key. What was used last is known by the files' times, so that processes agree on what goes first.
+ * A file is a header (magic, length of the key, length of the block, CRC-32 of all other bytes), the key, and the block. Its name
+ * is a hash of the key. The modification time of a file is the time of its last use, so all processes evict in the same order.
  */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -21,11 +21,11 @@ import { errorCode } from './file/file-system.ts';
 
 /** Options of `DiskCacheDriver`. */
 export interface DiskCacheDriverOptions {
-  /** The folder. It is made with the first block; relative paths are resolved when the driver is constructed. */
+  /** The folder. It is created with the first block; relative paths are resolved when the driver is constructed. */
   readonly path: string;
   /**
-   * What the files may take, in bytes, at least 1 MiB. Each process that shares the folder may go past it by an eighth for a
-   * moment. Default 1 GiB.
+   * Limit of the size of all files, in bytes, at least 1 MiB. Each process that shares the folder may exceed it by an eighth for
+   * a moment. Default 1 GiB.
    */
   readonly maxSizeBytes?: number;
   /** Clock and randomness. Default: the runtime's own. */
@@ -42,10 +42,10 @@ const driverOptions = new OptionTable<DiskCacheDriverOptions>({
 
 const magic = 0x31434453;
 const headerBytes = 16;
-/** A file that was used longer ago is marked as used again, in milliseconds: not with every use, which costs a write. */
+/** A hit updates the time of a file only if it is older than this, in milliseconds, because an update costs a write. */
 const markAfterMs = 60_000;
 
-/** Opening a pipe must not wait for somebody who writes into it. */
+/** Opening a pipe must not wait for a writer. */
 const openToRead = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 function encodeFile(key: string, block: Uint8Array): Uint8Array {
@@ -61,7 +61,7 @@ function encodeFile(key: string, block: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** The block in a file; undefined if the file is damaged, or of another key. */
+/** Returns the block in a file; undefined if the file is damaged, or has another key. */
 function decodeFile(key: string, bytes: Uint8Array): Uint8Array | undefined {
   if (bytes.length < headerBytes) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -73,16 +73,16 @@ function decodeFile(key: string, bytes: Uint8Array): Uint8Array | undefined {
   return bytes.subarray(start);
 }
 
-/** Keeps blocks as files in a folder, for the option `cacheDriver`. */
+/** Caches blocks as files in a folder, for the option `cacheDriver`. */
 export class DiskCacheDriver implements CacheDriver {
   readonly #root: string;
   readonly #maxFileBytes: number;
   readonly #environment: Environment;
   readonly #sweep: FolderSweep;
-  /** Folders that were made, or found. */
+  /** Folders that are known to exist. */
   readonly #folders = new Set<string>();
 
-  /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
+  /** Takes the path of a folder, or options. It does no I/O. Throws `InvalidOptionError`. */
   constructor(options: string | DiskCacheDriverOptions) {
     const given = driverOptions.check(
       'new DiskCacheDriver()',
@@ -101,7 +101,7 @@ export class DiskCacheDriver implements CacheDriver {
     return { folder, file: path.join(folder, hash.slice(2)) };
   }
 
-  /** The block held under a key; undefined if there is none, or only a damaged one. */
+  /** Returns the block stored under a key; undefined if there is none, or if it is damaged. */
   async get(key: string): Promise<Uint8Array | undefined> {
     const { file } = this.#place(key);
     const bytes = await this.#read(file);
@@ -123,7 +123,7 @@ export class DiskCacheDriver implements CacheDriver {
       const stats = await handle.stat();
       if (!stats.isFile()) return undefined;
       const { size, mtimeMs } = stats;
-      // Nobody who has as much room as this one wrote it: whatever it is, it is not read into memory.
+      // No process with this limit wrote a file of this size: do not read it into memory.
       if (size > this.#maxFileBytes) return undefined;
       const bytes = new Uint8Array(size);
       const { bytesRead } = await handle.read(bytes, 0, size, 0);
@@ -135,7 +135,7 @@ export class DiskCacheDriver implements CacheDriver {
     }
   }
 
-  /** Holds a block, unless it is larger than an eighth of what the folder may hold, or others must be removed first. */
+  /** Stores a block, unless it is larger than an eighth of the limit, or others must be removed first. */
   async set(key: string, block: Uint8Array): Promise<void> {
     const bytes = encodeFile(key, block);
     if (bytes.length > this.#maxFileBytes || !this.#sweep.hasRoom) return;
@@ -146,7 +146,7 @@ export class DiskCacheDriver implements CacheDriver {
       await fs.writeFile(temporary, bytes, { flag: 'wx' });
       await fs.rename(temporary, file);
     } catch (error) {
-      // If the folder was removed, the next block makes it anew.
+      // If the folder was removed, the next block creates it again.
       this.#folders.delete(folder);
       await fs.rm(temporary, { force: true }).catch(() => undefined);
       if (errorCode(error) !== 'ENOENT') throw error;
@@ -160,19 +160,16 @@ export class DiskCacheDriver implements CacheDriver {
     this.#folders.add(folder);
   }
 
-  /** Removes the block held under a key, if there is one. */
+  /** Removes the block stored under a key, if there is one. */
   async delete(key: string): Promise<void> {
     await fs.rm(this.#place(key).file, { force: true });
   }
 
-  /** Resolves once no old blocks are being removed. Nothing need be closed; this is for a caller that removes the folder. */
+  /** Waits until no old blocks are being removed. Call it before you remove the folder; the driver need not be closed. */
   idle(): Promise<void> {
     return this.#sweep.idle();
   }
 }
-
-// Keeps a folder of cached files within its bound, together with other processes that do the same: each counts what it
-// writes, and looks at what is there now and then. Files that were not used for longest go first.
 
 interface CachedFile {
   readonly file: string;
@@ -181,24 +178,28 @@ interface CachedFile {
 }
 
 const temporaryMark = '#';
-/** A file that is still being written after so long was left behind, in milliseconds. */
+/** Age from which a temporary file counts as abandoned, in milliseconds. */
 const abandonedMs = 60 * 60 * 1000;
-/** Parts of the bound: what is left after a sweep, what may be written between two, and how far it may be passed. */
+/** Parts of the limit: kept by a sweep, written between two sweeps, and by which the limit may be exceeded. */
 const keptShare = 0.9;
 const writtenShare = 1 / 16;
 const excessShare = 1 / 8;
-/** Files that are looked at, or removed, at once. */
+/** Files that are examined or removed at the same time. */
 const together = 32;
 
 async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += together) await Promise.all(items.slice(at, at + together).map(work));
 }
 
+/**
+ * Keeps a folder of cached files within its limit, together with other processes that do the same: each counts the bytes that it
+ * writes, and measures the folder now and then. The least recently used files are removed first.
+ */
 class FolderSweep {
   readonly #root: string;
   readonly #maxBytes: number;
   readonly #environment: Environment;
-  /** Bytes in the folder when it was looked at last; undefined before that. */
+  /** Bytes in the folder at the last sweep; undefined before the first. */
   #foundBytes: number | undefined;
   #writtenBytes = 0;
   #running: Promise<void> | undefined;
@@ -209,17 +210,17 @@ class FolderSweep {
     this.#environment = environment;
   }
 
-  /** Whether another file may be written, or must wait until others are removed. */
+  /** Whether another file may be written before others are removed. */
   get hasRoom(): boolean {
     return (this.#foundBytes ?? 0) + this.#writtenBytes <= this.#maxBytes * (1 + excessShare);
   }
 
-  /** The name of a file that is being written into a folder. */
+  /** Returns the path of a temporary file in a folder. */
   temporaryFile(folder: string, id: string): string {
     return path.join(folder, `${temporaryMark}${id}`);
   }
 
-  /** A file was written. Looks at the folder if it is time to, which nobody waits for. */
+  /** Counts a written file. Starts a sweep if one is due, and does not wait for it. */
   noteWritten(bytes: number): void {
     this.#writtenBytes += bytes;
     const isDue =
@@ -254,7 +255,7 @@ class FolderSweep {
       this.#foundBytes = bytes;
       this.#writtenBytes -= before;
     } catch {
-      // The next one will see; until then there is room for an eighth more.
+      // The next sweep tries again; until then the folder may grow by the excess share.
       this.#foundBytes ??= 0;
     }
   }
@@ -263,7 +264,7 @@ class FolderSweep {
     const found: CachedFile[] = [];
     const now = this.#environment.now();
     const look = async (file: string): Promise<void> => {
-      // Others may have removed it.
+      // Another process may have removed it.
       const status = await fs.stat(file).catch(() => undefined);
       if (status?.isFile() !== true) return;
       const isTemporary = path.basename(file).startsWith(temporaryMark);
@@ -271,7 +272,7 @@ class FolderSweep {
       else if (now - status.mtimeMs > abandonedMs) await fs.rm(file, { force: true });
     };
     for (const folder of await fs.readdir(this.#root)) {
-      // Only what is the cache's own.
+      // Considers only folders and files that the cache made.
       if (!/^[0-9a-f]{2}$/.test(folder)) continue;
       const names = await fs.readdir(path.join(this.#root, folder)).catch(() => []);
       const own = names.filter((name) => name.startsWith(temporaryMark) || /^[0-9a-f]{38}$/.test(name));

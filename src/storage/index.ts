@@ -1,4 +1,4 @@
-/** What `store-db/lib/storage` exports: the contract of a driver, and the drivers that come with StoreDb. */
+/** The exports of `store-db/lib/storage`: the contract of a driver, and the drivers that come with StoreDb. */
 export type { CacheDriver } from './contract/driver.ts';
 export { DiskCacheDriver, type DiskCacheDriverOptions } from './disk-cache.ts';
 export type {

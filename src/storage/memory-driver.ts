@@ -1,9 +1,8 @@
 /**
- * A store in this process's memory: for tests, examples and caches. Nothing outlives the process.
+ * A store in the memory of the process, for tests, examples and caches. Nothing outlives the process.
  *
- * Bytes are copied when they are put, so what the caller does with its buffer afterwards changes nothing here. `get`
- * returns a view of the stored bytes, which by convention nobody writes to: copying them again would cost more than
- * everything else that this driver does.
+ * `put` copies the bytes, so the caller may reuse its buffer. `get` returns a view of the stored bytes, which callers must not
+ * write to: another copy would cost more than everything else that this driver does.
  */
 import { isBytes } from '../base/brands.ts';
 import type {
@@ -43,13 +42,13 @@ const driverOptions = new OptionTable<MemoryDriverOptions>({ environment: kinds.
 export class MemoryDriver implements StorageDriver {
   readonly name = 'memory';
   readonly certified = true;
-  /** Only of a clock that it was given: the runtime's own is everybody's. */
+  /** Set only with an injected clock: instances read the runtime's clock themselves. */
   readonly storeTimeMs?: () => number;
   readonly #environment: Environment;
   readonly #objects = new Map<string, StoredObject>();
   /** Every key, in the order of its UTF-8 bytes. */
   #keys: string[] = [];
-  /** ETags of two instances differ too, so that one is never mistaken for the other. */
+  /** Makes ETags unique across instances too, so that no ETag of one instance matches in another. */
   readonly #etagPrefix: string;
   #writes = 0;
 
@@ -77,7 +76,7 @@ export class MemoryDriver implements StorageDriver {
     checkKey(key);
     checkNotAborted(key, options.signal);
     const bytes = isBytes(body) ? new Uint8Array(body) : await collect(key, body, options.signal);
-    // From here to the end nothing is awaited: the condition is checked and the object replaced in one step.
+    // No await from here on: checking the condition and replacing the object are one atomic step.
     checkNotAborted(key, options.signal);
     const current = this.#objects.get(key);
     const condition = options.if;
@@ -126,7 +125,7 @@ export class MemoryDriver implements StorageDriver {
     const object = this.#objects.get(from);
     if (object === undefined) return { status: 'refused' };
     if (!this.#objects.has(to)) this.#insertKey(to);
-    // Nobody writes to the bytes, so that two objects may share them.
+    // The bytes are never written, so two objects may share them.
     this.#objects.set(to, { bytes: object.bytes, etag: this.#newEtag(), lastModifiedMs: this.#environment.now() });
     return { status: 'copied' };
   }
@@ -135,7 +134,7 @@ export class MemoryDriver implements StorageDriver {
     return `${this.#etagPrefix}-${++this.#writes}`;
   }
 
-  /** Where `key` is among the keys, or would be. */
+  /** Returns the position of `key` among the keys, or the position at which to insert it. */
   #indexOf(key: string): number {
     let low = 0;
     let high = this.#keys.length;
@@ -161,7 +160,7 @@ async function collect(key: string, body: PutBody, signal: AbortSignal | undefin
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of readBody(key, body, signal)) {
-    // A stream may fill the same buffer again. Not slice(), which gives a view of a Buffer.
+    // Copies the chunk, because a stream may reuse its buffer. Not slice(), which returns a view for a Buffer.
     chunks.push(new Uint8Array(chunk));
     length += chunk.length;
   }

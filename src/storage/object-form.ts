@@ -1,4 +1,7 @@
-/** How objects are stored: with which key, or none. It is told from their first bytes, for which no key is needed. */
+/**
+ * The stored form of an object: plain, compressed, or encrypted with some key. The first bytes show it, and can be read without a
+ * key.
+ */
 import { compareBytes } from '../base/bytes.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { Codec, decodeEnvelopeHeader, encryptedHeaderBytes, isEnvelope } from '../format/envelope.ts';
@@ -6,29 +9,32 @@ import { parseBlobName } from '../format/object-names.ts';
 import type { RequestOptions, StorageDriver } from './contract/driver.ts';
 import type { Protection } from './wrap/encryption-options.ts';
 
-/** How one object is stored. */
+/** The stored form of one object. */
 export interface ObjectForm {
   readonly etag: string;
-  /** Length of what is stored, in bytes. */
+  /** Length of the stored object, in bytes. */
   readonly sizeBytes: number;
   /**
-   * `plain`: as it is. `compressed`: in an envelope without a key. `encrypted`: with the key of `keyId`. `damaged`: its head
-   * cannot be read.
+   * `plain`: without an envelope. `compressed`: in an envelope without a key. `encrypted`: with the key of `keyId`. `damaged`:
+   * its header cannot be read.
    */
   readonly kind: 'plain' | 'compressed' | 'encrypted' | 'damaged';
   readonly keyId: string | undefined;
   readonly keyCheck: Uint8Array | undefined;
 }
 
-/** Shorter content may by chance be as long as it is when it is compressed and encrypted. */
+/** Shorter content, compressed and encrypted, may by chance have its original length. */
 const tellingBytes = 2048;
 
-/** Whether a length alone tells that an object is stored as it is. Blobs are never compressed, so an encrypted one is longer. */
+/** Whether the length alone proves that an object is stored plain. Blobs are never compressed, so an encrypted blob is longer. */
 export function isSurelyPlain(name: string, sizeBytes: number, contentBytes: number): boolean {
   return sizeBytes === contentBytes && (contentBytes >= tellingBytes || parseBlobName(name) !== undefined);
 }
 
-/** How an object is stored; undefined if it is missing. `driver` is the one that knows of no keys. */
+/**
+ * Reads the stored form of an object; undefined if it is missing. `driver` must be the driver that neither encrypts nor
+ * compresses.
+ */
 export async function formOf(
   driver: StorageDriver,
   key: string,
@@ -50,7 +56,7 @@ export async function formOf(
   }
 }
 
-/** Whether an object is stored as the options say: with the current key, or with none. */
+/** Whether an object is stored as the options require: encrypted with the current key, or not encrypted. */
 export function isStoredAs(form: ObjectForm, protection: Protection | undefined): boolean {
   const current = protection?.current;
   if (current === undefined) return form.kind === 'plain' || (form.kind === 'compressed' && protection !== undefined);

@@ -1,19 +1,19 @@
-/** What requests cost: a price table, and the bill that counts of requests make by it. */
+/** Costs of requests: a price table, and the sum for counted requests. */
 import { kinds, OptionTable } from '../base/options.ts';
 import type { OptionKind } from '../base/options.ts';
 import type { RequestCounts } from './wrap/observed-driver.ts';
 
-/** What a store charges for requests, in dollars, or in whatever the bill is to be in. */
+/** The prices of a store for requests, in dollars or any other currency. */
 export interface PriceTable {
-  /** 1,000 writes: puts, every part of an upload in parts, and copies. */
+  /** Price of 1,000 writes: puts, every part of a multipart upload, and copies. */
   readonly per1000Writes: number;
-  /** 1,000 reads, whether or not there was anything to read. */
+  /** Price of 1,000 reads, whether or not the object exists. */
   readonly per1000Reads: number;
-  /** 1,000 pages of listings. */
+  /** Price of 1,000 pages of listings. */
   readonly per1000Lists: number;
-  /** 1,000 delete requests, whatever number of keys each names. */
+  /** Price of 1,000 delete requests, for any number of keys each. */
   readonly per1000Deletes: number;
-  /** 1,000,000,000 bytes read. */
+  /** Price of 1,000,000,000 bytes read. */
   readonly perGigabyteRead: number;
 }
 
@@ -42,12 +42,12 @@ const priceTable = new OptionTable<PriceTable>({
   perGigabyteRead: price,
 });
 
-/** What the option `prices` may be. */
+/** The kind of the option `prices`. */
 export const priceKind: OptionKind = kinds.options(priceTable);
 
 /**
- * What requests cost by a price table, `s3StandardPrices` by default. Stores charge for a request that fails, or finds
- * nothing, or loses a race, as for one of its kind that succeeds. Throws `InvalidOptionError` for a price table that is none.
+ * Returns the cost of requests by a price table, `s3StandardPrices` by default. Stores charge the same for a request that fails,
+ * finds nothing or loses a race as for one that succeeds. Throws `InvalidOptionError` for an invalid price table.
  */
 export function costOf(counts: Readonly<RequestCounts>, prices: PriceTable = s3StandardPrices): number {
   if (prices !== s3StandardPrices) priceTable.check('costOf()', prices);

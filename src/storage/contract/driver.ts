@@ -1,11 +1,11 @@
 /**
- * The contract of a storage driver: the narrowest thing on which the protocol (docs/protocol.md) works.
+ * The contract of a storage driver: the smallest interface that the protocol (docs/protocol.md) needs.
  *
  * Three rules hold for every call:
  * - A lost race is a value (`lost`), never an error.
- * - A failure says whether it may have had an effect: drivers reject with `StorageError`, whose `outcome` is `none`
- *   only where the request definitely had no effect, now or later. Anything else is `unknown`.
- * - A condition is checked and the write made in one atomic step; a driver that reads first and then writes is unsafe.
+ * - A failure says whether it may have had an effect: drivers reject with `StorageError`, whose `outcome` is `none` only if the
+ *   request definitely had no effect, now or later. Anything else is `unknown`.
+ * - A conditional put checks its condition and writes in one atomic step; a driver that reads first and then writes is unsafe.
  *
  * Keys are non-empty strings of at most 1,024 UTF-8 bytes; `/` separates folders only by convention.
  */
@@ -13,7 +13,7 @@ import { defined } from '../../base/options.ts';
 
 /** Options that every request takes. */
 export interface RequestOptions {
-  /** Gives the request up. Whether it had an effect is then unknown. */
+  /** Aborts the request. Whether it had an effect is then unknown. */
   readonly signal?: AbortSignal;
 }
 
@@ -21,28 +21,28 @@ export interface RequestOptions {
 export interface GetOptions extends RequestOptions {
   /** Bytes to read: `start` inclusive, `end` exclusive, both offsets in the object; clipped to its size. */
   readonly range?: { readonly start: number; readonly end: number };
-  /** Answer `unchanged` if the object still has this ETag. */
+  /** Return `unchanged` if the object still has this ETag. */
   readonly ifNoneMatch?: string;
 }
 
-/** An object, or the range of it that was asked for. */
+/** An object, or the requested range of it. */
 export interface FoundObject {
-  /** Tells this answer from the others. */
+  /** Distinguishes this result from the others. */
   readonly status: 'found';
-  /** The bytes that were asked for. */
+  /** The bytes requested. */
   readonly bytes: Uint8Array;
   /** Opaque name of this version of the object. */
   readonly etag: string;
-  /** Size of the whole object in bytes, whatever range was read. */
+  /** Size of the whole object in bytes, also if a range was read. */
   readonly sizeBytes: number;
-  /** When the store says the object was written, in milliseconds since 1970, by the store's clock. */
+  /** Time of the last write by the store's clock, in milliseconds since 1970. */
   readonly lastModifiedMs: number;
 }
 
-/** What a read is answered with. `unchanged` only where `ifNoneMatch` was given. */
+/** The result of a read. `unchanged` is only possible with `ifNoneMatch`. */
 export type GetResult = FoundObject | { readonly status: 'missing' } | { readonly status: 'unchanged' };
 
-/** What must hold for a put to happen: nothing, no object of that key, or an object with exactly this ETag. */
+/** The condition of a put: none, that there is no object with the key, or that the object has exactly this ETag. */
 export type PutCondition = 'any' | 'absent' | { readonly etag: string };
 
 /** Whole bytes, or a stream of them whose size need not be known. A stream is consumed once. */
@@ -50,29 +50,29 @@ export type PutBody = Uint8Array | AsyncIterable<Uint8Array>;
 
 /** Options of `StorageDriver.put()`. */
 export interface PutOptions extends RequestOptions {
-  /** What must hold for the put to happen. */
+  /** The condition under which the put happens. */
   readonly if: PutCondition;
-  /** Media type that a download of the object should carry. Drivers that cannot keep it may ignore it. */
+  /** Media type that a download of the object should carry. Drivers that cannot store it may ignore it. */
   readonly contentType?: string;
-  /** Nothing of what is replaced is to stay behind, as far as the driver keeps old versions itself. Default false. */
+  /** Whether to remove the replaced version at once, if the driver itself keeps old versions. Default false. */
   readonly purge?: boolean;
-  /** One of many writes of work in the background: others may go before it. Default false. */
+  /** Whether the put is one of many writes of background work: other writes may go first. Default false. */
   readonly background?: boolean;
 }
 
 /**
- * `lost`: the condition did not hold (also when the object to replace is missing), and nothing was written. `requests`
- * is how many requests to the store it took, where that is not one.
+ * `lost`: the condition did not hold (also when the object to replace is missing), and nothing was written. `requests` is the
+ * number of requests to the store, if it is not one.
  */
 export type PutResult =
   | { readonly status: 'written'; readonly etag: string; readonly requests?: number }
   | { readonly status: 'lost'; readonly requests?: number };
 
-/** What a deletion is answered with. */
+/** The result of a deletion. */
 export interface DeleteResult {
   /** Keys that could not be deleted; deleting a missing key is no failure. */
   readonly failed: readonly { readonly key: string; readonly message: string }[];
-  /** How many requests to the store it took, where that is not one. */
+  /** Number of requests to the store, if it is not one. */
   readonly requests?: number;
 }
 
@@ -90,7 +90,7 @@ export interface ListEntry {
   readonly key: string;
   /** Size of the object in bytes. */
   readonly sizeBytes: number;
-  /** When the store says the object was written, in milliseconds since 1970. */
+  /** Time of the last write by the store's clock, in milliseconds since 1970. */
   readonly lastModifiedMs: number;
 }
 
@@ -98,11 +98,11 @@ export interface ListEntry {
 export interface ListPage {
   /** The entries of this page. */
   readonly entries: readonly ListEntry[];
-  /** Whether keys follow; ask again with `after` set to the last entry's key. */
+  /** Whether more keys follow; list again with `after` set to the last entry's key. */
   readonly more: boolean;
 }
 
-/** What the answer of a URL says of the bytes. A browser may run what comes without them, so drivers must carry them. */
+/** Headers of the response to a download URL. Without them a browser may run the bytes, so drivers must send them. */
 export interface DownloadHeaders {
   /** Media type in place of the object's own. */
   readonly contentType?: string;
@@ -118,89 +118,92 @@ export interface PresignOptions extends DownloadHeaders {
 
 /** Options of `StorageDriver.copy()`. */
 export interface ObjectCopyOptions extends RequestOptions {
-  /** Size of the object, where the caller knows it; one that may be larger than 256 MiB needs it. Default: not known. */
+  /** Size of the object, if the caller knows it; required for an object that may be larger than 256 MiB. Default: not known. */
   readonly sizeBytes?: number;
-  /** Media type of the object, for drivers that must be told it again. Default: none. */
+  /** Media type of the object, for drivers that do not copy it. Default: none. */
   readonly contentType?: string;
 }
 
 /**
- * `copied`: all of it is there. `refused`: the driver cannot copy this object, or there is none, and nothing was written.
- * `requests` is how many requests to the store it took, where that is not one.
+ * `copied`: the whole object was copied. `refused`: the driver cannot copy this object, or there is none, and nothing was
+ * written. `requests` is the number of requests to the store, if it is not one.
  */
 export interface CopyResult {
-  /** How it ended. */
+  /** The outcome. */
   readonly status: 'copied' | 'refused';
-  /** How many requests to the store it took. Default: one. */
+  /** Number of requests to the store. Default: one. */
   readonly requests?: number;
 }
 
 /** Options of `StorageDriver.removeUploads()`. */
 export interface RemoveUploadsOptions extends RequestOptions {
-  /** Uploads that began later are left alone; milliseconds since 1970. Only asked where there are any. */
+  /** Uploads that began at this time or later are kept; milliseconds since 1970. Called only if there are any uploads. */
   readonly startedBeforeMs: () => Promise<number>;
 }
 
-/** What StoreDb needs of a store. docs/drivers.md has the rules, and `driverConformance` checks them. */
+/** The interface of a store that StoreDb needs. docs/drivers.md has the rules, and `driverConformance` checks them. */
 export interface StorageDriver {
   /** Short name for logs, for instance `memory`. */
   readonly name: string;
   /**
-   * True where the driver itself makes conditions atomic, so that a new database need not try them out. A driver that
-   * relies on a server, or on anything else that it cannot see, leaves it out.
+   * True if the driver itself makes conditional puts atomic, so that a new database need not probe them. A driver that relies on
+   * a server, or on anything else that it cannot check, leaves it out.
    */
   readonly certified?: true;
   /**
-   * Names the store, and how it is reached: two drivers give the same text only if they reach the same objects through the same
-   * server. A store that was tried out with one need not be tried out with the other, for which a note is kept in the store.
-   * Without it, that is remembered of this very driver, while the process runs.
+   * Identifies the store and its endpoint: two drivers have the same identity only if they reach the same objects through the
+   * same server. If a store was certified with one of them, the other need not certify it again: a note in the store says so.
+   * Without an identity, the result is remembered for this driver object only, while the process runs.
    */
   readonly identity?: string;
-  /** Reads an object or a range of it. Never answers with bytes of two versions. */
+  /** Reads an object or a range of it. Never returns bytes of two versions. */
   get(key: string, options?: GetOptions): Promise<GetResult>;
   /** Writes a whole object atomically: readers see the old bytes or all of the new ones. Durable once resolved. */
   put(key: string, body: PutBody, options: PutOptions): Promise<PutResult>;
   /** Deletes objects. Not atomic across keys. */
   delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult>;
-  /** One page of the keys that begin with `prefix`. Every put that was answered before the call is in it. */
+  /** Returns one page of the keys that begin with `prefix`. The listing includes every put that resolved before the call. */
   list(prefix: string, options?: ListOptions): Promise<ListPage>;
-  /** A URL from which anyone can download the object for a while, where the store can do that. */
+  /** Returns a URL from which anyone can download the object for a limited time, if the store supports that. */
   presign?(key: string, options: PresignOptions): Promise<string>;
   /**
-   * Copies an object within the store, where the store can do that without the bytes being moved through this process.
-   * Atomic and durable as a put is. An object that is there already is replaced or stays, and so this is for names whose
-   * object never differs, and may be repeated.
+   * Copies an object within the store, if the store can do so without moving the bytes through this process. Atomic and durable
+   * like a put. An existing object may be replaced or kept, so use it only for names whose objects never differ. It may be
+   * repeated.
    */
   copy?(from: string, to: string, options?: ObjectCopyOptions): Promise<CopyResult>;
   /**
-   * Removes what uploads under a prefix left behind that began before a time of the store's clock, and that nobody
-   * completed: parts that are no objects yet. For stores that keep such parts. Resolves to how many uploads there were.
+   * Removes the parts of multipart uploads under a prefix that began before a time of the store's clock and were never completed.
+   * For stores that keep such parts. Resolves to the number of these uploads.
    */
   removeUploads?(prefix: string, options: RemoveUploadsOptions): Promise<number>;
   /**
-   * The store's own time now, in milliseconds since 1970, as its answers have told it without being asked; undefined as long as
-   * they have not. Where there is none, the clock of the process is believed.
+   * Returns the present time of the store's clock, in milliseconds since 1970, learnt from earlier responses without an extra
+   * request; undefined before the first one. Without it, StoreDb uses the clock of the process.
    */
   storeTimeMs?(): number | undefined;
-  /** What the driver knows or has learnt of its store, for reports: for instance how it wants ETags to be written. */
+  /**
+   * Returns facts about the store that the driver knows or has learnt, for reports: for instance the form of ETags that it
+   * accepts.
+   */
   describe?(): Readonly<Record<string, string>>;
   /** Releases sockets and handles. The driver may be used again afterwards. */
   close?(): Promise<void>;
 }
 
-/** The contract of a cache of the user's own for blocks: a place that may forget, and whose bytes are checked anyway. */
+/**
+ * The interface of a cache for blocks that the user supplies. It may drop blocks, and StoreDb verifies the bytes that it returns.
+ */
 export interface CacheDriver {
-  /** The bytes held under a key, or undefined (null is taken for that too). */
+  /** Returns the bytes stored under a key, or undefined (or null). */
   get(key: string): Uint8Array | null | undefined | Promise<Uint8Array | null | undefined>;
-  /** Holds bytes; may be forgotten at any time. Blocks never change, so nothing is ever out of date. */
+  /** Stores bytes; the cache may drop them at any time. Blocks never change, so no entry is ever out of date. */
   set(key: string, bytes: Uint8Array): void | Promise<void>;
-  /** Drops the bytes held under a key, if there are any. */
+  /** Deletes the bytes stored under a key, if there are any. */
   delete(key: string): void | Promise<void>;
 }
 
-// Listings of more than one page.
-
-/** Every object whose key begins with `prefix`, in the order of keys. */
+/** Lists all objects whose keys begin with `prefix`, page by page, in the order of keys. */
 export async function* listAll(
   driver: StorageDriver,
   prefix: string,

@@ -1,4 +1,4 @@
-/** Puts that may be carried out more than once: of bytes that are the same every time. */
+/** Repeated puts, how long failed requests are retried, and the names of recent writes. */
 import { backOff } from '../../base/backoff.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -7,8 +7,8 @@ import type { PutOptions, StorageDriver } from './driver.ts';
 const maxAttempts = 4;
 
 /**
- * Puts bytes until the store has said that they are there. With the condition `absent` the name must be new and random: a
- * lost race is then an earlier attempt of this very put.
+ * Puts bytes, and retries until the store confirms it. The bytes are the same every time, so a put may be carried out twice. With
+ * the condition `absent` the name must be new and random: a lost race then means that an earlier attempt of this put succeeded.
  */
 export async function putRepeatedly(
   driver: StorageDriver,
@@ -26,19 +26,19 @@ export async function putRepeatedly(
   }
 }
 
-// How long requests are repeated to a store that has gone away: a gateway that is started again is back after some seconds. A
-// store that has never answered is none that will be back, and neither is one that was not back in time: then a request fails
-// after its first few attempts, until one succeeds.
-
-/** How long a store may be away, in milliseconds. */
+/** Longest outage of a store that requests outlast, in milliseconds. */
 const defaultMs = 10_000;
 const maxPauseMs = 1000;
 
-/** Whether a request failed since the store, or the way to it, was not there or had too much to do. */
+/** Whether a request failed because the store or the network was unavailable or overloaded. */
 export function isOutage(error: unknown): error is StorageError {
   return error instanceof StorageError && (error.reason === 'unavailable' || error.reason === 'throttled');
 }
 
+/**
+ * Decides how long failed requests are retried during an outage: a gateway that restarts is back after some seconds. If the store
+ * has never answered, or did not come back in time, a request fails after its first few attempts, until one succeeds.
+ */
 export class Patience {
   readonly #environment: Environment;
   readonly #forMs: number;
@@ -49,12 +49,12 @@ export class Patience {
     this.#forMs = forMs;
   }
 
-  /** To be called once a request has succeeded. */
+  /** Call this after a request has succeeded. */
   answered(): void {
     this.#hasAnswered = true;
   }
 
-  /** Whether a request that was first sent at a time, by the monotonic clock, and failed is to be sent again. */
+  /** Whether to retry a failed request that was first sent at `firstSentMs` on the monotonic clock. */
   isLeft(error: unknown, firstSentMs: number): boolean {
     if (!this.#hasAnswered || !isOutage(error)) return false;
     if (this.#environment.monotonicMs() - firstSentMs < this.#forMs) return true;
@@ -63,8 +63,9 @@ export class Patience {
   }
 
   /**
-   * Pauses before a further attempt: the time doubles up to a second, and is jittered. Resolves with whether there is to be one:
-   * not once the signal is aborted, whose reason may be anything and is no error of a request.
+   * Pauses before another attempt: the time doubles up to a second, and is jittered. Resolves with false if the signal is
+   * aborted: then there must not be another attempt. It does not reject with the signal's reason, which need not be an error of a
+   * request.
    */
   async pause(firstPauseMs: number, attempt: number, signal: AbortSignal | undefined): Promise<boolean> {
     const backoff = { firstMs: firstPauseMs, maxMs: maxPauseMs, jitter: 'around' } as const;
@@ -73,30 +74,33 @@ export class Patience {
   }
 }
 
-// Names of the objects that an instance wrote since it last saw Block 0. If Block 0 then turns out to be gone, these are what
-// it made after the database was deleted, and nobody else.
-
-/** Names that are remembered. What an instance writes beyond that is not known to be its own. */
+/** Most names that are remembered. Further writes are not known to be of this instance. */
 const maxKeys = 10_000;
 
+/**
+ * Names of the objects that an instance wrote since it last saw Block 0. If Block 0 turns out to be gone, the instance itself
+ * wrote these objects after the database was deleted.
+ */
 export class OwnWrites {
-  /** By name, the number of the write. In ascending order. */
+  /** The number of each write by its name, in ascending order. */
   readonly #keys = new Map<string, number>();
   #count = 0;
 
-  /** A write is about to be made, or was made just now. */
+  /** Notes a write, before it is made and again after it succeeded. */
   note(key: string): void {
     this.#count++;
     this.#keys.delete(key);
     if (this.#keys.size < maxKeys) this.#keys.set(key, this.#count);
   }
 
-  /** What to tell {@link seen} about a look that begins now. */
+  /** The mark to pass to {@link seen} for a read of Block 0 that begins now. */
   get mark(): number {
     return this.#count;
   }
 
-  /** Block 0 was there in a look that began when the mark was taken: what was written before that was no leftover. */
+  /**
+   * Notes that Block 0 existed in a read that began when the mark was taken: objects written before the mark are not leftovers.
+   */
   seen(mark: number): void {
     for (const [key, number] of this.#keys) {
       if (number > mark) return;

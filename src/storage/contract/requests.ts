@@ -1,4 +1,4 @@
-/** What every driver checks and computes alike: keys, ranges, page limits, aborts and bodies. */
+/** Checks that all drivers share: keys, ranges, page limits, aborts and bodies, and the options for drivers and prefixes. */
 import { flawOf } from '../../base/abort.ts';
 import { isBytes } from '../../base/brands.ts';
 import { encodeUtf8 } from '../../base/bytes.ts';
@@ -12,8 +12,8 @@ import type { GetOptions, ListOptions, PutBody } from './driver.ts';
 /** Longest key, in UTF-8 bytes. */
 export const MAX_KEY_BYTES = 1024;
 /**
- * Most bytes of an object that is read without a range, in bytes: twice the largest row. StoreDb writes nothing larger that it
- * reads as a whole, so that whatever is larger is not read into memory.
+ * Largest object that is read without a range, in bytes: twice the largest row. StoreDb writes no larger object that it reads as
+ * a whole, so larger ones are not read into memory.
  */
 export const MAX_WHOLE_BYTES: number = 512 * 1024 * 1024;
 /** Most entries in one page of a listing. */
@@ -21,11 +21,11 @@ export const MAX_PAGE_ENTRIES = 1000;
 
 function checkText(what: string, text: string): void {
   if (typeof text !== 'string') throw new StorageError(String(text), 'none', `A ${what} is a string.`);
-  // A lone surrogate has no UTF-8 bytes: it would be stored as U+FFFD, and two keys would become one.
+  // A lone surrogate has no UTF-8 form: it would be stored as U+FFFD, and two keys would become one.
   if (!text.isWellFormed()) throw new StorageError(text, 'none', `The ${what} holds half of a surrogate pair.`);
 }
 
-/** Rejects what is no key: an empty one, one that is too long, one that has no UTF-8 form. */
+/** Throws for an invalid key: one that is empty, too long, or without a UTF-8 form. */
 export function checkKey(key: string): void {
   checkText('key', key);
   if (key === '') throw new StorageError(key, 'none', 'A key has at least one character.');
@@ -45,7 +45,7 @@ export function checkList(prefix: string, options: ListOptions | undefined): num
   return limit;
 }
 
-/** Rejects a request that was given up. `outcome` is `none` as long as nothing was sent or written. */
+/** Throws if the signal is aborted. `outcome` is `none` as long as nothing was sent or written. */
 export function checkNotAborted(key: string, signal: AbortSignal | undefined, outcome: RequestOutcome = 'none'): void {
   const flaw = signal === undefined ? undefined : flawOf(signal);
   if (flaw !== undefined)
@@ -54,18 +54,18 @@ export function checkNotAborted(key: string, signal: AbortSignal | undefined, ou
   throw new StorageError(key, outcome, 'The request was given up: its signal was aborted.', { cause: signal.reason });
 }
 
-/** Rejects reading as a whole what is too large for that. */
+/** Throws if an object is too large to be read without a range. */
 export function checkWholeBytes(key: string, sizeBytes: number): void {
   if (sizeBytes <= MAX_WHOLE_BYTES) return;
   throw new StorageError(
     key,
     'none',
-    `The object ${key} has ${sizeBytes} bytes or more, and no more than ${MAX_WHOLE_BYTES} are read at once: it is nothing ` +
-      'that StoreDb wrote. Restore it from a backup; what is so large otherwise is read by ranges.',
+    `The object ${key} has ${sizeBytes} bytes or more; at most ${MAX_WHOLE_BYTES} are read at once. StoreDb does not write such ` +
+      'objects: restore it from a backup. Read larger objects of your own by ranges.',
   );
 }
 
-/** The part of an object of `sizeBytes` that a range asks for: offsets, end exclusive, within the object. */
+/** Clips a range to an object of `sizeBytes`. Returns offsets, end exclusive, within the object. */
 export function clipRange(
   key: string,
   range: GetOptions['range'],
@@ -79,7 +79,7 @@ export function clipRange(
   return { start: Math.min(start, sizeBytes), end: Math.min(end, sizeBytes) };
 }
 
-/** The chunks of a body, with failures of the stream itself reported as requests without effect. */
+/** Yields the chunks of a body. Failures of the stream itself are reported as requests without effect. */
 export async function* readBody(key: string, body: PutBody, signal?: AbortSignal): AsyncGenerator<Uint8Array, void> {
   if (isBytes(body)) {
     yield body;
@@ -93,18 +93,16 @@ export async function* readBody(key: string, body: PutBody, signal?: AbortSignal
     }
   } catch (error) {
     if (error instanceof StorageError) throw error;
-    throw new StorageError(key, 'none', 'The stream of the body failed, so nothing was written.', { cause: error });
+    throw new StorageError(key, 'none', 'The stream of the body failed. Nothing was written.', { cause: error });
   }
 }
-
-// What options may be that say where a database is: a driver, and a prefix.
 
 /** Longest prefix, in bytes of UTF-8. */
 const maxPrefixBytes = 512;
 
 function isPrefix(prefix: string): boolean {
   if (prefix === '' || !prefix.isWellFormed() || prefix.startsWith('/') || prefix.endsWith('/')) return false;
-  // URLs of blobs could not name the others.
+  // Clients normalize `.` and `..` in the path of a URL, so blobs under such a prefix would have no working URL.
   return (
     encodeUtf8(prefix).length <= maxPrefixBytes && !prefix.split('/').some((part) => part === '.' || part === '..')
   );
@@ -112,16 +110,16 @@ function isPrefix(prefix: string): boolean {
 
 const wellFormed = `a string of 1 to ${maxPrefixBytes} UTF-8 bytes that neither begins nor ends with /`;
 
-/** A storage driver. */
+/** The kind of an option that takes a storage driver. */
 export const driverKind: OptionKind = kinds.methods('a storage driver', 'get', 'put', 'delete', 'list');
 
-/** The prefix of a database. */
+/** The kind of an option that takes the prefix of a database. */
 export const prefixKind: OptionKind = kinds.text(
   `${wellFormed}, without . and .. between slashes, and not under ${sharedPrefix}, where what belongs to no database is`,
   (prefix) => isPrefix(prefix) && !`${prefix}/`.startsWith(sharedPrefix),
 );
 
-/** The prefix of a place to which databases are copied. */
+/** The kind of an option that takes the prefix of a place to which databases are copied. */
 export const placePrefixKind: OptionKind = kinds.text(
   `${wellFormed}, as dbPrefix, without ., .. and nothing between slashes`,
   (prefix) => isPrefix(prefix) && !prefix.includes('//'),

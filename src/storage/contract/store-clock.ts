@@ -1,17 +1,20 @@
 /**
- * The time that a node goes by where others read what it writes: its own, unless the store's is known and says otherwise. Times
- * decide nothing about which rows there are, but when a state is said to have begun, and when something is old enough to go.
+ * The clock for times that an instance stores for others to read: its own clock, unless the store's clock is known and differs.
+ * Times never decide which rows there are, only the stated time of a state and the age at which something may be deleted.
  */
 import type { Environment } from '../../base/env.ts';
 import type { Logger } from '../../base/logger.ts';
 import type { StorageDriver } from './driver.ts';
 
-/** Clocks that differ by less agree: the store tells seconds, and its answers were on the way. In milliseconds. */
+/**
+ * Largest difference at which clocks count as equal, in milliseconds: the store reports whole seconds, and its responses take
+ * time.
+ */
 const sameMs = 5000;
-/** A clock that is wrong by more is worth a word. */
+/** Difference above which a warning is logged, in milliseconds. */
 export const wrongMs = 300_000;
 
-/** How far one clock is ahead of another, for people. */
+/** Describes how far one clock is ahead of another or behind it. */
 export function leadText(leadMs: number): string {
   const seconds = Math.round(Math.abs(leadMs) / 1000);
   const [count, unit] =
@@ -23,6 +26,7 @@ export function leadText(leadMs: number): string {
   return `${Math.round(count)} ${unit} ${leadMs > 0 ? 'ahead of' : 'behind'}`;
 }
 
+/** Reads the store's clock through the driver, or else the clock of the process. */
 export class StoreClock {
   readonly #driver: StorageDriver;
   readonly #environment: Environment;
@@ -35,12 +39,12 @@ export class StoreClock {
     this.#logger = logger;
   }
 
-  /** Whether the store tells its own time with its answers. */
+  /** Whether the time of the store is known. */
   get isOfStore(): boolean {
     return this.#driver.storeTimeMs?.() !== undefined;
   }
 
-  /** Milliseconds since 1970. */
+  /** Returns the time in milliseconds since 1970. */
   now(): number {
     const own = this.#environment.now();
     const store = this.#driver.storeTimeMs?.();

@@ -107,7 +107,10 @@ function bounded(body: Readable): Readable {
     transform(chunk: Uint8Array, _encoding, done) {
       length += chunk.length;
       if (length <= maxAnswerBytes) done(null, chunk);
-      else done(new Error(`The store's answer goes on behind ${maxAnswerBytes} bytes, more than any answer has`));
+      else
+        done(
+          new Error(`The store's response is longer than ${maxAnswerBytes} bytes, the most that a response may have`),
+        );
     },
   });
   // The reader of the counter hears of a failure.

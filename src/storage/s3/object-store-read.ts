@@ -126,7 +126,7 @@ async function readAnswer(
       throw new StorageError(
         key,
         'none',
-        `The answer for ${key} goes on behind the ${maxBytes} bytes that it may have.`,
+        `The response for ${key} is longer than the ${maxBytes} bytes that it may have.`,
       );
     }
     chunks.push(chunk);
@@ -223,7 +223,7 @@ export async function listObjects(
     if (entries.length > 0 || !more) return { entries, more };
     token = page.NextContinuationToken;
     if (token === undefined || empty >= maxEmptyPages) {
-      throw new StorageError(prefix, 'none', `The listing of ${prefix} goes on for ever without an entry.`);
+      throw new StorageError(prefix, 'none', `The listing of ${prefix} promises more pages, but has no entries.`);
     }
   }
 }

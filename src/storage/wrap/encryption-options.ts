@@ -1,4 +1,4 @@
-/** The options `encryption` and `compression`, checked. Keys are held where neither messages nor `inspect()` reach them. */
+/** The options `encryption` and `compression`, checked. Neither messages nor `inspect()` can reach the keys. */
 import type { KeyObject } from 'node:crypto';
 import { isBytes } from '../../base/brands.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
@@ -10,22 +10,22 @@ import { canWriteZstd } from '../../format/compression.ts';
 /** Option `encryption` of `StoreDb()`: the keys with which a database is encrypted. */
 export interface EncryptionOptions {
   /**
-   * All keys that objects may be encrypted with, by their ids (1 to 32 letters, digits, `.`, `_` and `-`): 32 random bytes
-   * each, or those as base64 or as 64 hexadecimal digits.
+   * All keys that objects may be encrypted with, by their ids (1 to 32 letters, digits, `.`, `_` and `-`): 32 random bytes each,
+   * also as base64 or as 64 hexadecimal digits.
    */
   readonly keys: Readonly<Record<string, Uint8Array | string>>;
-  /** Id of the key for what is written; null: it is not encrypted, which is how encryption is turned off. */
+  /** Id of the key that encrypts new objects; null turns encryption off: new objects are not encrypted. */
   readonly current: string | null;
   /**
-   * Whether what is not encrypted is read as well: while a database is moved over with `db.rewrite()`. Otherwise it is
-   * refused, since anybody who can write to the store could have put it there. Default: whether `current` is null.
+   * Whether unencrypted objects are accepted, as they must be while `db.rewrite()` encrypts a database. Otherwise they are
+   * refused, because anybody who can write to the store could have put them there. Default: whether `current` is null.
    */
   readonly acceptUnencrypted?: boolean;
 }
 
 /**
- * Option `compression` of `StoreDb()`: how blocks, commits and Block 0 are compressed when they are written. All ways are read,
- * whichever is given; without the option, none is.
+ * Option `compression` of `StoreDb()`: how blocks, commits and Block 0 are compressed when they are written. With any value,
+ * objects in all forms are read; without the option, compressed objects are not read.
  */
 export type Compression = 'none' | 'deflate' | 'zstd';
 
@@ -34,17 +34,17 @@ const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 const base64Pattern = /^[A-Za-z0-9+/_-]{43}=?$/;
 const hexPattern = /^[0-9a-fA-F]{64}$/;
 
-/** A key, and what tells it from others. */
+/** A key with its id and a check value that identifies it. */
 export interface NamedKey {
   readonly id: string;
   readonly key: KeyObject;
   readonly check: Uint8Array;
 }
 
-/** How objects are protected, as the options say. */
+/** The keys and the codec that the options specify. */
 export class Protection {
   readonly codec: Codec;
-  /** Whether there are keys. Without, nothing that is encrypted can be read. */
+  /** Whether there are keys. Without keys, encrypted objects cannot be read. */
   readonly hasKeys: boolean;
   readonly acceptsUnencrypted: boolean;
   readonly #keys: ReadonlyMap<string, NamedKey>;
@@ -58,7 +58,7 @@ export class Protection {
     this.#current = current === null ? undefined : this.#keys.get(current);
   }
 
-  /** The key for what is written; undefined if it is not encrypted. */
+  /** The key that encrypts new objects; undefined if they are not encrypted. */
   get current(): NamedKey | undefined {
     return this.#current;
   }
@@ -72,7 +72,7 @@ export class Protection {
   }
 }
 
-/** Never tells what was given: it may be most of a key. */
+/** Parses a key. Its errors never show the value, which may be most of a key. */
 function parseKey(id: string, value: unknown): NamedKey {
   let bytes: Uint8Array | undefined;
   if (isBytes(value)) bytes = value;
@@ -102,12 +102,12 @@ function refuse(path: string, message: string): never {
 
 function parseKeys(keys: unknown): Map<string, NamedKey> {
   const parsed = new Map<string, NamedKey>();
-  // Only what the object has itself: `constructor` is no key.
+  // Own properties only: `constructor` is no key.
   for (const [id, value] of Object.entries(keys as object)) {
     if (!idPattern.test(id)) {
       refuse(
         'encryption.keys',
-        'Option `encryption.keys` has an id that is none: 1 to 32 letters, digits, ., _ and -, a letter or digit first.',
+        'Option `encryption.keys` has an invalid id: an id is 1 to 32 letters, digits, ., _ and -, a letter or digit first.',
       );
     }
     parsed.set(id, parseKey(id, value));
@@ -116,7 +116,7 @@ function parseKeys(keys: unknown): Map<string, NamedKey> {
   return parsed;
 }
 
-/** Tells only of what type a value is: it may be a key. */
+/** Describes only the type of a value, because it may be a key. */
 function untold(value: unknown): string {
   if (value === undefined || value === null) return String(value);
   return typeof value === 'object' ? 'an object of another form' : `a ${typeof value}`;
@@ -165,7 +165,7 @@ function checkEncryption(what: string, path: string, given: EncryptionOptions): 
   }
 }
 
-/** What the option `encryption` may be. Errors never hold a key. */
+/** The kind of the option `encryption`. Errors never hold a key. */
 export const encryptionKind: OptionKind = {
   allowed: "an object such as { keys: { '2026': key }, current: '2026' }",
   accepts: isRecord,
@@ -173,7 +173,7 @@ export const encryptionKind: OptionKind = {
   look: (what, path, value) => checkEncryption(what, path, value as EncryptionOptions),
 };
 
-/** What the option `compression` may be. */
+/** The kind of the option `compression`. */
 export const compressionKind: OptionKind = {
   ...kinds.choice(...Object.keys(Codec)),
   describe: untold,
@@ -187,7 +187,7 @@ export const compressionKind: OptionKind = {
   },
 };
 
-/** How objects are protected by options that were checked; undefined where neither is given. */
+/** Returns the protection for checked options; undefined if there is neither option. */
 export function protectionOf(
   encryption: EncryptionOptions | undefined,
   compression: Compression | undefined,
@@ -204,7 +204,7 @@ const protectionOptions = new OptionTable<{
   readonly compression?: Compression;
 }>({ encryption: encryptionKind, compression: compressionKind });
 
-/** How objects are protected by options that were not checked yet. Throws `InvalidOptionError`, which never holds a key. */
+/** Checks the options, and returns the protection for them. Throws `InvalidOptionError`, which never holds a key. */
 export function checkProtection(encryption: unknown, compression: unknown): Protection | undefined {
   const given = { encryption, compression } as { encryption?: EncryptionOptions; compression?: Compression };
   const checked = protectionOptions.check('StoreDb()', given);

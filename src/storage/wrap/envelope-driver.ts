@@ -1,7 +1,7 @@
 /**
- * A driver around another one that compresses and encrypts what is put, and opens what is got, for one database. Nothing above
- * it knows of that. Sizes of objects are those of their content, save in listings, which tell what is stored. What a store is
- * tried out with passes as it is.
+ * A driver around another one that compresses and encrypts the objects of one database when they are put, and decrypts and
+ * expands them when they are read. The layers above it see only the content. Sizes are sizes of the content, except in listings,
+ * which have the stored sizes. Probes of the store pass unchanged.
  */
 import { isBytes } from '../../base/brands.ts';
 import {
@@ -34,20 +34,20 @@ import { WrappedDriver, optionalMembersBut } from './wrapped-driver.ts';
 
 export interface EnvelopeDriverOptions {
   readonly driver: StorageDriver;
-  /** What the names of the database's objects begin with, without `/` at the end. */
+  /** The prefix of the database, without `/` at the end. */
   readonly prefix: string;
   readonly protection: Protection;
   readonly environment: Environment;
-  /** Of whose database the objects are, where that is known; otherwise Block 0 tells it. */
+  /** The id of the database, if it is known; otherwise it is read from Block 0. */
   readonly databaseId?: string;
 }
 
-/** How an object is stored. */
+/** The stored form of an object. */
 export interface StoredForm {
   readonly etag: string;
-  /** Length of what is stored, in bytes. */
+  /** Length of the stored object, in bytes. */
   readonly sizeBytes: number;
-  /** Undefined where it is neither compressed nor encrypted. */
+  /** Undefined if the object is neither compressed nor encrypted. */
   readonly header: EnvelopeHeader | undefined;
 }
 
@@ -56,35 +56,36 @@ export interface OpenedObject extends FoundObject {
   readonly isAuthentic: boolean;
 }
 
-/** What is known of an object of which ranges are read. */
+/** The ETag and the cipher of an object that is read in ranges. */
 interface Head {
   readonly etag: string;
-  /** Undefined where the object is no envelope. */
+  /** Undefined if the object is not in an envelope. */
   readonly cipher: EnvelopeCipher | undefined;
 }
 
-/** Heads that are remembered. */
+/** Most heads that are remembered. */
 const maxHeads = 256;
-/** Attempts at a range of an object that is rewritten meanwhile. */
+/** Attempts at reading a range of an object that is rewritten meanwhile. */
 const maxAttempts = 5;
 
-/** Objects of these folders have random names, and what they hold never differs: also in a clone, which shares them. */
+/** Objects in these folders have random names, and the content of a name never differs. Clones share them. */
 const sharedFolders = [folders.data, folders.indexes, folders.blobs];
-/** Kept as they are: ranges of them are read. */
+/** Objects in these folders are not compressed, because they are read in ranges. */
 const rangedFolders = [folders.blobs, folders.staged];
 
-/** Whether objects of a name may be compressed. */
+/** Whether the object with a name may be compressed. */
 export function mayCompress(name: string): boolean {
   return !rangedFolders.some((folder) => name.startsWith(folder));
 }
 
-/** Whether an object holds a Block 0: the present one, or one that is kept. */
+/** Whether an object holds a Block 0: the present one, or an older one that is kept. */
 function isBlock0(name: string): boolean {
   return (
     name === block0Name || [folders.roots, folders.history, backupFolder].some((folder) => name.startsWith(folder))
   );
 }
 
+/** Compresses and encrypts the objects of one database. */
 export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
   readonly envelopes: Envelopes;
   readonly #driver: StorageDriver;
@@ -93,7 +94,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
   #database: { readonly id: string; readonly tag: Uint8Array } | undefined;
 
   constructor({ driver, prefix, protection, environment, databaseId }: EnvelopeDriverOptions) {
-    // Encrypted objects are not copied as they are.
+    // Encrypted objects cannot be copied within the store: their encryption depends on their name.
     super(driver, protection.hasKeys ? optionalMembersBut('copy') : undefined);
     this.#driver = driver;
     this.#prefix = prefix;
@@ -102,7 +103,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     if (protection.hasKeys && this.presign !== undefined) this.presign = refusePresigning;
   }
 
-  /** The driver inside, where objects may be copied without being opened. */
+  /** The inner driver if the store may copy objects without decrypting them, else this driver. */
   get copying(): StorageDriver {
     return this.envelopes.protection.hasKeys ? this : this.#driver;
   }
@@ -112,7 +113,10 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     throw new StorageError(key, 'none', `The object is not under ${this.#prefix}/, to which this driver is bound.`);
   }
 
-  /** Whether objects of a name pass as they are: without keys, a blob is exactly its bytes, whatever they look like. */
+  /**
+   * Whether the object with a name passes unchanged: without keys, a blob is stored as exactly its bytes, even if they look like
+   * an envelope.
+   */
   #isPassed(name: string): boolean {
     return name.startsWith(probePrefix) || (!this.envelopes.protection.hasKeys && !mayCompress(name));
   }
@@ -123,7 +127,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     if (this.#isPassed(name)) return this.#driver.get(key, options);
     const { range } = options;
     if (range !== undefined && !mayCompress(name)) return this.#getRange(key, name, range, options);
-    // Somebody only wants to know whether it is there.
+    // The caller only wants to know whether the object exists.
     if (range?.end === 0) return this.#driver.get(key, options);
     const { range: _range, ...whole } = options;
     const found = await this.#getWhole(key, name, whole);
@@ -140,17 +144,17 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
       try {
         const { content, header } = await this.#unpack(name, found.bytes);
         if (header?.seal !== undefined) this.#checkDatabase(name, header);
-        // Whatever database it is: the register tells whether it may be another one than before.
+        // It may be another database than before: the Block 0 register checks that.
         if (name === block0Name) this.#noteBlock0(content);
         return { ...found, bytes: content, sizeBytes: content.length, isAuthentic: header?.seal !== undefined };
       } catch (error) {
-        // Damage on the way is possible; damage in the store is there the second time too.
+        // The bytes may have been damaged in transit: read them again. Damage in the store shows in the second read too.
         if (!isDamage(error) || attempt > 1) throw error;
       }
     }
   }
 
-  /** A whole object, and whether it was encrypted: then it is what was written, for certain. Undefined if it is missing. */
+  /** Reads a whole object, and whether it was encrypted: then its content is authentic. Undefined if it is missing. */
   async read(key: string, options: RequestOptions = {}): Promise<OpenedObject | undefined> {
     const found = await this.#getWhole(key, this.#nameOf(key), options);
     return found.status === 'found' ? (found as OpenedObject) : undefined;
@@ -165,12 +169,12 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     }
   }
 
-  /** Whether bytes that look like an envelope may be a blob of a user's that is not encrypted: its checksums tell. */
+  /** Whether bytes that look like an envelope may be an unencrypted blob of the user: its checksums decide. */
   #mayBeBare(name: string): boolean {
     return this.envelopes.protection.acceptsUnencrypted && name.startsWith(folders.blobs);
   }
 
-  /** An object that another database could have under the same name must be of this one. */
+  /** Throws if an object was encrypted for another database. Objects with random names need no check. */
   #checkDatabase(name: string, { seal }: EnvelopeHeader): void {
     if (seal === undefined || this.#database === undefined || name === block0Name) return;
     if (sharedFolders.some((folder) => name.startsWith(folder))) return;
@@ -183,13 +187,13 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
   }
 
   #noteBlock0(content: Uint8Array): void {
-    // Mostly it is known, and need not be taken apart for that.
+    // The id is usually known already: then Block 0 need not be decoded for it.
     const id = this.#database?.id;
     if (id !== undefined && Buffer.from(content.buffer, content.byteOffset, content.byteLength).includes(id)) return;
     try {
       this.#noteDatabase(databaseIdOf(content));
     } catch {
-      // The caller finds the same, and says so.
+      // The caller decodes Block 0 too, and reports the error.
     }
   }
 
@@ -198,7 +202,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     const name = this.#nameOf(key);
     if (this.#isPassed(name)) return this.#driver.put(key, body, options);
     const { current } = this.envelopes.protection;
-    // What a blob is, is nobody's business where it is encrypted; nor is what was there before it was.
+    // An encrypted object must reveal neither its media type nor its earlier unencrypted versions.
     const { contentType: _type, ...unnamed } = { ...options, purge: true };
     if (!isBytes(body)) {
       if (current === undefined) return this.#driver.put(key, body, options);
@@ -210,7 +214,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     return this.#driver.put(key, object, current === undefined ? options : unnamed);
   }
 
-  /** How an object is stored; undefined if it is missing. Throws `CorruptionError` and `NotEncryptedError`. */
+  /** Reads the stored form of an object; undefined if it is missing. Throws `CorruptionError` and `NotEncryptedError`. */
   async look(key: string, options: RequestOptions = {}): Promise<StoredForm | undefined> {
     const name = this.#nameOf(key);
     for (let attempt = 1; ; attempt++) {
@@ -219,7 +223,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
       const { etag, sizeBytes } = found;
       try {
         const header = this.envelopes.header(name, found.bytes);
-        // The next reader of its ranges is sure to read what is encrypted.
+        // Then the next reader of its ranges expects an encrypted object.
         if (header?.seal !== undefined && !mayCompress(name)) this.#noteHead(key, name, found);
         return { etag, sizeBytes, header };
       } catch (error) {
@@ -229,7 +233,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     }
   }
 
-  /** A range of an object that is not compressed. */
+  /** Reads a range of an object that is not compressed. */
   async #getRange(
     key: string,
     name: string,
@@ -241,7 +245,8 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
       try {
         const found = await this.#tryRange(key, name, range, options);
         if (found !== 'changed') return found;
-        if (attempt >= maxAttempts) throw new StorageError(key, 'none', 'The object was rewritten again and again.');
+        if (attempt >= maxAttempts)
+          throw new StorageError(key, 'none', 'The object was rewritten during every attempt to read it.');
       } catch (error) {
         if (!isUnreadable(error) || damaged) throw error;
         damaged = true;
@@ -250,7 +255,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     }
   }
 
-  /** `changed`: the object is another one than the one whose head is known. */
+  /** Tries to read a range. `changed`: the object was rewritten since its head was read. */
   async #tryRange(
     key: string,
     name: string,
@@ -268,7 +273,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
       const found = await this.#driver.get(key, options);
       return found.status === 'found' && found.etag !== head.etag ? 'changed' : found;
     }
-    // With the head where that is next to it. Of nothing, as much as an empty object has.
+    // The range includes the head if they are adjacent. An empty range reads as much as an empty object has.
     const chunks = Math.ceil(range.end / chunkBytes);
     const start = first === 0 ? 0 : chunkStart(first);
     const end = chunks === 0 ? chunkStart(0) + tagBytes : chunkStart(Math.max(chunks, first + 1));
@@ -289,10 +294,10 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
     return { ...found, bytes: content.subarray(range.start - offset, range.end - offset), sizeBytes: contentBytes };
   }
 
-  /** Takes note of how an object begins. Throws what {@link Envelopes.header} and {@link Envelopes.cipher} do. */
+  /** Remembers the head of an object. Throws the errors of {@link Envelopes.header} and {@link Envelopes.cipher}. */
   #noteHead(key: string, name: string, { bytes, etag }: FoundObject): Head {
     const head = { etag, cipher: this.#cipherOf(name, bytes) };
-    // That it looked as if it were no envelope may have been damage on the way.
+    // An object without an envelope is not remembered: its header may have been damaged in transit.
     if (head.cipher === undefined) return head;
     if (this.#heads.size >= maxHeads) this.#heads.delete(this.#heads.keys().next().value as string);
     this.#heads.set(key, head);
@@ -304,7 +309,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
       const header = this.envelopes.header(name, beginning);
       if (header === undefined) return undefined;
       this.#checkDatabase(name, header);
-      if (header.codec !== 0) throw new CorruptionError(name, 'An object is compressed that never is');
+      if (header.codec !== 0) throw new CorruptionError(name, 'An object that StoreDb does not compress is compressed');
       return this.envelopes.cipher(name, header);
     } catch (error) {
       if (this.#mayBeBare(name)) return undefined;
@@ -313,24 +318,24 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
   }
 }
 
-/** Whether it may be gone when the object is read again. */
+/** Whether an error may be gone when the object is read again. */
 function isDamage(error: unknown): boolean {
   return isUnreadable(error) || error instanceof NotEncryptedError;
 }
 
 async function refusePresigning(): Promise<string> {
   throw new NotSupportedError(
-    'Blobs of this database are encrypted, so that a download URL would give bytes that nobody can read: read the blob ' +
+    'Blobs of this database are encrypted, so a download URL would return encrypted bytes: read the blob ' +
       'with getBuffer() or stream().',
   );
 }
 
-/** Whether objects can be copied to where a driver puts them by the store that another one, as its user gave it, is for. */
+/** Whether the store behind `store`, a driver as the user passed it, can copy objects to the place that `driver` writes to. */
 export function isSameStore(driver: StorageDriver, store: StorageDriver): boolean {
   return (driver instanceof EnvelopeDriver ? driver.copying : driver) === store;
 }
 
-/** The driver, within one that compresses and encrypts if the options say so. */
+/** Returns the driver, wrapped in one that compresses and encrypts if the options say so. */
 export function protectedDriver(
   options: Omit<EnvelopeDriverOptions, 'protection'> & { readonly protection: Protection | undefined },
 ): StorageDriver {

@@ -1,4 +1,4 @@
-/** Puts whole objects, and streams of them, into envelopes, and takes them out again. It knows of keys, and of no store. */
+/** Puts objects and streams into envelopes, and takes them out again. It handles keys, and does not access a store. */
 import { createHash } from 'node:crypto';
 import { isBytes } from '../../base/brands.ts';
 import { compareBytes } from '../../base/bytes.ts';
@@ -29,12 +29,12 @@ import { block0Name } from '../../format/object-names.ts';
 import type { CacheDriver } from '../contract/driver.ts';
 import type { NamedKey, Protection } from './encryption-options.ts';
 
-/** Of a stream, so much is handed on at a time. */
+/** Chunks of a stream that are passed on at a time. */
 const pieceChunks = 16;
-/** Compressed is kept what is at most so long, as a share of what it was: less would not pay for expanding it. */
+/** Largest size of compressed content that is kept, as a share of the original: a smaller saving would not pay for expanding. */
 const worthwhile = 0.9;
 
-/** What the header says of a database: enough to tell it from another one. */
+/** Returns the tag of a database in the header, which distinguishes it from other databases. */
 export function databaseTag(databaseId: string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(databaseId).digest().subarray(0, databaseTagBytes));
 }
@@ -42,13 +42,14 @@ export function databaseTag(databaseId: string): Uint8Array {
 /** An envelope that has been opened. */
 export interface OpenedEnvelope {
   readonly content: Uint8Array;
-  /** Undefined where it is none. */
+  /** Undefined if the object is not in an envelope. */
   readonly header: EnvelopeHeader | undefined;
 }
 
+/** Packs and unpacks objects with the keys and the codec of a database. */
 export class Envelopes {
   readonly protection: Protection;
-  /** The tag of an object that is written before there is a database: zeros. */
+  /** The tag of an object that is written before the database exists: zeros. */
   readonly #noDatabase = new Uint8Array(databaseTagBytes);
   readonly #environment: Environment;
   readonly #pacer: Pacer;
@@ -59,7 +60,7 @@ export class Envelopes {
     this.#pacer = new Pacer(environment);
   }
 
-  /** What to store for content: itself, where it is neither compressed nor encrypted. */
+  /** Returns the bytes to store for content: the content itself if it is neither compressed nor encrypted. */
   async pack(
     name: string,
     content: Uint8Array,
@@ -90,13 +91,13 @@ export class Envelopes {
     codec: Codec,
     contentBytes: number,
   ): EnvelopeHeader {
-    // Not random numbers alone: a process that was cloned while it ran draws the same as its twin.
+    // Random numbers are not enough: a process that was cloned while it ran draws the same numbers as its copy.
     const salt = newBytes(this.#environment, saltBytes);
     const header = { codec, contentBytes, seal: { keyId: id, keyCheck: check, database, salt } };
     return { ...header, bytes: encodeEnvelopeHeader(name, header) };
   }
 
-  /** Whether content is stored compressed. */
+  /** Returns whether content would be stored compressed. */
   async isWorthCompressing(content: Uint8Array): Promise<boolean> {
     return (await this.#compress(content)) !== undefined;
   }
@@ -129,7 +130,7 @@ export class Envelopes {
     return object;
   }
 
-  /** Encrypts a stream, which is not compressed. Only where there is a current key. */
+  /** Encrypts a stream, without compressing it. */
   async *packStream(
     name: string,
     content: AsyncIterable<Uint8Array>,
@@ -139,7 +140,7 @@ export class Envelopes {
     const header = this.#newHeader(name, key, database, Codec.none, 0);
     const cipher = cipherOf(name, header, key);
     yield header.bytes;
-    // One byte more than the chunks of a piece: which chunk is the last shows when nothing follows it.
+    // A full buffer is encrypted only when another byte arrives: only then is it known not to hold the last chunk.
     const waiting = new Uint8Array(pieceChunks * chunkBytes);
     let filled = 0;
     let chunk = 0;
@@ -166,7 +167,10 @@ export class Envelopes {
     yield encrypted(true);
   }
 
-  /** The header of an object, of which the beginning was read; undefined where it is no envelope, if that may be. */
+  /**
+   * Decodes the header from the beginning of an object; undefined if the object is not in an envelope. Throws if it must be
+   * encrypted and is not.
+   */
   header(name: string, beginning: Uint8Array): EnvelopeHeader | undefined {
     if (isEnvelope(beginning)) {
       const header = decodeEnvelopeHeader(name, beginning);
@@ -187,7 +191,7 @@ export class Envelopes {
     );
   }
 
-  /** The cipher of an object that was stored. Throws `EncryptionKeyError`. */
+  /** Returns the cipher of a stored object. Throws `EncryptionKeyError`. */
   cipher(name: string, header: EnvelopeHeader): EnvelopeCipher {
     const { seal } = header;
     if (seal === undefined) throw new CorruptionError(name, 'The object is not encrypted');
@@ -207,7 +211,7 @@ export class Envelopes {
     return cipherOf(name, header, key);
   }
 
-  /** The content of a whole object. Throws `CorruptionError`, `EncryptionKeyError` and `UnknownFormatError`. */
+  /** Returns the content of a whole object. Throws `CorruptionError`, `EncryptionKeyError` and `UnknownFormatError`. */
   async unpack(name: string, object: Uint8Array): Promise<OpenedEnvelope> {
     const header = this.header(name, object);
     if (header === undefined) return { content: object, header };
@@ -226,7 +230,7 @@ export class Envelopes {
     });
   }
 
-  /** The content of chunks that stand one after another. `contentBytes`: of the whole object. */
+  /** Decrypts consecutive chunks. `contentBytes` is the content length of the whole object. */
   async decryptChunks(
     name: string,
     cipher: EnvelopeCipher,
@@ -243,13 +247,13 @@ export class Envelopes {
       if (content === undefined) throw unauthentic(name);
       contents.push(content);
     }
-    // Mostly there is one, which need not be copied.
+    // Usually there is only one chunk, which need not be copied.
     return contents.length === 1 ? (contents[0] as Uint8Array) : joined(contents);
   }
 
   async #expand(name: string, body: Uint8Array, { codec, contentBytes }: EnvelopeHeader): Promise<Uint8Array> {
     const frames = Math.ceil(contentBytes / frameBytes);
-    // Every frame takes up bytes: what is allocated is bounded by what is there.
+    // Every frame takes some bytes, so this check bounds the allocation by the length of the body.
     if (body.length < frames * 5) throw new CorruptionError(name, 'A compressed object ends too early');
     await prepareToExpand(codec);
     const content = new Uint8Array(contentBytes);
@@ -258,7 +262,7 @@ export class Envelopes {
       if (this.#pacer.due()) await this.#pacer.pause();
       at = decodeFrame(name, codec, body, at, content.subarray(start, start + frameBytes));
     }
-    if (at !== body.length) throw new CorruptionError(name, 'A compressed object goes on behind its end');
+    if (at !== body.length) throw new CorruptionError(name, 'A compressed object has bytes after its end');
     return content;
   }
 }
@@ -284,8 +288,7 @@ function unauthentic(name: string): CorruptionError {
   );
 }
 
-// A cache driver around another one that encrypts what goes there: where a database is encrypted, so is what is cached of it.
-
+/** A cache driver around another one that encrypts the cached blocks of an encrypted database. */
 export class EncryptedCache implements CacheDriver {
   readonly #driver: CacheDriver;
   readonly #envelopes: Envelopes;
@@ -301,10 +304,10 @@ export class EncryptedCache implements CacheDriver {
     try {
       const { header, content } = await this.#envelopes.unpack(key, object);
       const isEncrypted = header?.seal !== undefined;
-      // From before the database was encrypted: it is put anew.
+      // A block from before the database was encrypted counts as a miss, and is cached again.
       return isEncrypted || this.#envelopes.protection.current === undefined ? content : undefined;
     } catch (error) {
-      // With a key that was given up, or damaged: it is in the store.
+      // A block with a retired key or a damaged block counts as a miss: the store has it.
       if (error instanceof EncryptionKeyError || isUnreadable(error)) return undefined;
       throw error;
     }

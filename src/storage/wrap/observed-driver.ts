@@ -1,4 +1,4 @@
-/** A driver around another one that counts what passes through: for tests, for statistics and for metrics hooks. */
+/** A driver around another one that counts requests and bytes, for tests, statistics and metrics hooks. */
 import { isBytes, isThenable } from '../../base/brands.ts';
 import { realEnvironment } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
@@ -18,11 +18,11 @@ import type {
 } from '../contract/driver.ts';
 import { WrappedDriver } from './wrapped-driver.ts';
 
-/** How many requests of each kind there were, and what they moved. */
+/** The number of requests of each kind, and the bytes that they moved. */
 export interface RequestCounts {
   /** Reads that returned bytes. */
   get: number;
-  /** Reads that were answered `unchanged`. */
+  /** Reads with the result `unchanged`. */
   getUnchanged: number;
   /** Reads of a key that does not exist. */
   getMissing: number;
@@ -30,7 +30,7 @@ export interface RequestCounts {
   put: number;
   /** Writes whose condition did not hold. */
   putLost: number;
-  /** Delete requests, whatever number of keys they named. */
+  /** Delete requests, for any number of keys each. */
   delete: number;
   /** Keys named by delete requests. */
   deletedKeys: number;
@@ -40,23 +40,23 @@ export interface RequestCounts {
   list: number;
   /** URLs that were made. */
   presign: number;
-  /** Requests that failed, of any kind. They are in none of the counts above. */
+  /** Failed requests of any kind. The counts above do not include them. */
   errors: number;
-  /** Reads among those that failed. */
+  /** Failed reads. */
   getErrors: number;
-  /** Writes among those that failed. */
+  /** Failed writes. */
   putErrors: number;
-  /** Copies among those that failed, or were refused. */
+  /** Copies that failed or were refused. */
   copyErrors: number;
-  /** Delete requests among those that failed. */
+  /** Failed delete requests. */
   deleteErrors: number;
-  /** List requests among those that failed. */
+  /** Failed list requests. */
   listErrors: number;
-  /** Requests that writes took beyond one each, as the driver tells: parts of an upload, further attempts. */
+  /** Requests of writes beyond one each, as the driver reports them: parts of an upload, further attempts. */
   extraPuts: number;
-  /** Requests that copies took beyond one each, as the driver tells: parts, further attempts. */
+  /** Requests of copies beyond one each, as the driver reports them: parts, further attempts. */
   extraCopies: number;
-  /** Requests that deletions took beyond one each, as the driver tells. */
+  /** Requests of deletions beyond one each, as the driver reports them. */
   extraDeletes: number;
   /** Bytes of content that were read. */
   bytesRead: number;
@@ -64,19 +64,19 @@ export interface RequestCounts {
   bytesWritten: number;
 }
 
-/** One finished request, as told to a hook. */
+/** A finished request, as a hook receives it. */
 export interface ObservedRequest {
   /** The call. */
   readonly kind: 'get' | 'put' | 'copy' | 'delete' | 'list' | 'presign';
-  /** The key; for `list` the prefix, for `delete` the first key, for `copy` that of the copy. */
+  /** The key; for `list` the prefix, for `delete` the first key, for `copy` the key of the copy. */
   readonly key: string;
-  /** How it ended. */
+  /** The outcome. */
   readonly status: 'found' | 'missing' | 'unchanged' | 'written' | 'lost' | 'refused' | 'done' | 'error';
   /** Bytes of content read or written; 0 for everything else. */
   readonly bytes: number;
-  /** How long it took, in milliseconds. */
+  /** Duration in milliseconds. */
   readonly durationMs: number;
-  /** What it was rejected with. */
+  /** The error of a request that was rejected. */
   readonly error?: unknown;
 }
 
@@ -84,7 +84,7 @@ export interface ObservedRequest {
 export interface ObservedDriverOptions {
   /** Clock for durations. Default: the runtime's own. */
   readonly environment?: Environment;
-  /** Called after every request. It should not throw: what it throws rejects the request. */
+  /** Called after every request. It should not throw: an error that it throws rejects the request. */
   readonly onRequest?: (request: ObservedRequest) => void;
 }
 
@@ -128,7 +128,7 @@ export class ObservedDriver extends WrappedDriver implements StorageDriver {
   readonly #onRequest: ((request: ObservedRequest) => void) | undefined;
   #counts = zero();
 
-  /** Puts itself around `inner`. Throws `InvalidOptionError`. */
+  /** Wraps `inner`. Throws `InvalidOptionError`. */
   constructor(inner: StorageDriver, options: ObservedDriverOptions = {}) {
     const { environment = realEnvironment, onRequest } = driverOptions.check('new ObservedDriver()', options);
     super(inner);
@@ -164,7 +164,7 @@ export class ObservedDriver extends WrappedDriver implements StorageDriver {
     }
   }
 
-  /** A copy of the counts since construction or the last {@link reset}. */
+  /** Returns a copy of the counts since construction or the last {@link reset}. */
   snapshot(): Readonly<RequestCounts> {
     return { ...this.#counts };
   }
@@ -266,12 +266,10 @@ export class ObservedDriver extends WrappedDriver implements StorageDriver {
   }
 }
 
-// A hook of the user's own, called after every request: whatever it does, the request has its result.
-
-/** What is told of every request. */
+/** A hook of the user, called after every request. */
 export type RequestHook = (request: ObservedRequest) => unknown;
 
-/** A hook that never fails. What the one inside throws, or rejects with, is logged the first time. */
+/** Wraps a hook so that it never fails, and cannot change the result of a request. Its first error or rejection is logged. */
 export function harmlessHook(hook: RequestHook, logger: Logger): (request: ObservedRequest) => void {
   let warned = false;
   const warn = (error: unknown): void => {

@@ -1,8 +1,8 @@
 /**
- * Repeats what may be repeated. Reads, lists, copies and deletions have no effect the second time, so a failure is tried again
- * after a pause that grows and is jittered. Conditional puts pass through untouched, and once: repeating one here would
- * turn its own success into a lost race, so those who make them decide (docs/protocol.md). Only where the store was away and a
- * put certainly had no effect, it is made again, until the store is back.
+ * Retries requests that are safe to repeat. Reads, lists, copies and deletions are idempotent, so a failed one is retried after a
+ * pause that grows and is jittered. A conditional put is passed on once: a retry here would turn its own success into a lost
+ * race, so its caller decides (docs/protocol.md). A put is only retried if the store was unavailable and the put certainly had no
+ * effect, until the store is back.
  */
 import { setMaxListeners } from 'node:events';
 import { isBytes } from '../../base/brands.ts';
@@ -26,26 +26,27 @@ import type {
 import { WrappedDriver } from './wrapped-driver.ts';
 
 export interface RetryOptions {
-  /** How often a request is tried in all. Default 4. */
+  /** Attempts per request, the first included. Default 4. */
   readonly attempts?: number;
-  /** Time for one attempt in milliseconds. Default 15,000. */
+  /** Time limit of one attempt in milliseconds. Default 15,000. */
   readonly requestTimeoutMs?: number;
   /** First pause in milliseconds; it doubles with every attempt, up to a second. Default 50. */
   readonly pauseMs?: number;
   /**
-   * How long a store that has answered before may be away, in milliseconds: for so long requests are repeated, however many
-   * attempts that takes. Default 10,000.
+   * How long requests are retried while a store that has answered before is unavailable, in milliseconds, however many attempts
+   * that takes. Default 10,000.
    */
   readonly patienceMs?: number;
-  /** Notes every object that is about to be written, and again once it was. */
+  /** Notes the key of every object before it is written, and again after it was written. */
   readonly writes?: OwnWrites;
 }
 
-/** A body may take a millisecond more for every so many bytes: 0.5 MB a second. */
+/** The time limit grows by a millisecond per this many bytes of a body: 0.5 MB per second. */
 const slowBytesPerMs = 500;
-/** How long a driver may take to end an upload that is given up, in milliseconds. */
+/** How long a driver may take to end an aborted upload, in milliseconds. */
 const clearingUpMs = 5000;
 
+/** Adds deadlines and retries to the requests of another driver. */
 export class RetryingDriver extends WrappedDriver implements StorageDriver {
   readonly #driver: StorageDriver;
   readonly #environment: Environment;
@@ -86,7 +87,7 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
   }
 
   async #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-    // A stream takes as long as its source does; a large body, as long as a slow line needs.
+    // A stream has no time limit, because its source sets the pace; the limit of a large body allows for a slow connection.
     if (!isBytes(body)) return this.#putStream(key, body, options);
     const timeoutMs = this.#requestTimeoutMs + body.length / slowBytesPerMs;
     const send = (signal: AbortSignal): Promise<PutResult> => this.#driver.put(key, body, { ...options, signal });
@@ -94,7 +95,7 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
     return this.#untilDone(() => this.#once(`put ${key}`, options, send, timeoutMs), options, hadNoEffect, 1);
   }
 
-  /** A driver that is told to give up may remove what it has sent, and is not waited for if that takes long. */
+  /** Puts a stream. After an abort the driver may remove the parts that it has sent; if that takes long, it is not waited for. */
   async #putStream(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     const put = this.#driver.put(key, body, options);
     if (options.signal === undefined) return put;
@@ -125,7 +126,7 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
     return this.#repeat(`list ${prefix}`, options, (signal) => this.#driver.list(prefix, { ...options, signal }));
   }
 
-  /** One attempt under a deadline; a driver that ignores the signal is not waited for. */
+  /** Makes one attempt under a deadline, and does not wait for a driver that ignores the signal. */
   async #once<T>(
     what: string,
     options: RequestOptions,
@@ -133,7 +134,7 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
     timeoutMs: number = this.#requestTimeoutMs,
   ): Promise<T> {
     const deadline = new Deadline(this.#environment, what, timeoutMs, options.signal, this.#signals);
-    // Drivers may send many requests for one, and each listens: no leak that anyone need be warned of.
+    // A driver may send many requests for one call, and each adds a listener: that is not a leak, and needs no warning.
     setMaxListeners(0, deadline.signal);
     try {
       deadline.check();
@@ -158,7 +159,10 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
     return this.#untilDone(() => this.#once(what, options, request, timeoutMs), options, mayPass, this.#attempts);
   }
 
-  /** Sends a request until it succeeds, or fails as it may not be sent again, or for so many times and for longer than a store may be away. */
+  /**
+   * Sends a request until it succeeds, or fails with an error that must not be retried, or has failed in all `attempts` and the
+   * store has been unavailable for too long.
+   */
   async #untilDone<T>(
     send: () => Promise<T>,
     { signal }: RequestOptions,

@@ -1,7 +1,7 @@
 /**
- * What drivers around a driver have in common: every request goes to the driver inside, and the members that a driver may lack
- * are there only if the driver inside has them, because callers ask by looking. A subclass overrides the requests that it does
- * otherwise.
+ * The base of drivers that wrap another driver: it passes every request on, and has an optional member only if the inner driver
+ * has it, because callers test for its presence. Subclasses override the requests that they change. Also a wrapper that only
+ * reads.
  */
 import { ReadOnlyError } from '../../base/errors.ts';
 import type {
@@ -21,7 +21,7 @@ import type {
   StorageDriver,
 } from '../contract/driver.ts';
 
-/** The members that a driver may lack. All drivers can be closed: where the one inside cannot, nothing happens. */
+/** The optional members of a driver. `close` is not among them: if the inner driver has none, closing does nothing. */
 const optionalMembers = [
   'certified',
   'identity',
@@ -34,7 +34,7 @@ const optionalMembers = [
 
 type OptionalMember = (typeof optionalMembers)[number];
 
-/** All optional members but some. */
+/** Returns all optional members but some. */
 export function optionalMembersBut(...left: readonly OptionalMember[]): OptionalMember[] {
   return optionalMembers.filter((member) => !left.includes(member));
 }
@@ -83,9 +83,10 @@ export class WrappedDriver implements StorageDriver {
   }
 }
 
-// A driver that only reads: what would write is refused here, whatever the store would allow. The calls that write refuse
-// by themselves, earlier and with their names; this is for those that somebody forgot.
-
+/**
+ * Refuses all writes, whatever the store allows. Calls of a replica that write refuse earlier and name themselves; this driver
+ * catches a call that lacks such a check.
+ */
 export class ReadOnlyDriver extends WrappedDriver implements StorageDriver {
   constructor(driver: StorageDriver) {
     super(driver, optionalMembersBut('copy', 'removeUploads'));
