@@ -1,51 +1,52 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const backups: PagePromises = {
-  'Every backup is a full one, and yet only what is not there yet is copied': [
-    'test/features/maintenance/backup.slow.test.ts: becomes a database of its own that holds just what was there',
-    'test/features/maintenance/backup.slow.test.ts: copies only what is not there yet, and earlier ones stay as they were',
-  ],
-  'a backup that any of them keeps is kept, and always the newest.': [
+  'Every backup is a full one. But `backup()` copies only the blocks and blobs that are not there yet, since they never change.':
+    [
+      'test/features/maintenance/backup.slow.test.ts: becomes a database of its own that holds just what was there',
+      'test/features/maintenance/backup.slow.test.ts: copies only what is not there yet, and earlier ones stay as they were',
+    ],
+  'Backups stay until you prune them, by rules. A backup stays if any rule keeps it, and the newest always stays.': [
     'test/features/maintenance/prune.slow.test.ts: the newest, whatever the rules',
     'test/features/maintenance/prune.slow.test.ts: what any of several rules keeps',
   ],
-  'Taking one disturbs nobody, and what is written meanwhile is not in it.': [
+  'Other processes may go on meanwhile; their later writes are not in the backup.': [
     'test/features/maintenance/backup.slow.test.ts: holds one state while others write, merge and collect garbage',
   ],
-  'A backup becomes a database of its own, with a new id, at a place where nothing is: never in place of another one.':
+  'A restored backup becomes a new database, with a new id, under an empty prefix: it never replaces another database.':
     [
       'test/features/maintenance/backup.slow.test.ts: becomes a database of its own that holds just what was there',
       'test/features/encryption/backups.test.ts: are refused where nothing says how they are to be stored, and where a database is',
       'test/features/maintenance/backup.slow.test.ts: is no database, and takes no place of one',
     ],
-  'everything that it is asked to do is rejected with `DatabaseReplacedError`, until it is opened again.': [
-    'test/features/interface/replaced.slow.test.ts: a %s (polling: %s) stops for it: %s',
-  ],
-  'those that are at most so much older than the newest': [
+  'If you forget to stop an instance, it finds another database, or an older state of its database: every call on it rejects with `DatabaseReplacedError`, until the database is opened again.':
+    ['test/features/interface/replaced.slow.test.ts: a %s (polling: %s) stops for it: %s'],
+  'backups that are at most this much older than the newest': [
     'test/features/maintenance/prune.slow.test.ts: those within a time of the newest',
   ],
-  'the last one of each day, in UTC, for so many days that have any': [
+  'the last backup of each day, in UTC, for this number of days that have any': [
     'test/features/maintenance/prune.slow.test.ts: one for each day, week and month that has any',
   ],
-  'so all that is listed can be restored, whenever pruning ends; what it leaves behind, the next run finds.': [
-    'test/features/maintenance/prune.slow.test.ts: can fail at any request: what is listed is whole, and the next run ends it',
-  ],
-  'A backup that begins meanwhile waits for it, for ten minutes at most; a pruning that was killed holds up backups for an hour.':
+  'Pruning takes a backup off the list before it deletes any of its objects. So every listed backup can be restored, even if pruning was interrupted, and the next run deletes the rest.':
+    [
+      'test/features/maintenance/prune.slow.test.ts: can fail at any request: what is listed is whole, and the next run ends it',
+    ],
+  'A backup that begins during pruning waits for it, for at most ten minutes; a pruning that was killed holds up backups for an hour.':
     [
       'test/features/maintenance/prune.slow.test.ts: is waited for by backups',
       'test/features/maintenance/prune.slow.test.ts: is waited for for ten minutes, and holds up backups for an hour where it was killed',
     ],
-  'backups are taken off the list and objects stay for the next run (`isPostponed`).': [
+  'pruning takes backups off the list, and leaves their objects for the next run (`isPostponed`).': [
     'test/features/maintenance/prune.slow.test.ts: leaves objects alone while a backup is under way that may count on them',
   ],
-  'What a backup has copied that was broken off stays for a day, for the next one to go on with.': [
+  'If a backup was interrupted, its copied objects stay for a day, and the next backup uses them.': [
     'test/features/maintenance/prune.slow.test.ts: leaves what a broken backup has copied for the next one',
     'test/features/maintenance/backup.slow.test.ts: is not there until all of it is, and is gone on with after a failure',
   ],
-  'nothing is downloaded but the inner nodes that tell what there is.': [
+  'Then only inner nodes are downloaded, to find the objects.': [
     'test/servers/s3/copies.slow.test.ts: downloads neither leaves nor blobs',
   ],
-  'so damage is not spread: `backup()` rejects with `CorruptionError`, and no backup is added.': [
+  'so a backup does not spread damage: `backup()` rejects with `CorruptionError`, and adds no backup.': [
     'test/features/maintenance/backup.slow.test.ts: does not spread damage',
   ],
   'Backups of an encrypted database are encrypted.': [

@@ -1,21 +1,21 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const costs: PagePromises = {
-  'A blob is one write more, or one for each part of an upload in parts, and its reads are of up to 4 MiB.': [
+  'A blob takes one more write, or one for each part of an upload in parts, and each of its reads has up to 4 MiB.': [
     'test/servers/s3/blobs.slow.test.ts: of up to 8 MiB are put at once, and larger ones in parts',
     'test/features/blobs/blobs.slow.test.ts: of a large blob is streamed in pieces of some megabytes, as far as somebody reads',
   ],
-  'A flush of a thousand rows costs what a flush of one row does.': [
+  'A flush of a thousand rows costs as much as a flush of one row.': [
     'test/features/requests/requests.slow.test.ts: flushing a thousand rows costs the same',
   ],
-  "While somebody waits for changes, every kind of `polling` costs what `'interval'` does.": [
+  "While a loop over `changes()` waits, every kind of `polling` costs as much as `'interval'`.": [
     'test/features/changes/following.slow.test.ts: shows others’ commits within an interval, polling %s',
   ],
-  'Such a database is opened, and a first row read, with four requests.': [
+  'Opening such a database and reading a first row takes four requests.': [
     'test/features/requests/many-tables.slow.test.ts: is opened, and a first row read, with four requests',
     'test/features/requests/many-tables.slow.test.ts: writes what a commit and its merge change, and not what there is',
   ],
-  'There is no listing in any of them:': [
+  'None of these operations lists objects.': [
     'test/features/requests/requests.slow.test.ts: creating it takes the only listing ever',
   ],
   "| `'interval'` (every 5 seconds) | 34,560 | 0.42 |": [
@@ -29,12 +29,11 @@ export const costs: PagePromises = {
   '| Open it and read one of a million rows | – | 3 |': [
     'test/features/requests/cold-open.slow.test.ts: is opened, and row %i read, with three reads',
   ],
-  '| Flush, however many rows | 1 | 1, and one for each leaf of a row that is inserted or updated and is not in memory |':
-    [
-      'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
-      'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
-    ],
-  '| Transaction that writes | 1 | those of a flush, and 2 more, for it begins with all that is committed |': [
+  'Flush, however many rows | 1 | 1, and one for each leaf that has a row to insert or update and is not in memory': [
+    'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
+    'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
+  ],
+  'Transaction that writes | 1 | as a flush, and 2 more to see everything that is committed': [
     'test/features/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
   ],
   '| Transaction that only reads or throws | – | 2 |': [
@@ -50,7 +49,7 @@ export const costs: PagePromises = {
   '| `refresh()` | – | 2, and one for every commit of others since |': [
     'test/features/requests/requests.slow.test.ts: refreshing takes two small reads',
   ],
-  "| Following changes | – | none for the instance's own commits, and for those that it catches up with; for older ones one each, and one for up to 16 of them |":
+  'Following changes | – | none for commits of the instance itself, and for commits that it catches up with; one for each older commit, and one for up to 16 of them':
     [
       'test/features/changes/following.slow.test.ts: is nothing for what the instance itself commits',
       'test/features/changes/following.slow.test.ts: is one read a commit of the past, and one of Block 0 for up to sixteen',
@@ -69,7 +68,7 @@ export const costs: PagePromises = {
   'A flush of more than 8 MiB writes its rows first, in objects of about 8 MiB.': [
     'test/features/protocol/large-batches.slow.test.ts: is uploaded as staged runs first, and seen before and after it is merged',
   ],
-  'What an instance costs that nobody uses:': ['test/features/requests/idle.slow.test.ts: on demand costs nothing'],
+  'The cost of an idle instance:': ['test/features/requests/idle.slow.test.ts: on demand costs nothing'],
   "| `'adaptive'` | about 1,570 | 0.02 |": [
     'test/features/requests/idle.slow.test.ts: with adaptive polling costs less than 0.05 dollars a month',
   ],
@@ -77,10 +76,10 @@ export const costs: PagePromises = {
   'four nodes at the defaults cost 25.37 dollars.': [
     'test/features/requests/bill.slow.test.ts: a year of 500 commits a day on four nodes',
   ],
-  'past an eighth of `maxMemoryBytes` they are merged in any case.': [
+  'above an eighth of `maxMemoryBytes` they are merged in any case.': [
     'test/features/protocol/backlog.slow.test.ts: merges out of turn as soon as there is much',
   ],
-  'Prices are `s3StandardPrices`, or those that you give:': [
+  'Prices are `s3StandardPrices`, or the ones that you pass:': [
     'test/features/interface/metrics.test.ts: goes by the price table of the options',
   ],
 };
