@@ -14,7 +14,7 @@ import type { RegisteredFunction } from '../../schema/registered-functions.ts';
 import type { FunctionResult, TableShape } from '../../schema/table-shape.ts';
 import { compareField, comparingWithList, oppositeOf } from './comparison.ts';
 import type { Comparison, Operator } from './comparison.ts';
-import { accessingList, keyAccess, rangingOver } from './key-ranges.ts';
+import { accessingList, keyAccess } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import {
   asNumber,
@@ -103,7 +103,6 @@ export class Condition {
     }
     const { field, comparison } = this.on;
     this.#listed ??= yield* accessingList(field.typeId, comparison);
-    if (this.#listed.kind === 'values') yield* rangingOver(this.#listed.components);
     this.#selector ??= yield* selectingList(field, comparison);
   }
 

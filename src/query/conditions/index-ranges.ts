@@ -55,6 +55,8 @@ function rangeBehind(values: Uint8Array, { from, to }: KeyRange): KeyRange {
 export interface KeyParts {
   /** The bytes that keys begin with, ascending: of as many fields as have values, none for no bytes. */
   readonly values: readonly Uint8Array[];
+  /** The keys that begin with each of the values, where the access by them has made them. */
+  readonly valueRanges?: readonly KeyRange[] | undefined;
   /** How many fields have values. */
   readonly valued: number;
   /** Of the field behind those. Undefined: any. */
@@ -66,6 +68,7 @@ export interface KeyParts {
 export function keyParts(byField: readonly (FieldAccess | undefined)[]): KeyParts | undefined {
   for (const access of byField) if (access !== undefined && access.keys === undefined) return undefined;
   let values: readonly Uint8Array[] = [noBytes];
+  let valueRanges: readonly KeyRange[] | undefined;
   let valued = 0;
   let covered: readonly Condition[] = [];
   for (const access of byField) {
@@ -82,15 +85,16 @@ export function keyParts(byField: readonly (FieldAccess | undefined)[]): KeyPart
       valued === 0
         ? components
         : values.flatMap((before) => components.map((component) => concatBytes(before, component)));
+    valueRanges = valued === 0 ? keys.ranges : undefined;
     covered = valued === 0 ? access.covered : [...covered, ...access.covered];
     valued++;
   }
-  return { values, valued, ranges: undefined, covered };
+  return { values, valueRanges, valued, ranges: undefined, covered };
 }
 
 /** The ranges of keys that parts come to: ascending, and apart from each other. */
-export function rangesOf({ values, valued, ranges }: KeyParts): readonly KeyRange[] {
-  if (ranges === undefined) return valued === 0 ? [{}] : rangesOver(values);
+export function rangesOf({ values, valueRanges, valued, ranges }: KeyParts): readonly KeyRange[] {
+  if (ranges === undefined) return valued === 0 ? [{}] : (valueRanges ?? rangesOver(values));
   return valued === 0 ? ranges : values.flatMap((before) => ranges.map((range) => rangeBehind(before, range)));
 }
 

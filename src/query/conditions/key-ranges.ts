@@ -16,8 +16,17 @@ import type { Comparison, FieldValue } from './comparison.ts';
  * ranges, ascending and apart. `exact`: it selects just what the condition asks for, which then need not be tested again.
  */
 export type KeyAccess =
-  | { readonly kind: 'values'; readonly components: readonly Uint8Array[]; readonly exact: boolean }
+  | ValueAccess
   | { readonly kind: 'ranges'; readonly ranges: readonly KeyRange[]; readonly exact: boolean };
+
+/** Certain values, by their key components. */
+export interface ValueAccess {
+  readonly kind: 'values';
+  readonly components: readonly Uint8Array[];
+  /** The keys that begin with each component, of a long list: planning asks for them again and again. */
+  readonly ranges?: readonly KeyRange[] | undefined;
+  readonly exact: boolean;
+}
 
 /** The first bytes of keys with null, and with any value. */
 const nullKey: Uint8Array = Uint8Array.of(0);
@@ -73,7 +82,13 @@ export function* accessingList(
     return component;
   });
   if (orNull) components.unshift(nullKey);
-  return { kind: 'values', components: exact ? components : yield* withoutRepeats(components), exact };
+  return yield* accessingValues(exact ? components : yield* withoutRepeats(components), exact);
+}
+
+/** Makes an access by values of their key components. */
+export function* accessingValues(components: readonly Uint8Array[], exact: boolean): Steps<ValueAccess> {
+  const ranges = components.length > itemsInStep ? yield* mapped(components, rangeOfComponent) : undefined;
+  return { kind: 'values', components, ranges, exact };
 }
 
 function ofValue(typeId: TypeId, value: FieldValue): KeyAccess {
@@ -121,28 +136,14 @@ function* withoutRepeats(components: readonly Uint8Array[]): Steps<Uint8Array[]>
   return different;
 }
 
-/** The ranges of long lists of components: planning asks again and again. */
-const rangesOfLists = new WeakMap<readonly Uint8Array[], readonly KeyRange[]>();
-
-/** The keys that begin with one of some components. */
-export function* rangingOver(components: readonly Uint8Array[]): Steps<readonly KeyRange[]> {
-  if (components.length <= itemsInStep) return components.map(rangeOfComponent);
-  let ranges = rangesOfLists.get(components);
-  if (ranges === undefined) {
-    ranges = yield* mapped(components, rangeOfComponent);
-    rangesOfLists.set(components, ranges);
-  }
-  return ranges;
-}
-
-/** Returns the keys that begin with one of some components, without pauses. */
+/** Returns the keys that begin with one of some components. */
 export function rangesOver(components: readonly Uint8Array[]): readonly KeyRange[] {
-  return atOnce(rangingOver(components));
+  return components.map(rangeOfComponent);
 }
 
 /** The ranges of an access by key. */
 function* rangingBy(keys: KeyAccess): Steps<readonly KeyRange[]> {
-  return keys.kind === 'ranges' ? keys.ranges : yield* rangingOver(keys.components);
+  return keys.kind === 'ranges' ? keys.ranges : (keys.ranges ?? (yield* mapped(keys.components, rangeOfComponent)));
 }
 
 /** Ranges or components of two lists that are compared with each other without a pause. */
@@ -237,7 +238,7 @@ export function* uniting(all: readonly KeyAccess[]): Steps<KeyAccess> {
   const exact = all.every((keys) => keys.exact);
   if (all.every(({ kind }) => kind === 'values')) {
     const components = yield* joined(all, (keys) => (keys.kind === 'values' ? keys.components : []));
-    return { kind: 'values', components: yield* withoutRepeats(yield* sorted(components, compareBytes)), exact };
+    return yield* accessingValues(yield* withoutRepeats(yield* sorted(components, compareBytes)), exact);
   }
   const lists: (readonly KeyRange[])[] = [];
   for (const keys of all) {

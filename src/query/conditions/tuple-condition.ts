@@ -11,7 +11,7 @@ import { orderPlace } from './comparison.ts';
 import type { FieldValue, Comparison, OrderOperator } from './comparison.ts';
 import { Condition, checkFunctionOperator, compileSelector, noRow, requireField } from './condition.ts';
 import type { CompileOptions, WrittenCondition } from './condition.ts';
-import { componentOf, intersectAll, rangeOfComponent } from './key-ranges.ts';
+import { accessingValues, componentOf, intersectAll, rangeOfComponent } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { writeOrderComponent, keyTypeOf } from './row-order.ts';
 import type { Selector } from './selector.ts';
@@ -126,7 +126,7 @@ export class TupleCondition extends Condition {
     const name = JSON.stringify(fields.map((field) => field.name));
     let known = this.#keys.get(name);
     if (known === undefined) {
-      known = { kind: 'values', components: yield* this.#componentsOf(fields), exact: this.#exact };
+      known = yield* accessingValues(yield* this.#componentsOf(fields), this.#exact);
       this.#keys.set(name, known);
     }
     return known;

@@ -224,6 +224,8 @@ function accessBy(
   conditions: readonly Condition[],
 ): FieldAccess | undefined {
   let components: readonly Uint8Array[] | undefined;
+  /** Of the components. */
+  let componentRanges: readonly KeyRange[] | undefined;
   let ranges: readonly KeyRange[] | undefined;
   let covered: Condition[] = [];
   let coveredByRanges: Condition[] = [];
@@ -234,9 +236,10 @@ function accessBy(
     if (left-- === 0) break;
     if (keys.kind === 'values') {
       if (components === undefined || areFew(components, keys.components)) {
+        componentRanges = components === undefined ? keys.ranges : undefined;
         components = components === undefined ? keys.components : commonComponents(components, keys.components);
       } else if (keys.components.length < components.length) {
-        ({ components } = keys);
+        ({ components, ranges: componentRanges } = keys);
         covered = [];
       } else continue;
       if (keys.exact) covered.push(condition);
@@ -258,7 +261,8 @@ function accessBy(
   }
   const within = ranges === undefined || !areFew(components, ranges) ? components : componentsIn(components, ranges);
   if (within.length === 0) return { keys: undefined, covered: [] };
-  return { keys: { kind: 'values', components: within, exact: false }, covered };
+  const withinRanges = within === components ? componentRanges : undefined;
+  return { keys: { kind: 'values', components: within, ranges: withinRanges, exact: false }, covered };
 }
 
 /** Plans what is a part of another query. */
