@@ -11,7 +11,8 @@ import type { Instance } from '../instance/instance.ts';
 import type { RowFor } from '../instance/trigger-api.ts';
 import { Query } from '../query/query.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
-import type { QueryHost } from '../view/query-host.ts';
+import type { QueryHost } from '../query/planner/query-host.ts';
+import type { QueryMemory } from '../query/planner/query-memory.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -35,6 +36,10 @@ class SnapshotHost implements QueryHost {
 
   get owner(): Instance {
     return this.#instance;
+  }
+
+  get queryMemory(): QueryMemory {
+    return this.#instance.queryMemory;
   }
 
   get source(): this {

@@ -19,7 +19,7 @@ import type {
   RowKeyOf,
   SchemaDefinition,
 } from '../schema/schema.ts';
-import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
+import type { Overlay, QueryHost, ReadThrough } from '../query/planner/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { firesFor } from '../schema/registered-functions.ts';

@@ -5,7 +5,7 @@ import { Pacer } from '../base/pacer.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { treeOfNode } from '../tree/tree.ts';
 import type { Tree } from '../tree/tree.ts';
-import type { ReadThrough } from '../view/query-host.ts';
+import type { ReadThrough } from '../query/planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { NewBlob } from './blob-changes.ts';
 import { FoldedChanges } from './folded-changes.ts';

@@ -42,7 +42,7 @@ import type { StorageDriver, CacheDriver } from '../storage/contract/driver.ts';
 import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';
 import { StoreClock } from '../storage/contract/store-clock.ts';
 import { BlockReader } from '../tree/block-source.ts';
-import type { QueryHost } from '../view/query-host.ts';
+import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import { View, ViewContext } from '../view/view.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import { History } from './history.ts';
@@ -62,7 +62,7 @@ export interface EngineOptions extends TurnSettings, BlockMemoryOptions {
   readonly inDoubt: Map<string, InDoubtCommit>;
   readonly expectAtLeast: ExpectedState | undefined;
   /** Looks up a function that is registered on this instance. */
-  readonly functions: QueryHost['registeredFunction'];
+  readonly functions: (name: string) => RegisteredFunction | undefined;
 }
 
 const operationTimeoutMs = 60_000;

@@ -25,7 +25,8 @@ import type { Bridge } from '../migration/bridge.ts';
 import type { CheckedOptions } from './options.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { PriceTable } from '../storage/prices.ts';
-import type { QueryHost, StateKeeper } from '../view/query-host.ts';
+import type { QueryHost, StateKeeper } from '../query/planner/query-host.ts';
+import type { QueryMemory } from '../query/planner/query-memory.ts';
 import type { Registry } from '../catalog/registry.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -41,6 +42,7 @@ export const stopTimeoutMs = 60_000;
 export interface EngineHostParts {
   readonly environment: Environment;
   readonly owner: object;
+  readonly queryMemory: QueryMemory;
   readonly options: CheckedOptions;
   readonly logger: Logger;
   readonly driver: StorageDriver;
@@ -55,6 +57,7 @@ export interface EngineHostParts {
 export class EngineHost implements BatchHost, QueryHost {
   readonly environment: Environment;
   readonly owner: object;
+  readonly queryMemory: QueryMemory;
   readonly engine: Engine;
   readonly bridge: Bridge;
   readonly registry: Registry;
@@ -82,6 +85,7 @@ export class EngineHost implements BatchHost, QueryHost {
     this.engine = engine;
     this.environment = parts.environment;
     this.owner = parts.owner;
+    this.queryMemory = parts.queryMemory;
     this.bridge = parts.bridge;
     this.registry = parts.registry;
     this.blobs = parts.blobs;

@@ -34,7 +34,8 @@ import { ReadOnlyDriver } from '../storage/wrap/wrapped-driver.ts';
 import { OwnWrites } from '../storage/contract/put-repeatedly.ts';
 import { RetryingDriver } from '../storage/wrap/retrying-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import type { QueryHost, StateKeeper } from '../view/query-host.ts';
+import type { QueryHost, StateKeeper } from '../query/planner/query-host.ts';
+import { QueryMemory } from '../query/planner/query-memory.ts';
 import { Registry, refuseRenames } from '../catalog/registry.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { refuseEnding, refuseRegistered } from '../catalog/retired-versions.ts';
@@ -71,6 +72,7 @@ export class Instance implements BatchOwner, QueryHost {
   readonly #maxCommitBytes: number;
   readonly #held: HeldSnapshots;
   readonly maintenance: Maintenance;
+  readonly queryMemory: QueryMemory = new QueryMemory();
   readonly transactions: TransactionStats = { committed: 0, conflicts: 0, failed: 0 };
   /** For flushes: nothing has the signal of one that has ended. */
   readonly #signals = new SignalPool();
@@ -186,6 +188,7 @@ export class Instance implements BatchOwner, QueryHost {
     this.#host = new EngineHost(engine, {
       environment: this.environment,
       owner: this,
+      queryMemory: this.queryMemory,
       options: this.#options,
       logger: this.#logger,
       driver: this.#driver,

@@ -4,7 +4,7 @@ import type { Batch, KeyFor, TableRef } from '../batch/batch.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import type { Types } from '../format/types.ts';
 import { Query } from '../query/query.ts';
-import type { QueryHost } from '../view/query-host.ts';
+import type { QueryHost } from '../query/planner/query-host.ts';
 import type { RowOf, SchemaDefinition } from '../schema/schema.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 

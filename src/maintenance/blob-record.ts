@@ -8,7 +8,7 @@ import { Query } from '../query/query.ts';
 import { lookupBlob } from '../catalog/blob-lists.ts';
 import { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
-import type { QueryHost } from '../view/query-host.ts';
+import type { QueryHost } from '../query/planner/query-host.ts';
 
 /** Size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
 export async function readBlobRecord(host: QueryHost, reference: string): Promise<BlobRecord> {

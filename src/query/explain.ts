@@ -14,6 +14,7 @@ import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } fro
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
 import { comparePlans, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
 import type { Comparison } from './planner/planner.ts';
+import type { QueryHost } from './planner/query-host.ts';
 import { countableAccess } from './planner/query-spec.ts';
 
 /** What a step of a query takes. Blocks of which a part is expected are told as a fraction. */
@@ -291,13 +292,13 @@ export function explainQuery(state: TableState, query: CompiledQuery, prices: Pr
 export async function explainRun(
   state: TableState,
   query: CompiledQuery,
-  prices: PriceTable,
+  { prices, queryMemory }: Pick<QueryHost, 'prices' | 'queryMemory'>,
   options: ExecutionOptions,
 ): Promise<Explanation> {
   const comparison = comparePlans(state, query, candidatesOf(state, query), true);
   const meter = new RunMeter();
   const metered = meter.metered(state);
-  const execution = new Execution(metered, query, await planQuery(metered, query), options);
+  const execution = new Execution(metered, query, await planQuery(metered, query, queryMemory), options);
   const { length: returned } = await execution.rows();
   const { work, plan } = execution;
   const single = plan.access.kind === 'keys' && plan.access.keys.length === 1;

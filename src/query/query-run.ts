@@ -1,11 +1,10 @@
 /** One run of a query: on which states of its table, within which budget, and by which plans. */
 import { isPromise } from '../base/brands.ts';
-import { ByteWriter } from '../base/bytes.ts';
 import { signalOptions } from '../base/options.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { KeyValue } from '../schema/table-shape.ts';
 import type { RowRef } from '../tree/tree.ts';
-import type { Overlay, QueryHost, ReadThrough, QueryRead } from '../view/query-host.ts';
+import type { Overlay, QueryHost, ReadThrough, QueryRead } from './planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BudgetMeter } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
@@ -150,9 +149,6 @@ export class QueryRun implements RunOptions {
 // The commonest query: the row with a certain primary key, and nothing else is asked for. No other way to it can be better, so
 // that it is looked up without a plan.
 
-/** Shared: a look-up that must wait copies the key. */
-const key = new ByteWriter(64);
-
 /** The row that a query asks for by nothing but its primary key; undefined for every other query. */
 function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Row[] | Promise<Row[]> | undefined {
   const { wheres, orders, fields, limit, offset } = written;
@@ -163,6 +159,7 @@ function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Ro
   const value =
     keyField === undefined ? valuesOf(host, state, wheres) : keyOf(host, state, keyField, wheres[0] as Where);
   if (value === undefined) return undefined;
+  const { key } = host.queryMemory;
   key.length = 0;
   state.shape.writeKey(key, value);
   // Primary keys are held whole: that of a value which is too long for one is no row's.

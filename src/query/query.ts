@@ -2,7 +2,7 @@
 import { InvalidQueryError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import { describeValue } from '../base/messages.ts';
-import type { Overlay, QueryHost } from '../view/query-host.ts';
+import type { Overlay, QueryHost } from './planner/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, CheckedAggregates, SumOf, WrittenAggregate } from './aggregate.ts';
@@ -354,19 +354,17 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     const written = this.#written();
-    const { prices, environment } = this.#host;
+    const host = this.#host;
+    const { prices, environment } = host;
     const { signal } = explainOptions.check('query.explain()', options);
-    const running = runOnState(
-      { host: this.#host, table: this.#table, overlay: this.#asked.overlay },
-      async (state) => {
-        const query = await compiledQuery(this.#host, state.shape, written, signal);
-        const explained =
-          options.run === true
-            ? explainRun(state, query, prices, { environment, signal })
-            : explainQuery(state, query, prices);
-        return explained;
-      },
-    );
+    const running = runOnState({ host, table: this.#table, overlay: this.#asked.overlay }, async (state) => {
+      const query = await compiledQuery(host, state.shape, written, signal);
+      const explained =
+        options.run === true
+          ? explainRun(state, query, host, { environment, signal })
+          : explainQuery(state, query, prices);
+      return explained;
+    });
     return orAborted(running, this.#table, signal);
   }
 

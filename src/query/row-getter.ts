@@ -4,7 +4,7 @@ import { ByteWriter } from '../base/bytes.ts';
 import { normalizeKey } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { FieldProblem } from '../format/row-encode.ts';
-import type { QueryHost } from '../view/query-host.ts';
+import type { QueryHost } from './planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { RowRef } from '../tree/tree.ts';

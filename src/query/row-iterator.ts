@@ -1,6 +1,6 @@
 /** Rows one by one, for `for await`: read in batches as they are asked for, all of one state of the table. */
 import { MemoryBudgetError, SnapshotExpiredError } from '../base/errors.ts';
-import type { StateKeeper } from '../view/query-host.ts';
+import type { StateKeeper } from './planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { RowReader } from './operators/executor.ts';

@@ -3,7 +3,7 @@ import { anySignal, untilAborted, newAbortController } from '../base/abort.ts';
 import { isPromise } from '../base/brands.ts';
 import { AbortedError, SnapshotExpiredError } from '../base/errors.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
+import type { Overlay, QueryHost, ReadThrough } from './planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 
 /** Queries that are overtaken so often in a row give up: they take longer than blocks are kept. */

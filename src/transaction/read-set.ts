@@ -10,7 +10,7 @@ import type { Node } from '../format/node.ts';
 import { describeKey } from '../base/messages.ts';
 import type { VersionedChanges } from '../view/view.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
-import type { QueryRead } from '../view/query-host.ts';
+import type { QueryRead } from '../query/planner/query-host.ts';
 import { shapeOf } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';

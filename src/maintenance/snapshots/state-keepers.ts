@@ -8,7 +8,7 @@
  */
 import type { Environment, Timer } from '../../base/env.ts';
 import type { Logger } from '../../base/logger.ts';
-import type { StateKeeper } from '../../view/query-host.ts';
+import type { StateKeeper } from '../../query/planner/query-host.ts';
 import type { View } from '../../view/view.ts';
 import type { HeldSnapshot } from './held-snapshot.ts';
 

@@ -31,7 +31,7 @@ import type { StorageDriver } from '../../storage/contract/driver.ts';
 import { BlockReader } from '../../tree/block-source.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
-import type { QueryHost } from '../../view/query-host.ts';
+import type { QueryHost } from '../../query/planner/query-host.ts';
 import { View, ViewContext } from '../../view/view.ts';
 import type { LoggedCommit } from '../../view/view.ts';
 import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';

@@ -22,7 +22,7 @@ import type { Tree } from '../../tree/tree.ts';
 import { indexedFunctions, isSameIndex } from '../../view/index-version.ts';
 import type { IndexVersion } from '../../view/index-version.ts';
 import { isDeleted } from '../../view/merged-cursor.ts';
-import type { QueryHost } from '../../view/query-host.ts';
+import type { QueryHost } from '../../query/planner/query-host.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { View } from '../../view/view.ts';
 import type { BlobCheck } from './blob-check.ts';

@@ -25,7 +25,7 @@ import type { StorageDriver } from '../../storage/contract/driver.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
 import type { Tree } from '../../tree/tree.ts';
 import { NextVersionRows } from '../../view/next-version-rows.ts';
-import type { QueryHost } from '../../view/query-host.ts';
+import type { QueryHost } from '../../query/planner/query-host.ts';
 import { View } from '../../view/view.ts';
 import type { PlacedTree, NextVersion } from '../../view/view.ts';
 import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';

@@ -4,7 +4,7 @@
  */
 import { isPromise } from '../../base/brands.ts';
 import { Pacer, withPauses } from '../../base/pacer.ts';
-import type { QueryHost } from '../../view/query-host.ts';
+import type { QueryHost } from './query-host.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { CompiledQuery, Plan } from './access-paths.ts';
@@ -17,17 +17,8 @@ export interface PlannedQuery {
   readonly plan: Plan;
 }
 
-interface KnownPlan extends PlannedQuery {
-  /** Of the cache, when the plan was made. */
-  readonly turnover: number;
-}
-
-/** Plans that are remembered of a state. When there are more, all of them are forgotten. */
-const maxPlans = 64;
 /** Longer values are not worth being compared. */
 const longestText = 256;
-
-const plansOf = new WeakMap<TableState, Map<string, KnownPlan>>();
 
 /**
  * Plans a query on a state of its table: at once, unless something must be read to choose well, or it has very many conditions.
@@ -42,23 +33,14 @@ export function plannedQuery(
   if (areHeavy(written.wheres)) return plannedSlowly(host, state, written, signal);
   const words = wordsOf(host, written);
   const { turnover } = state.tree.source.counters;
-  const known = words === undefined ? undefined : plansOf.get(state)?.get(words);
+  const known = words === undefined ? undefined : host.queryMemory.planOf(state, words);
   if (known?.turnover === turnover && known.plan.forgone?.use() !== true) return known;
   const query = compileQuery(host, state.shape, written);
-  const plan = planQuery(state, query);
+  const plan = planQuery(state, query, host.queryMemory);
   // What had to be read for it is in memory now: the next plan may be another one.
   if (isPromise(plan)) return plan.then((chosen) => ({ query, plan: chosen }));
-  if (words !== undefined) remember(state, words, { query, plan, turnover });
+  if (words !== undefined) host.queryMemory.remember(state, words, { query, plan, turnover });
   return { query, plan };
-}
-
-function remember(state: TableState, words: string, planned: KnownPlan): void {
-  let plans = plansOf.get(state);
-  if (plans === undefined) {
-    plans = new Map();
-    plansOf.set(state, plans);
-  } else if (plans.size >= maxPlans && !plans.has(words)) plans.clear();
-  plans.set(words, planned);
 }
 
 /** Compiles a query, with pauses where it has very many conditions or values. */
@@ -96,7 +78,7 @@ async function plannedSlowly(
   signal: AbortSignal | undefined,
 ): Promise<PlannedQuery> {
   const query = await compiledSlowly(host, state.shape, written, signal);
-  const plan = await planQuery(state, query);
+  const plan = await planQuery(state, query, host.queryMemory);
   await host.environment.yieldToEventLoop();
   signal?.throwIfAborted();
   return { query, plan };

@@ -1,6 +1,5 @@
 /** Chooses the plan of a query: the one that costs least, for all that is known. */
 import type { TableIndex } from '../../schema/table-shape.ts';
-import type { BlockSource } from '../../tree/block-source.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { loadChild } from '../../tree/tree.ts';
 import type { Tree } from '../../tree/tree.ts';
@@ -10,6 +9,7 @@ import type { Candidate, CompiledQuery, Forgone, Plan, Access } from './access-p
 import { intersectionsOf } from './index-intersections.ts';
 import { PlanCosts, costOfReads } from './plan-cost.ts';
 import type { Estimated } from './plan-cost.ts';
+import type { QueryMemory } from './query-memory.ts';
 
 /** What looks good because nobody has looked at it is looked at, so often at most. */
 const maxLooks = 3;
@@ -44,18 +44,23 @@ export function planFromMemory(state: TableState, query: CompiledQuery): Plan {
  * The plan of a query on a state of its table: at once, unless something must be read to choose well. `looks`: how often that was
  * done, again while what is the best then is a guess of its own.
  */
-export function planQuery(state: TableState, query: CompiledQuery, looks = 0): Plan | Promise<Plan> {
+export function planQuery(
+  state: TableState,
+  query: CompiledQuery,
+  memory: QueryMemory,
+  looks = 0,
+): Plan | Promise<Plan> {
   const candidates = candidatesOf(state, query);
   const obvious = obviousOf(candidates);
   if (obvious !== undefined) return planOf(state, query, obvious);
   const comparison = comparePlans(state, query, candidates);
   const { all, best } = comparison;
   if (looks < maxLooks && isWorthProbing(best, all, query)) {
-    return probe(state, all).then(() => planQuery(state, query, looks + 1));
+    return probe(state, all).then(() => planQuery(state, query, memory, looks + 1));
   }
   // What was just read is in memory: nothing is forgone.
   if (looks > 0) return planOf(state, query, best.candidate);
-  const { chosen, forgone } = chooseCheapest(state, comparison);
+  const { chosen, forgone } = chooseCheapest(state, comparison, memory);
   return planOf(state, query, chosen.candidate, forgone);
 }
 
@@ -214,18 +219,6 @@ export function comparePlans(
 /** Less than this part of what the plan costs is not worth a read. */
 const worthwhilePart = 0.2;
 
-/** Microseconds that were forgone, by the table and the index that would have been read. */
-const accounts = new WeakMap<BlockSource, Map<string, number>>();
-
-function accountsOf({ tree }: TableState): Map<string, number> {
-  let known = accounts.get(tree.source);
-  if (known === undefined) {
-    known = new Map();
-    accounts.set(tree.source, known);
-  }
-  return known;
-}
-
 class ForgoneReads implements Forgone {
   readonly #account: Map<string, number>;
   readonly #name: string;
@@ -253,6 +246,7 @@ class ForgoneReads implements Forgone {
 function chooseCheapest(
   state: TableState,
   { all, best }: Comparison,
+  memory: QueryMemory,
 ): { readonly chosen: Estimated; readonly forgone?: Forgone } {
   if (costOfReads(best.estimate) > 0) return { chosen: best };
   let other: Estimated | undefined;
@@ -269,7 +263,7 @@ function chooseCheapest(
   const each = best.estimate.cost - inMemory(other);
   if (each < best.estimate.cost * worthwhilePart) return { chosen: best };
   const name = `${state.shape.name} ${index.name}`;
-  const account = accountsOf(state);
+  const account = memory.forgoneMicros(state.tree.source);
   const price = costOfReads(other.estimate);
   if ((account.get(name) ?? 0) >= price) {
     account.delete(name);

@@ -6,7 +6,7 @@ import type { LayoutField } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import { SplitTree } from '../../tree/split-tree.ts';
-import type { QueryHost } from '../../view/query-host.ts';
+import type { QueryHost } from './query-host.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { compileClause, compilingClause, conditionsIn, hasCondition, weightOf } from '../conditions/clause.ts';
 import type { WrittenClause } from '../conditions/clause.ts';

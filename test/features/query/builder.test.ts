@@ -10,7 +10,7 @@ import {
 } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Operator } from '../../../src/query/conditions/comparison.ts';
-import type { Overlay } from '../../../src/view/query-host.ts';
+import type { Overlay } from '../../../src/query/planner/query-host.ts';
 import { stacked, TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';
 

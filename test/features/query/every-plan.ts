@@ -12,6 +12,7 @@ import { candidatesOf, planOf, planQuery } from '../../../src/query/planner/plan
 import type { QueryWork } from '../../../src/query/operators/row-batch.ts';
 import { clauseOf } from './model.ts';
 import type { ModelQuery } from './model.ts';
+import { QueryMemory } from '../../../src/query/planner/query-memory.ts';
 import type { TestTable } from './test-table.ts';
 
 export interface PlanRun {
@@ -49,7 +50,7 @@ export function compile({ shape }: TestTable, query: ModelQuery, counts = false,
 
 /** The access that the planner chooses. */
 export async function chosenFor({ state }: TestTable, query: CompiledQuery): Promise<Access> {
-  return (await planQuery(state, query)).access;
+  return (await planQuery(state, query, new QueryMemory())).access;
 }
 
 /** All plans that the planner could choose, those first that leave least to be tested and sorted; intersections last. */

@@ -55,7 +55,7 @@ async function accessOf(table: TestTable, query: Partial<ModelQuery>): Promise<s
 
 /** The same where nothing has to be read. */
 function chosenNow(table: TestTable, query: ModelQuery): unknown {
-  const plan = planQuery(table.state, compile(table, query));
+  const plan = planQuery(table.state, compile(table, query), table.queryMemory);
   return plan instanceof Promise ? 'a promise' : plan.access.kind;
 }
 
@@ -132,7 +132,7 @@ describe('the plan', () => {
     const some = { ...none, wheres: [['tenth', '=', 3]] } as const;
     const planFor = async (query: ModelQuery, taken?: Taken, counts = false): Promise<Plan> => {
       table.forgetBlocks();
-      return planQuery(table.state, compile(table, query, counts, taken));
+      return planQuery(table.state, compile(table, query, counts, taken), table.queryMemory);
     };
     const part = { names: ['id', 'unique'] };
     expect(await planFor(some, part)).toMatchObject({
@@ -153,7 +153,9 @@ describe('the plan', () => {
     // With all of it in memory, the table takes less.
     await warm(table, ['tenth']);
     await table.query().orderBy('tenth').orderBy('unique').limit(count).execute();
-    expect((await planQuery(table.state, compile(table, none, false, part))).access.kind).toBe('table');
+    expect((await planQuery(table.state, compile(table, none, false, part), table.queryMemory)).access.kind).toBe(
+      'table',
+    );
   });
 
   it('intersects two indexes where few rows have both values, and none where one is rare by itself', async () => {

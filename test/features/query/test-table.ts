@@ -17,7 +17,8 @@ import { Query } from '../../../src/query/query.ts';
 import { s3StandardPrices } from '../../../src/storage/prices.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { RegisteredFunction } from '../../../src/schema/registered-functions.ts';
-import type { QueryHost } from '../../../src/view/query-host.ts';
+import type { QueryHost } from '../../../src/query/planner/query-host.ts';
+import { QueryMemory } from '../../../src/query/planner/query-memory.ts';
 import { readSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { indexLeafShape } from '../../../src/schema/table-shape.ts';
@@ -45,6 +46,7 @@ export class TestTable implements QueryHost {
   readonly driver: MemoryDriver = new MemoryDriver();
   readonly shape: TableShape;
   readonly functions = new Map<string, RegisteredFunction>();
+  readonly queryMemory: QueryMemory = new QueryMemory();
   /** Whether queries are given the state at once, or after a promise. */
   late = false;
   /** Called when a query misses a block. */

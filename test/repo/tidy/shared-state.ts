@@ -30,12 +30,6 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
   ['src/format/compression.ts expandZstd', 'code that is loaded once, as a module is'],
   ['src/view/layer-values.ts known', 'belongs to the layer, which never changes'],
   ['src/view/layer-entries.ts made', 'belongs to the node of a layer, which never changes'],
-  ['src/query/planner/plan-cache.ts plansOf', 'belongs to the state of a table; a plan holds for one turnover'],
-  ['src/query/planner/planner.ts accounts', 'belongs to the source of the blocks of an instance'],
-  [
-    'src/query/query-run.ts key',
-    'in use during one call: a writer of its own makes the commonest query a sixth slower',
-  ],
   ['src/storage/certify/certificate.ts byIdentity', 'a store is tried out once in a process, whoever opens it'],
   ['src/storage/certify/certificate.ts byDriver', 'belongs to the driver'],
 ]);

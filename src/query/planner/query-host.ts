@@ -1,11 +1,12 @@
 /** What a query needs of the database that it runs in. */
-import type { Environment } from '../base/env.ts';
-import type { RowSource } from '../format/row-layout.ts';
-import type { KeyRange } from '../tree/cursor.ts';
-import type { RegisteredFunction } from '../schema/registered-functions.ts';
-import type { TableShape } from '../schema/table-shape.ts';
-import type { TableState } from './table-state.ts';
-import type { PriceTable } from '../storage/prices.ts';
+import type { Environment } from '../../base/env.ts';
+import type { RowSource } from '../../format/row-layout.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
+import type { RegisteredFunction } from '../../schema/registered-functions.ts';
+import type { TableShape } from '../../schema/table-shape.ts';
+import type { TableState } from '../../view/table-state.ts';
+import type { PriceTable } from '../../storage/prices.ts';
+import type { QueryMemory } from './query-memory.ts';
 
 /** Returns a state that reports its reads to the maker of the function. */
 export type ReadThrough = (state: TableState) => TableState;
@@ -57,6 +58,8 @@ export interface QueryHost {
   readonly source: object;
   /** The id of the database: bookmarks of another one are refused. Throws `NotStartedError`. */
   readonly databaseId: string;
+  /** What the instance remembers for its queries. */
+  readonly queryMemory: QueryMemory;
   /** What requests cost. */
   readonly prices: PriceTable;
   /** The registered shape of a table; undefined while it is not registered. */
