@@ -20,7 +20,7 @@ import { describeKey, describeValue } from '../base/messages.ts';
 import { maxLookups } from '../query/operators/lookups.ts';
 import { endOfValue, valuesIn, writeWholeValues } from '../schema/table-shape.ts';
 import type { AddedIndex, TableIndex } from '../schema/table-shape.ts';
-import { entryAt, valuesOfLayer } from '../view/layer-values.ts';
+import { entryAt } from '../view/layer-values.ts';
 import type { LayerValues } from '../view/layer-values.ts';
 import type { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -200,7 +200,8 @@ export class UniqueCheck {
 
   async #layerValues(index: TableIndex, pacer: Pacer): Promise<LayerValues[]> {
     const layers: LayerValues[] = [];
-    for (const layer of this.#state.layers) layers.push(await valuesOfLayer(layer, index, pacer));
+    const { layerIndexes } = this.#state;
+    for (const layer of this.#state.layers) layers.push(await layerIndexes.valuesOf(layer, index, pacer));
     return layers;
   }
 

@@ -212,7 +212,8 @@ export class Bridge {
     for (const change of changes.slice(step.changes.length)) step = await nextStep(step, change, view, translation);
     this.#remember(name, step);
     const { state } = step;
-    const made = new TableState(state.shape, state.tree, state.indexes, state.layers);
+    const { shape: to, tree, indexes, layers, indexVersions, blanks, added, layerIndexes } = state;
+    const made = new TableState(to, tree, indexes, layers, indexVersions, blanks, added, layerIndexes);
     this.#states.set(active, made);
     this.#origins.set(made, generation);
     return made;

@@ -146,7 +146,8 @@ export function meteredState(state: TableState, meterOf: (index?: string) => Blo
     ...indexVersion,
     tree: metered(indexVersion.tree, indexVersion.index.name),
   }));
-  return new TableState(state.shape, metered(state.tree), indexes, layers, indexVersions, state.blanks, state.added);
+  const { shape, blanks, added, layerIndexes } = state;
+  return new TableState(shape, metered(state.tree), indexes, layers, indexVersions, blanks, added, layerIndexes);
 }
 
 class MeteredSource implements BlockSource {

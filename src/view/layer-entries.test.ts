@@ -7,7 +7,8 @@ import { Types } from '../format/types.ts';
 import type { Node } from '../format/node.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import { PartialNode, Tree, treeOfNode } from '../tree/tree.ts';
-import { entriesOf, haveEntries } from './layer-entries.ts';
+import { haveEntries } from './layer-entries.ts';
+import { LayerIndexes } from './layer-indexes.ts';
 import { endOfValues, TableShape } from '../schema/table-shape.ts';
 import type { TableIndex } from '../schema/table-shape.ts';
 import { TableState } from './table-state.ts';
@@ -41,7 +42,7 @@ describe('Entries of a layer', () => {
         [5, { id: 5, rank: 7 }],
       ]),
     );
-    const { tree, rows } = await entriesOf(layer, shape, index, pacer);
+    const { tree, rows } = await new LayerIndexes().entriesOf(layer, shape, index, pacer);
     const node = tree.node as Node;
     const ids = Array.from({ length: node.count }, (_, i) => {
       const entry = node.key(i);
@@ -55,12 +56,13 @@ describe('Entries of a layer', () => {
   it('are made once, for everybody, and count as memory of the layer', async () => {
     const layer = layerOf(shape, new Map([[1, { id: 1, rank: 7 }]]));
     const before = (layer.node as Node).memoryBytes;
+    const indexes = new LayerIndexes();
     const [one, other] = await Promise.all([
-      entriesOf(layer, shape, index, pacer),
-      entriesOf(layer, shape, index, pacer),
+      indexes.entriesOf(layer, shape, index, pacer),
+      indexes.entriesOf(layer, shape, index, pacer),
     ]);
     expect(other).toBe(one);
-    expect(entriesOf(layer, shape, index, pacer)).toBe(one);
+    expect(indexes.entriesOf(layer, shape, index, pacer)).toBe(one);
     expect((layer.node as Node).memoryBytes).toBeGreaterThan(before);
   });
 

@@ -1,6 +1,6 @@
 /**
  * Entries of an index for the rows of a layer, which is in memory: the index itself has none for what is not merged yet.
- * They are made when a query first goes by that index, and stay for as long as the layer.
+ * They are made when a query first goes by that index.
  */
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
@@ -11,7 +11,6 @@ import type { Tree } from '../tree/tree.ts';
 import { isDeleted } from './merged-cursor.ts';
 import { indexLeafShape } from '../schema/table-shape.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
-import type { TableState } from './table-state.ts';
 
 /** Name of nodes that only memory holds. */
 const memoryName = 'memory/entries';
@@ -23,44 +22,21 @@ export interface LayerEntries {
   readonly rows: Uint32Array;
 }
 
-const made = new WeakMap<Node, WeakMap<TableIndex, LayerEntries | Promise<LayerEntries>>>();
-
 /**
  * Whether entries of an index can be made for all layers of a table: their rows are in memory and could be made, and the
  * index is not on a function.
  */
-export function haveEntries({ layers }: TableState, { result }: TableIndex): boolean {
+export function haveEntries({ layers }: { readonly layers: readonly Tree[] }, { result }: TableIndex): boolean {
   return result === undefined && layers.every(({ node, mayBreak }) => node?.level === 0 && !mayBreak);
 }
 
-/** The entries of an index for the rows of a layer. */
-export function entriesOf(
-  layer: Tree,
+/** Makes the entries of an index for the rows in the node of a layer. */
+export async function makeLayerEntries(
+  node: Node,
   shape: TableShape,
   index: TableIndex,
   pacer: Pacer,
-): LayerEntries | Promise<LayerEntries> {
-  const node = layer.node as Node;
-  let ofNode = made.get(node);
-  if (ofNode === undefined) made.set(node, (ofNode = new WeakMap()));
-  const known = ofNode.get(index);
-  if (known !== undefined) return known;
-  const kept = ofNode;
-  const making = makeEntries(node, shape, index, pacer).then(
-    (entries) => {
-      kept.set(index, entries);
-      return entries;
-    },
-    (error: unknown) => {
-      kept.delete(index);
-      throw error;
-    },
-  );
-  kept.set(index, making);
-  return making;
-}
-
-async function makeEntries(node: Node, shape: TableShape, index: TableIndex, pacer: Pacer): Promise<LayerEntries> {
+): Promise<LayerEntries> {
   const keys = new KeyList();
   const rows: number[] = [];
   let primaryKey = new Uint8Array(64);

@@ -49,7 +49,8 @@ export class LayerValues {
   }
 }
 
-async function readValues(layer: Tree, index: TableIndex, pacer: Pacer): Promise<LayerValues> {
+/** Reads the values that the rows of a layer have in an index; rows in which one of the values is null are left out. */
+export async function readLayerValues(layer: Tree, index: TableIndex, pacer: Pacer): Promise<LayerValues> {
   const values = new LayerValues(layer.count);
   const scratch = new ByteWriter();
   const cursor = new TreeCursor(layer);
@@ -68,25 +69,6 @@ async function readValues(layer: Tree, index: TableIndex, pacer: Pacer): Promise
     before += to - from;
     if (pacer.due()) await pacer.pause();
   }
-}
-
-/** By what a layer is made of, and the name of the index: a layer stays as it is for as long as it is there. */
-const known = new WeakMap<object, Map<string, LayerValues>>();
-
-/** The values that the rows of a layer have in an index; those in which one is null are left out. */
-export async function valuesOfLayer(layer: Tree, index: TableIndex, pacer: Pacer): Promise<LayerValues> {
-  const owner = layer.node ?? layer;
-  let byIndex = known.get(owner);
-  if (byIndex === undefined) {
-    byIndex = new Map();
-    known.set(owner, byIndex);
-  }
-  let values = byIndex.get(index.name);
-  if (values === undefined) {
-    values = await readValues(layer, index, pacer);
-    byIndex.set(index.name, values);
-  }
-  return values;
 }
 
 /** The entry at a position, counted over all leaves of a tree. */

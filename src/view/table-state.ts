@@ -13,6 +13,7 @@ import { brokenIn } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { isSameIndex, isUsable } from './index-version.ts';
 import type { IndexVersion } from './index-version.ts';
+import { LayerIndexes } from './layer-indexes.ts';
 import { onTop, together } from './layers.ts';
 import { MergedCursor } from './merged-cursor.ts';
 
@@ -35,6 +36,8 @@ export class TableState {
   readonly blanks: ReadonlyMap<string, Tree>;
   /** Indexes that are being added: queries do not use them. */
   readonly added: readonly AddedIndex[];
+  /** Finds rows of the layers by an index. */
+  readonly layerIndexes: LayerIndexes;
   /** How many of the newest layers were put on loosely. */
   readonly #loose: number;
   /** Of the layers, where all of them were put on a state without any, one by one. */
@@ -48,6 +51,7 @@ export class TableState {
     indexVersions: readonly IndexVersion[] = [],
     blanks: ReadonlyMap<string, Tree> = new Map(),
     added: readonly AddedIndex[] = [],
+    layerIndexes: LayerIndexes = new LayerIndexes(),
     loose = 0,
     filter?: KeyFilter,
   ) {
@@ -58,6 +62,7 @@ export class TableState {
     this.indexVersions = indexVersions;
     this.blanks = blanks;
     this.added = added;
+    this.layerIndexes = layerIndexes;
     this.#loose = loose;
     this.#filter = filter;
   }
@@ -92,8 +97,8 @@ export class TableState {
   #withAll(layers: readonly Tree[], loose: number, added: readonly Tree[]): TableState {
     const isFiltered = this.layers.length === 0 || this.#filter !== undefined;
     const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;
-    const { shape, tree, indexes, indexVersions, blanks, added: more } = this;
-    return new TableState(shape, tree, indexes, layers, indexVersions, blanks, more, loose, filter);
+    const { shape, tree, indexes, indexVersions, blanks, added: more, layerIndexes } = this;
+    return new TableState(shape, tree, indexes, layers, indexVersions, blanks, more, layerIndexes, loose, filter);
   }
 
   /** Rows of commits that are not merged yet: one that several have changed counts for each. */

@@ -29,6 +29,7 @@ import { checkLeaf } from '../tree/block-source.ts';
 import type { BlockReader } from '../tree/block-source.ts';
 import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
 import type { IndexVersion } from './index-version.ts';
+import { LayerIndexes } from './layer-indexes.ts';
 import { maxLayers } from './layers.ts';
 import { TableState } from './table-state.ts';
 
@@ -69,6 +70,7 @@ export class ViewContext {
   readonly #shapes = new Map<string, TableShape>();
   /** The shapes by the schemas that were seen. */
   readonly #shapesOf = new WeakMap<StoredSchema, TableShape>();
+  readonly #layerIndexes = new LayerIndexes();
   /** Of the versions of tables in Block 0s that were seen. */
   readonly #states = new WeakMap<StoredTableVersion, TableState>();
 
@@ -118,7 +120,7 @@ export class ViewContext {
       return [name, this.#tree({ table, index: name }, null, indexLeafShape, inlined)];
     });
     const more = added.map((index) => this.#addedIndex(shape, index, inlined));
-    return new TableState(shape, rows, new Map(indexes), [], stored, new Map(blanks), more);
+    return new TableState(shape, rows, new Map(indexes), [], stored, new Map(blanks), more, this.#layerIndexes);
   }
 
   #addedIndex({ name, layout }: TableShape, added: StoredAddedIndex, inlined: ReadonlyMap<string, Node>): AddedIndex {

@@ -6,7 +6,6 @@ import type { Node } from '../../format/node.ts';
 import type { RowLayout } from '../../format/row-layout.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
-import { entriesOf } from '../../view/layer-entries.ts';
 import type { LayerEntries } from '../../view/layer-entries.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { maxPicks } from '../conditions/selector.ts';
@@ -180,7 +179,8 @@ export class LayerStream implements RowStream {
 
   next(batch: RowBatch): boolean | Promise<boolean> {
     if (this.#cursor !== undefined) return this.#read(batch);
-    const entries = entriesOf(this.#layer, this.#state.shape, this.#access.index, this.#pacer);
+    const { shape, layerIndexes } = this.#state;
+    const entries = layerIndexes.entriesOf(this.#layer, shape, this.#access.index, this.#pacer);
     return isPromise(entries) ? entries.then((made) => this.#begin(made, batch)) : this.#begin(entries, batch);
   }
 

@@ -28,8 +28,6 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
   ['src/schema/table-shape.ts shapes', 'databases of a process share the code that the runtime makes for a shape'],
   ['src/schema/table-shape.ts maxShapes', 'goes with the shapes'],
   ['src/format/compression.ts expandZstd', 'code that is loaded once, as a module is'],
-  ['src/view/layer-values.ts known', 'belongs to the layer, which never changes'],
-  ['src/view/layer-entries.ts made', 'belongs to the node of a layer, which never changes'],
   ['src/storage/certify/certificate.ts byIdentity', 'a store is tried out once in a process, whoever opens it'],
   ['src/storage/certify/certificate.ts byDriver', 'belongs to the driver'],
 ]);
