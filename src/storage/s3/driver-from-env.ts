@@ -1,4 +1,4 @@
-/** The driver that the process's environment variables ask for. */
+/** Makes drivers from the environment variables of the process. */
 import { defined } from '../../base/options.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import type { StorageDriver } from '../contract/driver.ts';
@@ -18,7 +18,7 @@ function flag(name: string): boolean | undefined {
   throw new InvalidOptionError(name, `The variable ${name} is '${value}'; it must be 1 or 0.`);
 }
 
-/** A driver for a bucket: what `options` leave open the variables decide. */
+/** Makes a driver for a bucket. The variables set the options that `options` leaves out. */
 export function bucketDriver(bucket: string, options: Omit<ObjectStoreDriverOptions, 'bucket'> = {}): StorageDriver {
   const endpoint = variable('STOREDB_ENDPOINT');
   const region = variable('STOREDB_REGION');
@@ -30,7 +30,7 @@ export function bucketDriver(bucket: string, options: Omit<ObjectStoreDriverOpti
   });
 }
 
-/** The driver for `STOREDB_BUCKET`; undefined where it is not set. */
+/** Makes a driver for the bucket in `STOREDB_BUCKET`; undefined if it is not set. */
 export function driverFromProcess(): StorageDriver | undefined {
   const bucket = variable('STOREDB_BUCKET');
   return bucket === undefined ? undefined : bucketDriver(bucket);

@@ -1,6 +1,6 @@
 /**
- * The S3 client behind `ObjectStoreDriver`: loaded when the first request is made, never before, so that applications
- * on other drivers do not pay for it.
+ * The S3 client of `ObjectStoreDriver`. The SDK is loaded with the first request, so that applications on other drivers do not
+ * pay for it. The client bounds responses, and removes secrets from errors and responses.
  */
 import { pipeline, Readable, Transform } from 'node:stream';
 import type * as s3Module from '@aws-sdk/client-s3';
@@ -13,38 +13,38 @@ import { defined } from '../../base/options.ts';
 /** The SDK's module of S3 commands. */
 export type S3Module = typeof s3Module;
 
-/** Where the bucket is. */
+/** The endpoint of the bucket and the client to use. */
 export interface ClientOptions {
   readonly environment: Environment;
   readonly endpoint: string | undefined;
   readonly region: string | undefined;
   readonly forcePathStyle: boolean | undefined;
-  /** The caller's own client, which is used as it is and never destroyed. */
+  /** The client passed by the caller, which is used as it is and never destroyed. */
   readonly client: S3Client | undefined;
 }
 
-/** What requests are made with. */
+/** An open client, in two forms. */
 export interface OpenClient {
   readonly s3: S3Module;
   readonly client: S3Client;
-  /** The client for conditional puts, which sends every request exactly once. */
+  /** The client for conditional puts: it sends every request exactly once. */
   readonly single: S3Client;
-  /** What the store calls itself, once it has answered. */
+  /** Returns the header `Server` of the store, once it has responded. */
   server(): string | undefined;
-  /** The store's time, by the date of its last answer. */
+  /** Returns the store's time, by the date of its last response. */
   timeMs(): number | undefined;
-  /** Closes its sockets, unless they are the caller's. */
+  /** Closes its sockets, unless they belong to the caller's client. */
   destroy(): void;
 }
 
-/** Most connections, and so most requests at a time; others wait for one. */
+/** Most connections, and so most concurrent requests; others wait for a connection. */
 const maxSockets = 64;
-/** Most bytes of an answer that is no object's content: a page of keys, each of them escaped, has 7 MB. */
+/** Most bytes of a response other than an object's content: a page of keys, all of them escaped, has 7 MB. */
 const maxAnswerBytes = 32 * 1024 * 1024;
 /** Time to connect, in milliseconds. */
 const connectionTimeoutMs = 5000;
 
-/** The endpoint that the SDK takes from the process's environment by itself, if any. Empty variables count as not set. */
+/** Returns the endpoint that the SDK itself takes from the environment, if any. Empty variables count as not set. */
 export function environmentEndpoint(): string | undefined {
   return [process.env['AWS_ENDPOINT_URL_S3'], process.env['AWS_ENDPOINT_URL']].find((url) => (url ?? '') !== '');
 }
@@ -52,29 +52,29 @@ export function environmentEndpoint(): string | undefined {
 function configOf({ endpoint, region, forcePathStyle }: ClientOptions): S3ClientConfig {
   const agent = { keepAlive: true, maxSockets };
   const isAmazon = endpoint === undefined && environmentEndpoint() === undefined;
-  // Other stores name no region, or accept any; Amazon's must be known.
+  // Other stores have no regions or accept any; Amazon requires the right one.
   const fallbackRegion = isAmazon ? undefined : (process.env['AWS_REGION'] ?? 'us-east-1');
   const chosenRegion = region ?? fallbackRegion;
-  // Default checksums break some stores; Amazon checks them.
+  // Default checksums break some stores; Amazon verifies them.
   const checksums = isAmazon ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED';
   return {
     maxAttempts: 1,
     requestChecksumCalculation: checksums,
     responseChecksumValidation: checksums,
-    // Host names with the bucket in them need DNS; paths work nearly everywhere.
+    // Host names with the bucket need DNS entries; paths work nearly everywhere.
     forcePathStyle: forcePathStyle ?? !isAmazon,
     requestHandler: {
       connectionTimeout: connectionTimeoutMs,
       httpAgent: agent,
       httpsAgent: agent,
-      // Waiting for a connection is what the bound is for, and no news.
+      // Requests are meant to wait for a connection: that needs no warning.
       socketAcquisitionWarningTimeout: 600_000,
     },
     ...defined({ endpoint, region: chosenRegion }),
   };
 }
 
-/** A client of its own kind of requests, on the connections and credentials of another. */
+/** Derives a client with changed middleware that shares connections and credentials with another. */
 function derivedClient(client: S3Client, change: (stack: S3Client['middlewareStack']) => void): S3Client {
   const middlewareStack = client.middlewareStack.clone();
   change(middlewareStack);
@@ -95,12 +95,12 @@ function noteAnswers(
       seen(safe, Date.parse(headers?.['date'] ?? ''));
       return result;
     },
-    // The last step before the connection: what comes before it makes values, or errors, of the answer.
+    // The last step before the connection: the steps before it turn the response into values or errors.
     { name: 'noteAnswers', step: 'deserialize', priority: 'low' },
   );
 }
 
-/** Passes a body on that ends in time, and fails for one that does not. */
+/** Passes a body on, and fails if it is longer than any response may be. */
 function bounded(body: Readable): Readable {
   let length = 0;
   const counter = new Transform({
@@ -118,7 +118,7 @@ function bounded(body: Readable): Readable {
   return counter;
 }
 
-/** Answers other than an object's content are parsed as a whole: none may take more memory than the longest there is. */
+/** Bounds all responses other than an object's content, because they are parsed as a whole in memory. */
 function boundAnswers(stack: S3Client['middlewareStack']): void {
   stack.add(
     (next, { commandName }) =>
@@ -136,10 +136,13 @@ function boundAnswers(stack: S3Client['middlewareStack']): void {
   );
 }
 
-/** Headers that hold what nobody else may know. */
+/** Headers that hold secrets. */
 const secretHeaders = /authori[sz]ation|token|secret|cookie|credential|customer-key$/;
 
-/** What a request says that must not be shown: of a signed one the signature, which says nothing else of its credentials. */
+/**
+ * Returns the secrets in the headers of a request. Of a signed request that is the signature: the rest of the header is not
+ * secret.
+ */
 function secretsIn(headers: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     if (typeof value !== 'string' || !secretHeaders.test(name.toLowerCase())) return [];
@@ -149,8 +152,8 @@ function secretsIn(headers: Readonly<Record<string, unknown>>): string[] {
 }
 
 /**
- * Takes out of every answer and every error what the request itself held in secret: stores and gateways repeat what they were
- * sent, in texts of their own making.
+ * Removes the secrets of a request from its response and its error: stores and gateways repeat the headers that they received, in
+ * texts of any form.
  */
 function hideSecrets(stack: S3Client['middlewareStack']): void {
   const sent = new WeakMap<object, string[]>();
@@ -177,7 +180,9 @@ function hideSecrets(stack: S3Client['middlewareStack']): void {
   );
 }
 
-/** In its very place, since others find theirs by it. */
+/**
+ * Replaces the retry middleware by one that does nothing. It keeps the name, because other middleware is placed relative to it.
+ */
 function replaceRetries(stack: S3Client['middlewareStack']): void {
   stack.add((next) => (args) => next(args), {
     name: 'retryMiddleware',
@@ -187,7 +192,7 @@ function replaceRetries(stack: S3Client['middlewareStack']): void {
   });
 }
 
-/** Stores refuse what is signed for another time: it is signed by the real clock, also where the SDK sees a fake one. */
+/** Signs requests by the real clock, even if the SDK sees a fake one: stores refuse requests that are signed for another time. */
 function signByRealClock({ config }: S3Client): void {
   let offsetMs = config.systemClockOffset;
   Object.defineProperty(config, 'systemClockOffset', {
@@ -198,7 +203,7 @@ function signByRealClock({ config }: S3Client): void {
   });
 }
 
-/** Loads the SDK and makes a client, or takes the caller's. */
+/** Loads the SDK and makes a client, or uses the caller's. */
 export async function openClient(options: ClientOptions): Promise<OpenClient> {
   const s3 = await import('@aws-sdk/client-s3');
   const { client: given } = options;
@@ -216,8 +221,8 @@ export async function openClient(options: ClientOptions): Promise<OpenClient> {
   return {
     s3,
     client,
-    // A repeated conditional put would meet its own success and report it as a lost race, so the caller of one decides
-    // what to do next (docs/protocol.md, "Commit").
+    // A retried conditional put would meet its own success and report a lost race, so its caller decides what to do next
+    // (docs/protocol.md, "Commit").
     single: derivedClient(client, replaceRetries),
     server: () => opened.server,
     timeMs: () => {
@@ -230,11 +235,9 @@ export async function openClient(options: ClientOptions): Promise<OpenClient> {
   };
 }
 
-// Takes secrets that are known out of texts, and out of all that an error shows.
-
-/** Shorter parts of a secret say nothing of it, and would be found by chance. */
+/** Shortest part of a secret that is removed: shorter parts reveal nothing, and match by chance. */
 const minLength = 12;
-/** What secrets are made of, also as it stands in URLs and in markup. */
+/** Matches words of the characters of secrets, also escaped as in URLs and in markup. */
 const words = /(?:[\w+/~.-]|%[0-9a-f]{2}|&#?\w{2,6};)+/gi;
 
 function decoded(word: string): string {
@@ -244,7 +247,7 @@ function decoded(word: string): string {
   );
 }
 
-/** A text without the secrets, and without parts of them, however they are written. */
+/** Removes secrets and parts of secrets from a text, however they are escaped. */
 function withoutKnown(text: string, secrets: readonly string[]): string {
   let safe = text;
   for (const secret of secrets) {
@@ -263,10 +266,10 @@ function withoutKnown(text: string, secrets: readonly string[]): string {
   });
 }
 
-/** Deeper, there is nothing that anybody prints. */
+/** Deepest level that is searched: nobody prints deeper ones. */
 const maxDepth = 8;
 
-/** Puts another value in the place of a property, also of one that is there for good and can only be written. */
+/** Replaces the value of a property, also of one that cannot be redefined but can be written. */
 function replace(holder: object, name: string, value: unknown): void {
   const property = Object.getOwnPropertyDescriptor(holder, name);
   try {
@@ -276,11 +279,13 @@ function replace(holder: object, name: string, value: unknown): void {
       Object.defineProperty(holder, name, { value, configurable: true, writable: true, enumerable });
     }
   } catch {
-    // It cannot be changed, so that it is not of this request: nothing gets into what is frozen.
+    // The property cannot be changed. So it does not hold text of this request: nothing can be added to a frozen object.
   }
 }
 
-/** Empties what was received: the SDK hangs it onto errors for good, with the socket and all that went through it. */
+/**
+ * Empties a received response: the SDK attaches it to errors permanently, with the socket and all bytes that passed through it.
+ */
 function letGo(response: unknown): void {
   if (typeof response !== 'object' || response === null) return;
   replace(response, 'headers', {});
@@ -288,12 +293,12 @@ function letGo(response: unknown): void {
 }
 
 /**
- * Takes secrets out of every text that an error or an answer holds, also hidden ones. What was received as it is, with the
- * connection and its headers, is let go of.
+ * Removes secrets from every text that an error or a response holds, hidden properties included. The raw response, with its
+ * connection and headers, is emptied.
  */
 function hideIn(value: unknown, secrets: readonly string[], seen: Set<unknown> = new Set(), depth = 0): void {
   if (typeof value !== 'object' || value === null || seen.has(value) || depth > maxDepth) return;
-  // Not a socket, a stream or a client, which others go on using.
+  // Skips sockets, streams and clients, which are still in use elsewhere.
   if (!isError(value) && !Array.isArray(value) && !isPlainObject(value)) return;
   seen.add(value);
   for (const name of Object.getOwnPropertyNames(value)) {
@@ -301,7 +306,7 @@ function hideIn(value: unknown, secrets: readonly string[], seen: Set<unknown> =
       letGo((value as { $response?: unknown }).$response);
       continue;
     }
-    // The stack of an error may be a getter; other getters are left alone.
+    // The stack of an error may be a getter; other getters are skipped.
     const held: unknown =
       name === 'stack' ? (value as Error).stack : Object.getOwnPropertyDescriptor(value, name)?.value;
     if (typeof held === 'string') {
@@ -311,7 +316,7 @@ function hideIn(value: unknown, secrets: readonly string[], seen: Set<unknown> =
   }
 }
 
-/** An error without the secrets: itself, or a copy where it holds an answer that cannot be taken off it. */
+/** Returns an error without the secrets: the error itself, or a copy if it holds a response text that cannot be removed. */
 function withoutKnownIn(error: unknown, secrets: readonly string[]): unknown {
   let shown = error;
   if (isError(error) && Object.hasOwn(error, '$responseBodyText')) {

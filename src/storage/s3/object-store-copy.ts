@@ -1,4 +1,4 @@
-/** Copies objects within a bucket: the store does it, in one request or part by part. */
+/** Copies objects within a bucket on the store's side, with one request or as a multipart copy. */
 import { forEachOf } from '../../base/pacer.ts';
 import { defined } from '../../base/options.ts';
 import type { ObjectCopyOptions } from '../contract/driver.ts';
@@ -6,13 +6,14 @@ import { statusOf } from './object-store-errors.ts';
 import type { CheckedDriverOptions } from './object-store-options.ts';
 import type { ObjectStoreRequests, RequestTally, SendOptions } from './object-store-requests.ts';
 
-/** The largest object that is copied by one request, and the least size of a part otherwise, in bytes. */
+/** Largest object that one request copies, and smallest part of a multipart copy, in bytes. */
 const partBytes = 256 * 1024 * 1024;
 const maxParts = 10_000;
 const partsAtOnce = 4;
-/** Copies, and their parts, may be repeated: they do the same twice. */
+/** Attempts: copies and their parts are idempotent. */
 const attempts = 4;
 
+/** A copy to make. */
 export interface ObjectCopy extends Pick<CheckedDriverOptions, 'bucket' | 'encryption'> {
   readonly requests: ObjectStoreRequests;
   readonly from: string;
@@ -23,21 +24,21 @@ export interface ObjectCopy extends Pick<CheckedDriverOptions, 'bucket' | 'encry
   readonly partBytes?: number;
 }
 
-/** Statuses of a store that will not copy this, or not at all: reading and writing may work all the same. */
+/** Statuses of a store that cannot copy the object, or cannot copy at all; reading and writing may still work. */
 const refusals = new Set([400, 403, 404, 405, 411, 501]);
 
-/** Whether a copy was refused and nothing was done. */
+/** Whether the store refused a copy without effect. */
 export function isCopyRefusal(error: unknown): boolean {
   return refusals.has(statusOf(error) ?? 0);
 }
 
-/** The name of the source, as the header wants it. */
+/** Returns the source in the form of the header `x-amz-copy-source`. */
 function sourceOf(bucket: string, key: string): string {
   const path = key.split('/').map(encodeURIComponent).join('/');
   return bucket.startsWith('arn:') ? `${bucket}/object/${path}` : `${bucket}/${path}`;
 }
 
-/** Rejects with `StorageError`, or with what {@link isCopyRefusal} tells of. */
+/** Copies an object. Rejects with `StorageError`, or with an error for which {@link isCopyRefusal} is true. */
 export async function copyObject(copy: ObjectCopy): Promise<void> {
   const { requests, bucket, encryption, from, to, options, tally } = copy;
   const { sizeBytes = 0, signal } = options;
@@ -58,7 +59,7 @@ async function copyInParts(copy: ObjectCopy, sizeBytes: number): Promise<void> {
   const target = { Bucket: bucket, Key: to };
   const input = { ...target, ...encryption, ...defined({ ContentType: contentType }) };
   const send: SendOptions = { signal, attempts, tally, isAnswer: isCopyRefusal };
-  // Without a signal: an upload whose name nobody waited for could not be aborted.
+  // Without a signal: an upload whose id was not received could not be aborted.
   const { UploadId } = await requests.send(
     { operation: 'CreateMultipartUpload', bucket, key: to },
     { attempts, tally, isAnswer: isCopyRefusal },
@@ -75,7 +76,7 @@ async function copyInParts(copy: ObjectCopy, sizeBytes: number): Promise<void> {
     );
   } catch (error) {
     const request = { operation: 'AbortMultipartUpload', bucket, key: to };
-    // What stays where that fails is removed by a later gc.
+    // If the abort fails, a later gc removes the parts.
     await requests
       .send(request, { attempts, tally }, ({ s3, client }, abortSignal) =>
         client.send(new s3.AbortMultipartUploadCommand(upload), { abortSignal }),
@@ -100,7 +101,7 @@ async function copyParts(
   const count = Math.ceil(sizeBytes / bytes);
   const parts: CopiedPart[] = [];
   const numbers = Array.from({ length: count }, (_, i) => i + 1);
-  // All have ended before the upload is aborted.
+  // Resolves or rejects only after all requests have ended, so that the upload can be aborted.
   await forEachOf(numbers, partsAtOnce, async (PartNumber) => {
     const start = (PartNumber - 1) * bytes;
     const end = Math.min(start + bytes, sizeBytes);

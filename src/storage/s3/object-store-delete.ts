@@ -1,4 +1,7 @@
-/** Deletes objects a thousand at a time, or one by one where a store cannot take many or a key does not fit in XML. */
+/**
+ * Deletes objects a thousand at a time; one by one if the store does not support multi-object deletes or a key cannot be written
+ * in XML.
+ */
 import { createHash } from 'node:crypto';
 import { isBytes } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -8,7 +11,7 @@ import type { ObjectStoreRequests, RequestTally } from './object-store-requests.
 
 /** Most keys in one request. */
 const maxKeys = 1000;
-/** Requests at a time where keys are deleted one by one. */
+/** Concurrent requests when keys are deleted one by one. */
 const singlesAtOnce = 16;
 
 interface Failure {
@@ -25,10 +28,11 @@ function fitsInXml(key: string): boolean {
   return true;
 }
 
+/** Deletes objects of a bucket, and remembers whether the store supports multi-object deletes. */
 export class ObjectDeletion {
   readonly #requests: ObjectStoreRequests;
   readonly #bucket: string;
-  /** The store was found to refuse requests that name many keys. */
+  /** Whether the store has refused a request with many keys. */
   #takesOne = false;
 
   constructor(requests: ObjectStoreRequests, bucket: string) {
@@ -36,13 +40,13 @@ export class ObjectDeletion {
     this.#bucket = bucket;
   }
 
-  /** For reports. */
+  /** The way of deleting, for reports. */
   get manner(): string {
     return this.#takesOne ? 'one by one' : 'many at once';
   }
 
   async delete(keys: readonly string[], signal: AbortSignal | undefined): Promise<DeleteResult> {
-    // That there is no client is no word of the store about many keys at once.
+    // Opens the client first: a failure to do so must not count as a refusal of many keys.
     await this.#requests.open();
     const tally: RequestTally = { requests: 0 };
     const failed: Failure[] = [];
@@ -58,7 +62,7 @@ export class ObjectDeletion {
       for (const [i, result] of results.entries()) {
         if (result.status === 'fulfilled') continue;
         const reason: unknown = result.reason;
-        // One key alone is what the call was about.
+        // With a single key, its failure is the failure of the call.
         if (!(reason instanceof StorageError) || reason.outcome !== 'none' || keys.length === 1) throw reason;
         failed.push({ key: chunk[i] as string, message: reason.message });
       }
@@ -73,7 +77,7 @@ export class ObjectDeletion {
     );
   }
 
-  /** False if the store does not take such requests. */
+  /** Deletes several keys in one request. Resolves with false if the store does not support that. */
   async #deleteMany(
     keys: readonly string[],
     signal: AbortSignal | undefined,
@@ -109,7 +113,7 @@ function manyCommand(
 ): InstanceType<OpenClient['s3']['DeleteObjectsCommand']> {
   const Objects = keys.map((Key) => ({ Key }));
   const command = new s3.DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } });
-  // The SDK sends a newer checksum only, and older stores insist on this one.
+  // The SDK sends only a newer checksum, and older stores require this one.
   command.middlewareStack.add(
     (next) => (args) => {
       const { body, headers } = args.request as { body?: unknown; headers: Record<string, string> };

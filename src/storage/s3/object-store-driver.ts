@@ -1,8 +1,8 @@
 /**
- * A bucket of an object store that speaks S3: Amazon S3, Ceph, R2, MinIO and others that honour conditional writes.
+ * A driver for buckets of object stores with the S3 API: Amazon S3, Ceph, R2, MinIO and others that honour conditional writes.
  *
- * Invariants: a conditional put is sent once, and what it was answered decides nothing but itself. Only an answer that
- * says so certainly is `lost` or has the outcome `none`; everything else is `unknown`.
+ * Invariants: a conditional put is sent once, and its response decides only its own result. The result is `lost`, or the outcome
+ * `none`, only if the response proves it; everything else is `unknown`.
  */
 import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
 import { isBytes } from '../../base/brands.ts';
@@ -38,7 +38,7 @@ import { sendFinal, uploadMark, ObjectStoreRequests } from './object-store-reque
 import type { RequestTally } from './object-store-requests.ts';
 import { removeUploads, uploadStream } from './object-store-upload.ts';
 
-/** Attempts at a part of an upload, which may be repeated. */
+/** Attempts at requests of an upload that may be repeated. */
 const partAttempts = 4;
 
 type Answer = PutResult['status'];
@@ -51,7 +51,7 @@ export class ObjectStoreDriver implements StorageDriver {
   readonly #requests: ObjectStoreRequests;
   readonly #deletion: ObjectDeletion;
   readonly #etags = new EtagForm();
-  /** What the store answers where an object to replace is missing. */
+  /** The status of the store's response when the object to replace is missing. */
   #missingAnswer: string | undefined;
 
   /** Makes a driver for a bucket that exists. Throws `InvalidOptionError`; nothing is requested yet. */
@@ -61,7 +61,7 @@ export class ObjectStoreDriver implements StorageDriver {
     this.#requests = new ObjectStoreRequests(checked, checked.environment);
     this.#deletion = new ObjectDeletion(this.#requests, checked.bucket);
     const { client, endpoint, bucket } = checked;
-    // Where a client of the caller's own leads, only it knows.
+    // The endpoint of a client passed by the caller is not known.
     if (client === undefined) this.identity = `${shownEndpoint(endpoint ?? environmentEndpoint() ?? 's3')} ${bucket}`;
   }
 
@@ -86,8 +86,8 @@ export class ObjectStoreDriver implements StorageDriver {
   }
 
   /**
-   * A store that has not accepted any ETag yet refused one. It may be the form that it does not like: if the object still
-   * has the very ETag that it must have, the other form is tried.
+   * Puts again after a store that has not accepted any ETag yet refused one. It may have refused the form of the ETag: if the
+   * object still has the required ETag, the other form is tried.
    */
   async #putInOtherForm(key: string, body: Uint8Array, options: PutOptions, etag: string): Promise<PutResult> {
     const found = await statObject(this.#requests, this.#options.bucket, key, options.signal);
@@ -98,7 +98,7 @@ export class ObjectStoreDriver implements StorageDriver {
     return { ...second, requests: 3 };
   }
 
-  /** One conditional put of bytes, sent once. `ifMatch` is the ETag in the form to send. */
+  /** Sends one put of bytes, once. `ifMatch` is the ETag in the form to send. */
   async #putBytes(key: string, body: Uint8Array, options: PutOptions, ifMatch: string | undefined): Promise<PutResult> {
     const input = this.#input(key, options, ifMatch);
     const request = { operation: 'PutObject', bucket: this.#options.bucket, key };
@@ -207,7 +207,7 @@ export class ObjectStoreDriver implements StorageDriver {
     return removeUploads(this.#requests, this.#options.bucket, prefix, options);
   }
 
-  /** A signed URL. It works as long as the credentials that signed it do, at most for the time asked for. */
+  /** Returns a presigned URL. It expires after the time requested, or earlier with the credentials that signed it. */
   async presign(key: string, { expiresInSeconds, contentType, contentDisposition }: PresignOptions): Promise<string> {
     checkKey(key);
     const { s3, client } = await this.#requests.open();
@@ -217,7 +217,7 @@ export class ObjectStoreDriver implements StorageDriver {
       Key: key,
       ...defined({ ResponseContentType: contentType, ResponseContentDisposition: contentDisposition }),
     });
-    // By the store's clock, as far as its answers have told it.
+    // The store's clock, as far as its responses have shown it.
     const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset - fakedByMs());
     try {
       return await getSignedUrl(client, command, { expiresIn: expiresInSeconds, signingDate });
@@ -226,7 +226,7 @@ export class ObjectStoreDriver implements StorageDriver {
     }
   }
 
-  /** By the date of its last answer. */
+  /** Returns the store's time, by the date of its last response. */
   storeTimeMs(): number | undefined {
     return this.#requests.timeMs;
   }
@@ -248,46 +248,46 @@ export class ObjectStoreDriver implements StorageDriver {
   }
 }
 
-/** Without what a gateway may have for a key in its query. */
+/** Removes the query of an endpoint, which may hold a key of a gateway. */
 function shownEndpoint(endpoint: string): string {
   return endpoint.replace(/[?#].*$/s, '');
 }
 
-/** What an error says about the condition of a put; undefined where it says nothing. */
+/** Returns the result of a conditional put that an error means; undefined if it says nothing about the condition. */
 function answerOf(error: unknown, hadEtag: boolean): Answer | undefined {
   if (statusOf(error) === 412) return 'lost';
-  // Amazon's answer where the object to replace is missing.
+  // Amazon's response if the object to replace is missing.
   return hadEtag && statusOf(error) === 404 && codeOf(error) === 'NoSuchKey' ? 'lost' : undefined;
 }
 
 /**
- * How a store wants ETags in `If-Match`. Most take them as they gave them, in quotes; some (Ceph 16 and 18, DigitalOcean
- * Spaces) compare the header with the bare text and refuse every quoted one.
+ * The form of ETags that a store accepts in `If-Match`. Most accept an ETag as they returned it, in quotes; some (Ceph 16 and 18,
+ * DigitalOcean Spaces) compare the header with the text without quotes and refuse every quoted one.
  */
 class EtagForm {
   #isOther: boolean | undefined;
 
-  /** Whether a conditional write has shown which form it is. */
+  /** Whether a conditional write has shown the form. */
   get isKnown(): boolean {
     return this.#isOther !== undefined;
   }
 
-  /** The ETag as the store is thought to want it. */
+  /** Returns the ETag in the form that the store is assumed to accept. */
   write(etag: string): string {
     return this.#isOther === true ? otherForm(etag) : etag;
   }
 
-  /** The ETag in the form that was not tried. */
+  /** Returns the ETag in the form that was not tried. */
   writeOther(etag: string): string {
     return this.#isOther === true ? etag : otherForm(etag);
   }
 
-  /** Takes note that a write was accepted, with the ETag in the other form or as it was given. */
+  /** Notes that a write was accepted with the ETag in the other form, or as it was returned. */
   accepted(form: 'given' | 'other'): void {
     this.#isOther = form === 'other';
   }
 
-  /** For reports. */
+  /** Returns the form, for reports. */
   toString(): string {
     if (this.#isOther === undefined) return 'not tried yet';
     return this.#isOther ? 'without quotes' : 'as given';

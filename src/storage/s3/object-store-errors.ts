@@ -1,6 +1,6 @@
 /**
- * What the SDK's errors mean for the protocol. Only what certainly had no effect is `none`; a request that timed out, was
- * cut off or met a failing server may have been carried out, or may yet be, and is `unknown`.
+ * Maps errors of the SDK to outcomes of the protocol. The outcome is `none` only if the request certainly had no effect. A
+ * request that timed out, was cut off or met a failing server may have been carried out, or may still be, and is `unknown`.
  */
 import { isError, messageOf } from '../../base/brands.ts';
 import { defined } from '../../base/options.ts';
@@ -10,7 +10,7 @@ import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
 
 /** The request that failed. */
 export interface FailedRequest {
-  /** The call in the store's own words, for instance `PutObject`. */
+  /** The operation by its S3 name, for instance `PutObject`. */
   readonly operation: string;
   readonly bucket: string;
   readonly key: string;
@@ -23,22 +23,22 @@ interface SdkError {
   readonly message?: unknown;
   /** The system call that failed. */
   readonly syscall?: unknown;
-  /** What became of each address of a host that was tried. */
+  /** The errors of the addresses of the host that were tried. */
   readonly errors?: unknown;
   readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
 }
 
-/** Codes of the connection itself, or of what comes before it. */
+/** Codes of failures to resolve the host or to connect. */
 const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
-/** Codes of connections that fail where a store is started again. Not that there is no such host: that stays so. */
+/** Codes of connections that fail while a store restarts. ENOTFOUND is not among them: an unknown host does not come back. */
 const awayCodes = new Set('ECONNREFUSED ECONNRESET EPIPE EHOSTUNREACH ENETUNREACH EAI_AGAIN ETIMEDOUT'.split(' '));
 const awayStatuses = new Set([500, 502, 503, 504]);
-/** What the SDK throws before it has anything to send. */
+/** Errors that the SDK throws before it sends a request. */
 const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'NoAuthScheme']);
 const throttlingCodes = new Set(['SlowDown', 'TooManyRequests', 'RequestLimitExceeded', 'ThrottlingException']);
-/** 400 for these says that the body did not arrive in time or in full; it may arrive yet. */
+/** Codes of status 400 for a body that did not arrive in time or in full; it may still arrive. */
 const interruptedCodes = new Set(['RequestTimeout', 'IncompleteBody']);
-/** Statuses that say that the request was refused as such. */
+/** Statuses of requests that the store refused without effect. */
 const refusals = new Set([301, 307, 400, 401, 403, 404, 405, 411, 416, 501]);
 
 const permissions: Readonly<Record<string, string>> = {
@@ -56,28 +56,28 @@ const permissions: Readonly<Record<string, string>> = {
   AbortMultipartUpload: 's3:AbortMultipartUpload on the objects',
 };
 
-/** The HTTP status of an error from the SDK; undefined if there was no answer. */
+/** Returns the HTTP status of an error from the SDK; undefined if there was no response. */
 export function statusOf(error: unknown): number | undefined {
   return (error as SdkError | undefined)?.$metadata?.httpStatusCode;
 }
 
-/** The store's or the system's code of an error. */
+/** Returns the store's or the system's code of an error. */
 export function codeOf(error: unknown): string {
   const { name, Code, code } = (error ?? {}) as SdkError;
   for (const found of [Code, code, name]) if (typeof found === 'string') return found;
   return 'Unknown';
 }
 
-/** Whether the clock was found to be wrong, and the client now allows for that. The request had no effect. */
+/** Whether a request failed, without effect, because the clock is wrong, and the client has corrected for that. */
 export function isSkewCorrected(error: unknown): boolean {
   if ((error as SdkError | undefined)?.$metadata?.clockSkewCorrected === true) return true;
-  // The SDK does not say so where it is back from what it allowed for: the clock was set right.
+  // The SDK does not report the correction if it went back to none, because the clock was set right meanwhile.
   return codeOf(error) === 'RequestTimeTooSkewed';
 }
 
 /**
- * Whether no request left this process. A connection that was made can end with the same codes: a firewall or a router
- * that gives up on it is heard of when sending or receiving fails, and by then the store may have the request.
+ * Whether the request was certainly never sent. An established connection can end with the same codes: if a firewall or a router
+ * drops it, sending or receiving fails, and by then the store may have the request.
  */
 function isNeverSent(error: unknown): boolean {
   const { syscall, errors } = (error ?? {}) as SdkError;
@@ -94,7 +94,7 @@ function outcomeOf(error: unknown): RequestOutcome {
   return refusals.has(status) && !interruptedCodes.has(code) ? 'none' : 'unknown';
 }
 
-/** Whether every address of a host was tried, and none of them is there. */
+/** Whether every address of a host was tried, and all failed with a code of an outage. */
 function allAway(error: unknown): boolean {
   const { errors } = (error ?? {}) as SdkError;
   return Array.isArray(errors) && errors.length > 0 && errors.every((each) => awayCodes.has(codeOf(each)));
@@ -104,7 +104,7 @@ function reasonOf(error: unknown): StorageFailure | undefined {
   const status = statusOf(error);
   if (status === 401 || status === 403) return 'forbidden';
   if (status === 429 || throttlingCodes.has(codeOf(error))) return 'throttled';
-  // A gateway that is started again: what it says of itself, what stands before it says, and what becomes of connections.
+  // The signs of a gateway that restarts: its own status, the status of a proxy before it, and failing connections.
   const isAway = status === undefined ? awayCodes.has(codeOf(error)) : awayStatuses.has(status);
   return isAway || allAway(error) ? 'unavailable' : undefined;
 }
@@ -131,12 +131,12 @@ function advice({ operation, bucket }: FailedRequest, error: unknown): string {
   return '';
 }
 
-/** Whether the store was busy with another write of the key, and did not take this one up. */
+/** Whether the store refused a write because another write of the key was under way. */
 export function isConflict(error: unknown): boolean {
   return statusOf(error) === 409;
 }
 
-/** What of an error may appear in a log: what happened, and where. */
+/** The properties of an error that may appear in a log: the kind and the place of the failure. */
 const shownProperties: ReadonlySet<string> = new Set(
   'name message stack cause code Code errors $metadata $fault errno syscall address port hostname '
     .concat('Key BucketName Bucket Region Condition Resource RequestId HostId')
@@ -144,8 +144,9 @@ const shownProperties: ReadonlySet<string> = new Set(
 );
 
 /**
- * The SDK hangs the whole response onto its errors, sockets and the request's headers included, and every element of what the
- * store answered: session tokens are among them, and what was signed. A program that looks for it finds it; no log enumerates it.
+ * Makes the details of an error non-enumerable. The SDK attaches the whole response to its errors, with sockets, request headers
+ * and all elements of the store's response: they include session tokens and the signed request. A program that looks for them
+ * finds them, but logs do not enumerate them.
  */
 function hideDetails(error: unknown): void {
   if (!isError(error)) return;
@@ -155,30 +156,30 @@ function hideDetails(error: unknown): void {
   const { message, stack } = error;
   const safe = withoutSecrets(message);
   if (safe === message) return;
-  // A gateway that repeats what it was sent.
+  // A gateway may repeat the credentials that it was sent.
   for (const [name, value] of Object.entries({ message: safe, stack: withoutSecrets(stack ?? '') })) {
     Object.defineProperty(error, name, { value, configurable: true, writable: true, enumerable: false });
   }
 }
 
-/** As much of what a store says as belongs into a message. */
+/** Longest text of a store in a message. */
 const maxSaid = 1000;
 
-/** With one full stop at its end. */
+/** Ends a text with one full stop. */
 function sentence(text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === '.') end--;
   return `${text.slice(0, end)}.`;
 }
 
-/** An error of the SDK, or of the connection, as drivers report it. */
+/** Converts an error of the SDK or of the connection to a `StorageError`. */
 export function toStorageError(request: FailedRequest, error: unknown): StorageError {
   if (error instanceof StorageError) return error;
   hideDetails(error);
   const status = statusOf(error);
   const what = [status, codeOf(error)].filter((part) => part !== undefined).join(' ');
   const { message: text } = error as SdkError;
-  // The SDK's word for an answer without a text of its own, as Ceph's are.
+  // The SDK uses these texts for a response without a message, such as Ceph's.
   const saysNothing = typeof text !== 'string' || text === '' || text === 'UnknownError' || text === codeOf(error);
   const said = saysNothing ? '.' : `: ${sentence(text.slice(0, maxSaid))}`;
   const message = `${request.operation} of ${request.key || request.bucket} failed (${what})${said} ${advice(request, error)}`;
@@ -189,7 +190,7 @@ export function toStorageError(request: FailedRequest, error: unknown): StorageE
   });
 }
 
-/** The error where the SDK could not be loaded, or made no client: nothing was requested. */
+/** Makes the error for an SDK that could not be loaded or could not make a client: nothing was requested. */
 export function notLoaded(bucket: string, error: unknown): StorageError {
   hideDetails(error);
   const text = messageOf(error);

@@ -5,7 +5,7 @@ import { InvalidOptionError } from '../../base/errors.ts';
 import { kinds, OptionTable } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
 
-/** How the store should encrypt what it keeps. */
+/** Server-side encryption of the store. */
 export type ServerSideEncryption =
   | { readonly algorithm: 'AES256' }
   | { readonly algorithm: 'aws:kms'; readonly keyId?: string };
@@ -14,24 +14,30 @@ export type ServerSideEncryption =
 export interface ObjectStoreDriverOptions {
   /** Name of the bucket. It must exist. */
   readonly bucket: string;
-  /** URL of the store, for instance `http://127.0.0.1:9000`. Default: Amazon S3, or what the AWS SDK's variables say. */
+  /**
+   * URL of the store, for instance `http://127.0.0.1:9000`. Default: the endpoint in the AWS SDK's environment variables, else
+   * Amazon S3.
+   */
   readonly endpoint?: string;
-  /** Region of the bucket. Default: what the AWS SDK finds; for another `endpoint` `us-east-1`. */
+  /**
+   * Region of the bucket. Default: the region that the AWS SDK finds; with an `endpoint`, `us-east-1` if there is no
+   * `AWS_REGION`.
+   */
   readonly region?: string;
-  /** Whether the bucket is named in the path and not in the host. Default: true with an `endpoint`, else false. */
+  /** Whether the URL has the bucket in the path and not in the host. Default: true with an `endpoint`, else false. */
   readonly forcePathStyle?: boolean;
   /**
-   * An S3 client of your own, for instance with other credentials or a proxy. It is never destroyed by the driver, and
-   * `endpoint`, `region` and `forcePathStyle` are its business then. Its retries are left out for conditional writes.
+   * An S3 client of your own, for instance with other credentials or a proxy. The driver never destroys it, and ignores
+   * `endpoint`, `region` and `forcePathStyle`: they are settings of the client. Conditional writes do not use its retries.
    */
   readonly client?: S3Client;
-  /** Encryption asked for with every write. Default: none, so that the bucket's own setting holds. */
+  /** Encryption requested with every write. Default: none, so that the bucket's own setting applies. */
   readonly encryption?: ServerSideEncryption;
   /** Clock, timers and randomness. Default: the runtime's own. */
   readonly environment?: Environment;
 }
 
-/** The options with every default filled in that the driver knows. */
+/** The options, with the defaults that the driver itself sets. */
 export interface CheckedDriverOptions {
   readonly bucket: string;
   readonly endpoint: string | undefined;
@@ -48,7 +54,7 @@ function isUrl(endpoint: string): boolean {
   return URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol);
 }
 
-/** Requests are signed, and would not carry credentials of a URL. They are not shown here either. */
+/** Refuses credentials in a URL, because signed requests do not use them. The error does not show them. */
 function refuseCredentials(what: string, path: string, endpoint: unknown): void {
   const { username, password } = new URL(endpoint as string);
   if (username === '' && password === '') return;

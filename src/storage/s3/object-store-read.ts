@@ -1,4 +1,4 @@
-/** Reads objects, whole or in part, and what is known of them. */
+/** Reads objects, ranges of objects, their metadata, and listings. */
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
@@ -8,11 +8,11 @@ import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { uploadMark } from './object-store-requests.ts';
 import type { ObjectStoreRequests, SendOptions } from './object-store-requests.ts';
 
-/** Reads that meet an object which changes its size under them start again so often. */
+/** How often a range read starts again because the object has changed its size meanwhile. */
 const maxRereads = 8;
 
 function isMissing(error: unknown): boolean {
-  // Without its code, a 404 may come from something that is no object store.
+  // A 404 without this code may come from a server that is not an object store.
   return statusOf(error) === 404 && codeOf(error) === 'NoSuchKey';
 }
 
@@ -25,13 +25,13 @@ function etagOf(key: string, etag: string | undefined): string {
   return etag;
 }
 
-/** What is known of an object. */
+/** The metadata of an object. */
 export interface ObjectStat extends Omit<FoundObject, 'bytes' | 'status'> {
-  /** What the upload that made it marked it with. */
+  /** The mark of the upload that wrote the object. */
   readonly mark: string | undefined;
 }
 
-/** What is known of an object without reading it; undefined where there is none. Rejects with `StorageError`. */
+/** Reads the metadata of an object; undefined if there is none. Rejects with `StorageError`. */
 export async function statObject(
   requests: ObjectStoreRequests,
   bucket: string,
@@ -43,7 +43,7 @@ export async function statObject(
   try {
     const head = await requests.send(
       request,
-      // An answer to HEAD has no body, and so no code that would tell a missing key from a missing bucket.
+      // A response to HEAD has no body, and so no code that distinguishes a missing key from a missing bucket.
       { ...sending, signal, isAnswer: (error) => statusOf(error) === 404 },
       ({ s3, client }, inner) =>
         client.send(new s3.HeadObjectCommand({ Bucket: bucket, Key: key }), { abortSignal: inner }),
@@ -60,7 +60,7 @@ export async function statObject(
   }
 }
 
-/** Size of the whole object, from an answer with a range (`bytes 0-9/1234`) or without one. */
+/** Returns the size of the whole object, from a response with a range (`bytes 0-9/1234`) or without one. */
 function sizeOf({ ContentRange, ContentLength }: GetObjectCommandOutput, bytes: Uint8Array): number {
   const total = ContentRange === undefined ? undefined : Number(ContentRange.split('/')[1]);
   return total !== undefined && Number.isSafeInteger(total) ? total : (ContentLength ?? bytes.length);
@@ -69,7 +69,7 @@ function sizeOf({ ContentRange, ContentLength }: GetObjectCommandOutput, bytes: 
 function found(key: string, output: GetObjectCommandOutput, body: Uint8Array, range: GetOptions['range']): FoundObject {
   const sizeBytes = sizeOf(output, body);
   const clipped = clipRange(key, range, sizeBytes);
-  // A server may answer a range with the whole object.
+  // A server may respond to a range request with the whole object.
   const isWhole = output.ContentRange === undefined && body.length === sizeBytes;
   const bytes = isWhole ? body.subarray(clipped.start, clipped.end) : body;
   if (bytes.length !== clipped.end - clipped.start) {
@@ -81,8 +81,8 @@ function found(key: string, output: GetObjectCommandOutput, body: Uint8Array, ra
 }
 
 /**
- * An empty range has no form in HTTP: the first byte is asked for instead. A HEAD would do, were it not that its answer has no
- * code: a 404 of something that is no object store would read as a missing object.
+ * Reads an empty range. HTTP cannot express one, so it requests the first byte. A HEAD request is not enough: its response has no
+ * code, so a 404 of a server that is not an object store would look like a missing object.
  */
 async function readNothing(
   requests: ObjectStoreRequests,
@@ -94,7 +94,7 @@ async function readNothing(
   const empty = new Uint8Array(0);
   const first = await getObject(requests, bucket, key, { ...options, range: { start: 0, end: 1 } });
   if (first === 'behind') {
-    // It has no first byte, so that it is there and empty.
+    // The object exists, and has no first byte: it is empty.
     const known = await statObject(requests, bucket, key, signal);
     if (known === undefined)
       throw new StorageError(key, 'none', `The object ${key} was deleted while it was looked at.`);
@@ -106,7 +106,8 @@ async function readNothing(
 }
 
 /**
- * The body of an answer, no longer than what was asked for, or than the object may be: not every server ends what it sends.
+ * Reads the body of a response, and rejects if it is longer than the range or than an object may be: not every server ends its
+ * response.
  */
 async function readAnswer(
   key: string,
@@ -134,7 +135,7 @@ async function readAnswer(
   return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, length);
 }
 
-/** One request. `behind`: the range begins after the end. */
+/** Sends one GetObject request. `behind`: the range begins after the end of the object. */
 async function getObject(
   requests: ObjectStoreRequests,
   bucket: string,
@@ -181,15 +182,14 @@ export async function readObject(
   }
 }
 
-// Lists a bucket, page by page.
-
-/** Pages without an entry that are skipped in one call: a store may say that more follow after none at all. */
+/** Empty pages that one call skips: a store may return a page without entries and say that more follow. */
 const maxEmptyPages = 100;
 
 function decodeKey(key: string, isEncoded: boolean): string {
   return isEncoded ? decodeURIComponent(key.replaceAll('+', ' ')) : key;
 }
 
+/** Lists one page of keys. */
 export async function listObjects(
   requests: ObjectStoreRequests,
   bucket: string,
@@ -203,7 +203,7 @@ export async function listObjects(
       Bucket: bucket,
       Prefix: prefix,
       MaxKeys: limit,
-      // XML has no way to write some characters that keys may have.
+      // XML cannot represent some characters that keys may have.
       EncodingType: 'url' as const,
       ...(after === undefined || token !== undefined ? {} : { StartAfter: after }),
       ...defined({ ContinuationToken: token }),

@@ -1,6 +1,6 @@
 /**
- * Sends requests to a bucket: opens the client when it is first needed, gives every request a deadline, and repeats only
- * what the caller says may be repeated.
+ * Sends requests to a bucket: opens the client when it is first needed, gives every request a deadline, and retries only the
+ * requests that the caller says are repeatable.
  */
 import { Deadline } from '../../base/abort.ts';
 import type { Environment } from '../../base/env.ts';
@@ -19,33 +19,34 @@ export interface RequestTally {
 /** How a request is sent. */
 export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Bytes that it carries: a large body may take longer. */
+  /** Size of the body: a large body has more time. */
   readonly sizeBytes?: number;
-  /** How often it is tried in all. Default 1. */
+  /** Attempts, the first included. Default 1. */
   readonly attempts?: number;
   readonly tally?: RequestTally;
-  /** Errors that are answers: their value is what the request resolves with. */
+  /** Whether an error is an answer that the caller reads, such as a status 404: it is thrown as it is, and not retried. */
   readonly isAnswer?: (error: unknown) => boolean;
 }
 
 const requestTimeoutMs = 30_000;
-/** A body may take a millisecond more for every so many bytes: 0.5 MB a second. */
+/** The time limit grows by a millisecond per this many bytes of a body: 0.5 MB per second. */
 const slowBytesPerMs = 500;
 const firstPauseMs = 20;
-/** Attempts at a write that meets others of the same key. */
+/** Attempts at a write that conflicts with other writes of the same key. */
 const conflictAttempts = 6;
 
+/** The requests of a driver, and the clients that they go through. */
 export class ObjectStoreRequests {
   readonly #environment: Environment;
   readonly #clientOptions: ClientOptions;
   readonly #bucket: string;
   readonly #patience: Patience;
   #open: Promise<OpenClient> | undefined;
-  /** The open client, for those who cannot wait. */
+  /** The open client, for synchronous getters. */
   #opened: OpenClient | undefined;
-  /** How many requests each client has under way. */
+  /** Number of running requests per client. */
   readonly #underWay = new Map<OpenClient, number>();
-  /** Clients that are closed as soon as they have none. */
+  /** Clients to close as soon as they have no running requests. */
   readonly #closing = new Set<OpenClient>();
 
   constructor(clientOptions: ClientOptions & { readonly bucket: string }, environment: Environment) {
@@ -55,17 +56,17 @@ export class ObjectStoreRequests {
     this.#patience = new Patience(environment);
   }
 
-  /** What the store calls itself, where it does. */
+  /** The header `Server` of the store's responses, if there is one. */
   get server(): string | undefined {
     return this.#opened?.server();
   }
 
-  /** The store's time, once it has answered. */
+  /** The store's time, once it has responded. */
   get timeMs(): number | undefined {
     return this.#opened?.timeMs();
   }
 
-  /** The client; loads the SDK at the first call. Rejects with `StorageError`; the next call tries again. */
+  /** Opens the client, and loads the SDK at the first call. Rejects with `StorageError`; the next call tries again. */
   async open(): Promise<OpenClient> {
     this.#open ??= openClient(this.#clientOptions).then((opened) => (this.#opened = opened));
     const open = this.#open;
@@ -87,13 +88,13 @@ export class ObjectStoreRequests {
   }
 
   /**
-   * Closes the client, once its requests under way have ended: other databases may share the driver. That is not waited for. The next
-   * request opens another.
+   * Closes the client once its running requests have ended, because other databases may share the driver. Does not wait for that.
+   * The next request opens another client.
    */
   async close(): Promise<void> {
     const open = this.#open;
     this.#open = undefined;
-    // One that could not be opened has nothing to close.
+    // A client that could not be opened has nothing to close.
     const client = await open?.catch(() => undefined);
     if (client === undefined) return;
     this.#closing.add(client);
@@ -105,7 +106,7 @@ export class ObjectStoreRequests {
     client.destroy();
   }
 
-  /** Counts a request of a client until it has ended. */
+  /** Runs a request, and counts it while it runs. */
   async #counted<T>(client: OpenClient, request: () => Promise<T>): Promise<T> {
     this.#underWay.set(client, (this.#underWay.get(client) ?? 0) + 1);
     try {
@@ -154,7 +155,10 @@ export class ObjectStoreRequests {
     }
   }
 
-  /** Whether a request that failed is to be made again, which was made first at a time of the monotonic clock. Pauses then. */
+  /**
+   * Decides whether to send a failed request again that was first sent at `firstSentMs` on the monotonic clock. If so, pauses
+   * first.
+   */
   async isWorthAnother(error: unknown, firstSentMs: number, tried: number, signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted === true || !this.#patience.isLeft(error, firstSentMs)) return false;
     return this.#pause(tried, signal);
@@ -179,7 +183,8 @@ export class ObjectStoreRequests {
         } catch (error) {
           if (deadline.signal.aborted) throw gaveUp(request, deadline.signal.reason as Error);
           if (isAnswer?.(error) === true) throw error;
-          // Both were refused without being looked at: for the date, or since another write of the key was under way.
+          // In both cases the store refused the request without effect: for its date, or because another write of the key was
+          // under way.
           const mayRepeat = (tried === 1 && isSkewCorrected(error)) || (tried < conflictAttempts && isConflict(error));
           if (!mayRepeat) throw toStorageError(request, error);
           if (!(await this.#pause(tried, deadline.signal))) throw gaveUp(request, deadline.signal.reason as Error);
@@ -195,25 +200,30 @@ function gaveUp({ key }: FailedRequest, reason: Error): StorageError {
   return new StorageError(key, 'unknown', reason.message, { cause: reason });
 }
 
-// The last request of an upload, which makes the object: its answer may be lost, and the stream cannot be read again. Before
-// the upload is given up, the store is asked whether the object is there. Each upload marks its object, so that nobody's else is
-// taken for it, whatever ETags the store makes.
-
-/** Name of the metadata that marks the object of an upload. */
+/** Name of the metadata that marks the object of an upload. The mark identifies it, whatever ETags the store makes. */
 export const uploadMark = 'storedb-upload';
 
+/**
+ * The last request of an upload, which creates the object. Its response may be lost, and the stream cannot be read again. So
+ * before the upload is given up, the store is asked whether the object exists.
+ */
 export interface FinalRequest<T> {
-  /** Sends it once. To send it again does no harm: it makes the same object, or finds that something is there. */
+  /** Sends the request once. Sending it again does no harm: it creates the same object, or finds an existing one. */
   readonly send: () => Promise<T>;
-  /** What the request would have answered, if the object of this upload is there. */
+  /** Returns the response that the request would have had, if the object of this upload exists. */
   readonly look: () => Promise<T | undefined>;
-  /** Whether an error says that the condition of the write did not hold. */
+  /** Whether an error means that the condition of the write did not hold. */
   readonly isAnswer: (error: unknown) => boolean;
-  /** Whether to send it again after such an error. Pauses then. `tried`: how often it was sent. */
+  /**
+   * Decides whether to send the request again after an error, and pauses first if so. `tried` is the number of attempts so far.
+   */
   readonly isWorthAnother: (error: unknown, tried: number) => Promise<boolean>;
 }
 
-/** Resolves once the object is there for certain. Rejects with the first failure that left it open, if there was one. */
+/**
+ * Sends the last request of an upload. Resolves once the object certainly exists. Rejects with the first failure of unknown
+ * outcome, if there was one.
+ */
 export async function sendFinal<T>({ send, look, isAnswer, isWorthAnother }: FinalRequest<T>): Promise<T> {
   let open: StorageError | undefined;
   for (let tried = 1; ; tried++) {
@@ -221,12 +231,12 @@ export async function sendFinal<T>({ send, look, isAnswer, isWorthAnother }: Fin
       return await send();
     } catch (error) {
       const isUnknown = error instanceof StorageError && error.outcome === 'unknown';
-      // Nothing of it can be there yet.
+      // The object cannot exist yet.
       if (open === undefined && !isUnknown && !isOutage(error)) throw error;
       if (isUnknown) open ??= error;
       const found = await look().catch(() => undefined);
       if (found !== undefined) return found;
-      // What is there is somebody else's, and keeps out whatever of this one may still be on its way.
+      // The existing object is of another writer, and its presence refuses any attempt of this upload that may still arrive.
       if (isAnswer(error)) throw error;
       if (!(await isWorthAnother(error, tried))) throw open ?? error;
     }

@@ -1,6 +1,6 @@
 /**
- * Uploads streams: one put up to the size of a part, a multipart upload above it. Memory is bounded by the parts that
- * are on their way at once; an upload that fails, or is given up, leaves no parts behind.
+ * Uploads streams: with one put up to the size of a part, with a multipart upload above it. Memory is bounded by the parts sent
+ * at the same time; an upload that fails or is aborted leaves no parts behind.
  */
 import { Readable } from 'node:stream';
 import type { PutObjectCommandInput, S3Client, MultipartUpload } from '@aws-sdk/client-s3';
@@ -10,21 +10,22 @@ import { StorageError } from '../../base/errors.ts';
 import type { RemoveUploadsOptions } from '../contract/driver.ts';
 import type { ObjectStoreRequests } from './object-store-requests.ts';
 
-/** Size of a part, and of the largest body that is sent in one request, in bytes. */
+/** Size of a part, and of the largest stream that is sent in one request, in bytes. */
 const partBytes = 8 * 1024 * 1024;
-/** Parts on their way at the same time. */
+/** Parts sent at the same time. */
 const partsAtOnce = 3;
 
-/** Sends one command of the SDK. `isRepeatable`: it does the same when it is carried out twice. */
+/** Sends one command of the SDK. `isRepeatable`: the command is idempotent. */
 export type SendCommand = (command: object, isRepeatable: boolean, signal?: AbortSignal) => Promise<unknown>;
 
-/** Commands that may be carried out twice: parts have numbers, and an upload that nobody completes is nothing yet. */
+/** Idempotent commands: parts have numbers, and an upload has no effect until it is completed. */
 const repeatable = new Set(['CreateMultipartUploadCommand', 'UploadPartCommand', 'AbortMultipartUploadCommand']);
 
+/** A stream to upload. */
 export interface StreamUpload {
-  /** The class of the SDK, which the caller of an upload loads. */
+  /** The SDK's class, loaded by the caller. */
   readonly Upload: typeof UploadOfSdk;
-  /** Whose configuration the upload reads; requests go through `send`. */
+  /** The client whose configuration the upload reads; requests go through `send`. */
   readonly client: S3Client;
   readonly send: SendCommand;
   readonly input: Omit<PutObjectCommandInput, 'Body'>;
@@ -32,7 +33,7 @@ export interface StreamUpload {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Chunks as copies, since their owner may use their memory again; ends as soon as the signal is aborted. */
+/** Yields copies of the chunks, because their owner may reuse the memory. Ends as soon as the signal is aborted. */
 async function* copies(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
@@ -49,12 +50,12 @@ async function* copies(
       yield Buffer.from(next.value);
     }
   } finally {
-    // Not waited for: a source that is stuck would hold up the caller that gave it up.
+    // Not awaited: a source that is stuck would block the caller that aborted the upload.
     if (!isDone) iterator.return?.().catch(() => undefined);
   }
 }
 
-/** Uploads a stream; resolves with the new ETag. Rejects once nothing of it is left, as far as the store lets it. */
+/** Uploads a stream; resolves with the new ETag. On failure it aborts the multipart upload before it rejects. */
 export async function uploadStream({ Upload, client, send, input, chunks, signal }: StreamUpload): Promise<string> {
   const stopped = newAbortController();
   const stop = (reason: unknown): void => stopped.abort(reason);
@@ -65,15 +66,15 @@ export async function uploadStream({ Upload, client, send, input, chunks, signal
 
   const sendUnlessStopped = async (command: object): Promise<unknown> => {
     const { name } = command.constructor;
-    // Cleaning up comes last, when everything else has stopped.
+    // The abort comes last, after everything else has stopped, and must be sent.
     if (name === 'AbortMultipartUploadCommand') return send(command, true);
     stopped.signal.throwIfAborted();
     try {
-      // An upload whose name nobody waited for could not be aborted.
+      // Waits for the upload id even if the upload is stopped: without the id it could not be aborted.
       const inner = name === 'CreateMultipartUploadCommand' ? undefined : stopped.signal;
       return await send(command, repeatable.has(name), inner);
     } catch (error) {
-      // The parts beside it are of no use any more, nor is the rest of the stream.
+      // One failed part makes the other parts and the rest of the stream useless.
       failure ??= error;
       stop(error);
       throw error;
@@ -98,8 +99,10 @@ export async function uploadStream({ Upload, client, send, input, chunks, signal
   }
 }
 
-// Removes parts of multipart uploads that nobody will complete: they are in no listing, and are paid for.
-
+/**
+ * Aborts multipart uploads that began before a time and will not be completed: their parts are in no listing, but cost money.
+ * Resolves with the number of aborted uploads.
+ */
 export async function removeUploads(
   requests: ObjectStoreRequests,
   bucket: string,
