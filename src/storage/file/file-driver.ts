@@ -1,7 +1,6 @@
 /**
- * A store in a folder of a local file system, safe for any number of processes on one machine, for kill -9 at any
- * moment and for loss of power. There are no locks, so a process that was stopped holds up nobody. How and why it
- * works: docs/drivers.md.
+ * A store in a folder of a local file system. It is safe with any number of processes on one machine, with kill -9 at any moment
+ * and with loss of power. There are no locks, so a stopped process blocks nobody. docs/drivers.md explains how and why it works.
  */
 import path from 'node:path';
 import { isBytes } from '../../base/brands.ts';
@@ -39,11 +38,11 @@ import type { TemporaryFile } from './stored-file.ts';
 
 /** Options of `FileDriver`. */
 export interface FileDriverOptions {
-  /** The folder. It is made with the first write; relative paths are resolved when the driver is constructed. */
+  /** The folder. It is created with the first write; relative paths are resolved when the driver is constructed. */
   readonly path: string;
   /**
-   * With `'fsync'`, what was written survives a loss of power. With `'none'` it survives the end of the process, but not
-   * that of the machine: for tests and for data that can be made again. Default `'fsync'`.
+   * With `'fsync'`, writes survive a loss of power. With `'none'` they survive the end of the process but not a crash of the
+   * machine: for tests and for data that can be made again. Default `'fsync'`.
    */
   readonly durability?: Durability;
   /** Clock, timers and randomness. Default: the runtime's own. */
@@ -54,9 +53,9 @@ export interface FileDriverOptions {
   readonly keptVersions?: number;
 }
 
-/** How often a write of bytes starts again because its temporary file was removed under it. */
+/** How often a write of bytes starts again because its temporary file was removed. */
 const MAX_REWRITES = 3;
-/** Objects found under two names are synced once per process; so many are remembered. */
+/** Most objects that are remembered. Objects found under two names are synced once per process. */
 const MAX_REMEMBERED = 4096;
 const KEPT_VERSIONS = 8;
 
@@ -68,20 +67,20 @@ const driverOptions = new OptionTable<FileDriverOptions>({
   keptVersions: kinds.whole(1),
 });
 
-/** Keeps every object as a file under one folder. Content types are not kept. */
+/** Stores every object as a file under one folder. Content types are not stored. */
 export class FileDriver implements StorageDriver {
   readonly name = 'file';
   readonly #root: string;
   readonly #context: FileContext;
   readonly #lanes: WriteLanes;
-  /** Writes of others, by folder and ETag, that this process made durable before it showed them. */
+  /** Writes of other processes, by folder and ETag, that this process synced before it returned them. */
   readonly #durable = new Map<string, true>();
-  /** By key, the version seen last. To have any is for ever: the plain file need not be looked at. */
+  /** The last version seen of each key. An object that has versions always has some, so its plain file need not be opened. */
   readonly #versioned = new Map<string, SeenVersion>();
-  /** Whether the folder was found to be there. */
+  /** Whether the folder is known to exist. */
   #isRootKnown = false;
 
-  /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
+  /** Takes the path of a folder, or options. It does no I/O. Throws `InvalidOptionError`. */
   constructor(options: string | FileDriverOptions) {
     const given = driverOptions.check('new FileDriver()', typeof options === 'string' ? { path: options } : options);
     const { durability = 'fsync', environment = realEnvironment } = given;
@@ -123,7 +122,7 @@ export class FileDriver implements StorageDriver {
     }
   }
 
-  /** Rejects where the folder is a link to one that is not there: nobody can tell what is in it. */
+  /** Rejects if the folder is a symbolic link to a missing folder: its contents are not known. */
   async #checkRoot(): Promise<void> {
     if (this.#isRootKnown) return;
     const { system } = this.#context;
@@ -145,7 +144,7 @@ export class FileDriver implements StorageDriver {
     const attempt: Attempt = { signal: options.signal, mayBeVisible: false };
     try {
       const versions = this.#versionsOf(key);
-      // A race that is lost already costs two looks, and not a write.
+      // If the race is already lost, this costs two file operations instead of a write.
       if (!(await this.#mayHold(versions, options.if))) return { status: 'lost' };
       for (let rewrites = 0; ; rewrites++) {
         const { signal, background } = options;
@@ -154,7 +153,7 @@ export class FileDriver implements StorageDriver {
         try {
           temporary = await this.#context.temporaries.write(versions.parent, content);
         } catch (error) {
-          // The versions before the newest one are a reserve: what is replaced can be written also on a full disk.
+          // Old versions serve as a reserve: removing them lets an object be replaced on a full disk.
           if (!isFull(error) || !isBytes(body) || rewrites >= MAX_REWRITES) throw error;
           if (typeof options.if === 'string' || !(await versions.makeRoom(body.length + TRAILER_BYTES))) throw error;
           continue;
@@ -214,7 +213,7 @@ export class FileDriver implements StorageDriver {
     }
   }
 
-  /** Copies the file, without its bytes being read where the file system can. Objects that were replaced are refused. */
+  /** Copies the file, without reading its bytes if the file system supports that. Refuses objects that were replaced. */
   async copy(from: string, to: string, options?: RequestOptions): Promise<CopyResult> {
     checkKey(from);
     checkKey(to);
@@ -228,7 +227,7 @@ export class FileDriver implements StorageDriver {
       if (file === undefined || this.#versioned.has(from)) return { status: 'refused' };
       const temporary = await this.#context.temporaries.copy(target.parent, source.plainPath);
       if (temporary === undefined) return { status: 'refused' };
-      // Still no versions: then the plain file was the object while it was copied.
+      // If there are still no versions, the plain file was the object while it was copied.
       if ((await source.settle()) > 0) {
         await this.#context.temporaries.discard(temporary.path);
         return { status: 'refused' };
@@ -246,8 +245,8 @@ export class FileDriver implements StorageDriver {
   }
 
   /**
-   * Opens what the object is now. The order matters: first the plain file is opened, then there are found to be no
-   * versions. Versions never cease to exist, so there were none when the file was opened.
+   * Opens the present object. The order matters: it first opens the plain file, then checks that there are no versions. An object
+   * that has versions keeps some, so there were none when the file was opened.
    */
   async #open(versions: FileVersions, whole: boolean): Promise<StoredFile | undefined> {
     const { key, plainPath } = versions;
@@ -258,7 +257,7 @@ export class FileDriver implements StorageDriver {
     const newest = await versions.openNewest(whole);
     if (newest === undefined) {
       if (!this.#versioned.delete(key)) throw damaged(key, versions.folder);
-      // Someone removed the folder from outside.
+      // Another program removed the folder.
       return await this.#open(versions, whole);
     }
     const { number, file } = newest;
@@ -275,7 +274,7 @@ export class FileDriver implements StorageDriver {
     return undefined;
   }
 
-  /** Whether the plain file, just opened, is all there is; closes it if not. */
+  /** Whether the plain file, just opened, is the object, because there are no versions; closes it otherwise. */
   async #isPlain(versions: FileVersions, plain: StoredFile | undefined): Promise<boolean> {
     try {
       if ((await versions.settle()) === 0) {
@@ -291,7 +290,10 @@ export class FileDriver implements StorageDriver {
     return false;
   }
 
-  /** A writer removes its temporary name once its write is durable. Until then readers see to it themselves. */
+  /**
+   * Syncs the folder of a file that has a temporary name too. Its writer removes that name once the write is durable; until then
+   * readers sync it themselves.
+   */
   async #makeDurable(folder: string, file: StoredFile): Promise<void> {
     const name = folder + file.etag;
     if (this.#durable.has(name)) return;
@@ -306,7 +308,7 @@ export class FileDriver implements StorageDriver {
     return condition === 'absent' ? current === undefined : current?.etag === condition.etag;
   }
 
-  /** Gives a finished file its final name. Its temporary name stays only where the outcome is not known. */
+  /** Gives a finished file its final name. Its temporary name stays only if the outcome is not known. */
   async #publish(
     versions: FileVersions,
     temporary: TemporaryFile,
@@ -355,7 +357,7 @@ export class FileDriver implements StorageDriver {
     }
     if (isVersioned) return await versions.append(temporary, condition, attempt);
     if (condition === 'absent') {
-      // What the race was lost to is durable before anyone is told.
+      // The winner of the race must be durable before a loss is reported.
       await folders.sync(versions.parent);
       return 'lost';
     }
@@ -364,8 +366,8 @@ export class FileDriver implements StorageDriver {
   }
 
   /**
-   * Someone made versions while the plain file was linked. Either they began with it, and all is well, or they were
-   * there before, and the file must not stay. Where the first version is gone, there is no telling.
+   * Checks a plain file that was linked while another process made versions. If the versions began with this file, all is well;
+   * if they existed before, the file must not stay. If the first version is gone, the outcome is unknown.
    */
   async #checkFirstVersion(versions: FileVersions, temporary: TemporaryFile): Promise<void> {
     const first = await versions.openFirst();
@@ -379,7 +381,7 @@ export class FileDriver implements StorageDriver {
     );
   }
 
-  /** Deletes one object. Returns the folder that must be synced for it, even if someone else removed the file. */
+  /** Deletes one object. Returns the folder that must be synced for it, even if another process removed the file. */
   async #deleteOne(versions: FileVersions): Promise<string | undefined> {
     const { system, temporaries } = this.#context;
     for (let rewrites = 0; rewrites <= MAX_REWRITES; rewrites++) {
@@ -410,22 +412,23 @@ function remember<Value>(map: Map<string, Value>, name: string, value: Value): v
   map.set(name, value);
 }
 
-// How many writes of the background a `FileDriver` makes at the same time. A merge writes many blocks, and each is synced:
-// all of the runtime's threads would wait for the disk, and a commit, which somebody waits for, would wait behind them.
-// So beside other writes only a few of those are under way: a commit of one row takes 10 ms beside 16 of them, 3 ms
-// beside 3, and those 3 reach two thirds of what 16 do.
-
-/** Writes of the background at the same time where there are no others. */
+/** Concurrent background writes when there are no other writes. */
 const wide = 16;
-/** Writes of the background at the same time beside other writes. */
+/** Concurrent background writes during other writes. */
 const narrow = 3;
-/** For how long another write lets more of them be expected, in milliseconds. */
+/** How long after another write more of them are expected, in milliseconds. */
 const expectedMs = 50;
 
+/**
+ * Limits the concurrent background writes of a `FileDriver`. A merge writes many blocks, and each is synced: without a limit all
+ * of the runtime's threads would wait for the disk, and a commit, which a caller waits for, would queue behind them. So during
+ * other writes only a few background writes run: a commit of one row takes 10 ms next to 16 of them, 3 ms next to 3, and 3 have
+ * two thirds of the throughput of 16.
+ */
 export class WriteLanes {
   readonly #environment: Environment;
   readonly #waiting: (() => void)[] = [];
-  /** Writes of the background that are under way. */
+  /** Background writes that are running. */
   #running = 0;
   #others = 0;
   #lastOtherMs = Number.NEGATIVE_INFINITY;
@@ -435,8 +438,8 @@ export class WriteLanes {
   }
 
   /**
-   * Makes a write: at once, or when it is its turn, if it is one of the background. One whose signal is aborted while it
-   * waits is made at once, too: it finds that out by itself.
+   * Runs a write: at once, or in its turn if it is a background write. If its signal is aborted while it waits, it runs at once,
+   * and detects the abort itself.
    */
   write<T>(isBackground: boolean, write: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     return isBackground ? this.#inTurn(write, signal) : this.#atOnce(write);
@@ -466,7 +469,7 @@ export class WriteLanes {
     }
   }
 
-  /** Waits for a place; false if the signal is aborted before there is one. */
+  /** Waits for a place; resolves with false if the signal is aborted before there is one. */
   #admitted(signal: AbortSignal | undefined): Promise<boolean> {
     return new Promise((resolve) => {
       const admit = (): void => {

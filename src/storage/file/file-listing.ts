@@ -1,8 +1,8 @@
 /**
- * Listing the keys of a `FileDriver`: a walk over the folders that can hold keys of the page, in the order of keys.
+ * Lists the keys of a `FileDriver`: walks over the folders that can hold keys of the page, in the order of keys.
  *
- * The names of a folder are sorted as the keys they stand for, so that whole folders can be passed over. Every name
- * stands for one key or for all keys with one beginning, and none of these beginnings is that of another.
+ * The names of a folder are sorted as the keys that they stand for, so that whole folders can be skipped. Every name stands for
+ * one key or for all keys with one prefix, and no such prefix is a prefix of another.
  */
 import { compareStrings } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
@@ -13,12 +13,10 @@ import type { Folders } from './folders.ts';
 import { TRAILER_BYTES } from './stored-file.ts';
 import type { TemporaryFiles, StoredFile } from './stored-file.ts';
 
-// What the parts of a `FileDriver` share.
-
-/** A name in a folder that stands for a key, or for all keys with one beginning. */
+/** A name in a folder that stands for a key, or for all keys with one prefix. */
 interface ListedItem {
   readonly kind: 'object' | 'versions' | 'folder' | 'continued';
-  /** The key as a byte string, or what all keys in the folder begin with. */
+  /** The key as a byte string, or the prefix of all keys in the folder. */
   readonly bytes: string;
   /** The name in the folder. */
   readonly name: string;
@@ -31,23 +29,24 @@ export interface ListedFolder {
   readonly items: readonly ListedItem[];
 }
 
+/** The state that the parts of a `FileDriver` share. */
 export interface FileContext {
   readonly system: FileSystem;
   readonly environment: Environment;
   readonly folders: Folders;
   readonly temporaries: TemporaryFiles;
-  /** Old versions are removed when there are so many. */
+  /** Old versions are removed when there are this many. */
   readonly keptVersions: number;
   /** The large folder that was listed last. */
   readonly lastListed: { folder?: ListedFolder };
 }
 
-/** Folders with more names are remembered from one page to the next. */
+/** The names of larger folders are remembered from one page to the next. */
 const LARGE_FOLDER_NAMES = 2000;
-/** A folder that changed so recently may change again without another time of change: clocks have ticks. */
+/** A folder that changed this recently may change again with the same time of change, because clocks have ticks. */
 const TICK_MS = 2000;
 
-/** One page. Made for one call. */
+/** Lists one page. Made for one call. */
 export class FileListing {
   readonly #context: FileContext;
   readonly #root: string;
@@ -66,7 +65,7 @@ export class FileListing {
   async page(prefix: string, after: string | undefined, limit: number): Promise<ListPage> {
     this.#prefix = toByteString(prefix);
     this.#after = after === undefined ? undefined : toByteString(after);
-    // One more than the page holds tells whether more follow.
+    // One entry more than the page holds shows whether more follow.
     this.#wanted = limit + 1;
     const start = folderOfPrefix(prefix);
     await this.#visit(this.#root + start.folder, start.bytes);
@@ -79,7 +78,7 @@ export class FileListing {
     return this.#entries.length >= this.#wanted;
   }
 
-  /** Adds what the folder holds; all its keys begin with `beginning`. */
+  /** Adds the entries of a folder, whose keys all begin with `beginning`. */
   async #visit(folder: string, beginning: string): Promise<void> {
     const items = (await this.#items(folder, beginning)).filter((item) => this.#concerns(item));
     let settled = false;
@@ -94,19 +93,19 @@ export class FileListing {
       if (items[i + 1]?.bytes === item.bytes) i++;
       const isUnsettled = await this.#add(item, folder, isVersioned);
       if (!isUnsettled || settled) continue;
-      // A write whose author may not have made it durable yet: nobody is told of it before it is.
+      // The writer may not have synced this write yet: it must be durable before it is listed.
       await this.#context.folders.sync(folder);
       settled = true;
     }
   }
 
-  /** Everything in the folder, in the order of keys. */
+  /** Returns all names in the folder, in the order of keys. */
   async #items(folder: string, beginning: string): Promise<readonly ListedItem[]> {
     const { system, environment, temporaries, lastListed } = this.#context;
     const nowMs = environment.now();
     const changedNs = await system.folderChangedNs(folder);
     const last = lastListed.folder;
-    // Sorting a large folder takes far longer than a page of it, so the pages after the first do without.
+    // Sorting a large folder takes far longer than reading a page of it, so the pages after the first reuse the sorted names.
     if (last?.path === folder && last.changedNs === changedNs && this.#after?.startsWith(beginning)) return last.items;
     const items: ListedItem[] = [];
     const unfinished: string[] = [];
@@ -122,7 +121,7 @@ export class FileListing {
     return items;
   }
 
-  /** Whether keys of the page can be behind this name. */
+  /** Whether this name can stand for keys of the page. */
   #concerns(item: ListedItem): boolean {
     const { bytes } = item;
     const after = this.#after;
@@ -133,12 +132,12 @@ export class FileListing {
     return after === undefined || compareStrings(bytes, after) > 0 || after.startsWith(bytes);
   }
 
-  /** Adds the object if it (still) exists. True if its write may not be durable yet. */
+  /** Adds the object if it still exists. Resolves with true if its write may not be durable yet. */
   async #add(item: ListedItem, folder: string, isVersioned: boolean): Promise<boolean> {
     const key = fromByteString(item.bytes);
     if (key === undefined) return false;
     const status = isVersioned ? undefined : await this.#context.system.status(folder + item.name);
-    // A file of the trailer's size is an empty object, or the mark of one that was replaced a moment ago.
+    // A file of the trailer's size is an empty object, or the mark of an object that was just replaced.
     if (status !== undefined && status.sizeBytes > TRAILER_BYTES) {
       const { lastModifiedMs } = status;
       this.#entries.push({ key, sizeBytes: status.sizeBytes - TRAILER_BYTES, lastModifiedMs });

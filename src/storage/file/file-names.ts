@@ -1,51 +1,51 @@
 /**
- * Every name in a `FileDriver`'s folder is built and parsed here.
+ * Builds and parses all names in a `FileDriver`'s folder.
  *
- * A key is cut at its slashes; each segment becomes a name. Names hold only `a-z 0-9 _ - .`; every other byte of the
- * key's UTF-8 is written `%xx`, capitals included, so that no file system that ignores case, normalises Unicode or
- * reserves names can take two keys for one. What an entry is, its last character says:
+ * A key is split at its slashes; each segment becomes a name. Names hold only `a-z 0-9 _ - .`; every other byte of the key's
+ * UTF-8 is written `%xx`, capitals included, so that no file system that ignores case, normalises Unicode or reserves names can
+ * take two keys for one. The last character shows the kind of an entry:
  *
  *     committed@/        the folder of the keys `committed/…`
  *     committed@/12      the object `committed/12`
- *     block0             the object `block0`, and once it was ever replaced a mark that says so
+ *     block0             the object `block0`, or its mark once the object was replaced
  *     block0+/           the versions of the object `block0`: `1`, `2`, …
  *     <80 bytes>=/       the rest of a segment of 80 bytes or more
  *     %                  an empty segment, as in `a//b` or `a/`
  *     #…                 a file that is being written
  *
- * In here keys are *byte strings*: one character (U+0000 to U+00FF) per byte of UTF-8. Their order as strings is the
- * order of keys, and they can be cut anywhere.
+ * In this file keys are *byte strings*: one character (U+0000 to U+00FF) per byte of UTF-8. Their order as strings is the order
+ * of keys, and they can be cut anywhere.
  */
 
-/** Bytes of a segment that one name holds: three characters each at most, and 255 is what file systems allow. */
+/** Bytes of a segment that one name holds: each takes at most three characters, and file systems allow 255. */
 const PIECE_BYTES = 80;
 
 const PLAIN = /^(?:[a-z0-9_-]|[a-z0-9_-][a-z0-9_.-]*[a-z0-9_-])$/;
-/** Devices on Windows, whatever follows the first dot. */
+/** Names of devices on Windows, with any text after the first dot. */
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/;
 const ESCAPED = /%([0-9a-f]{2})/g;
 const EMPTY_PIECE = '%';
 
-/** First character of names of files that are being written. */
+/** First character of the names of files that are being written. */
 export const TEMPORARY_MARK = '#';
 /** Last character of a folder with the versions of one object. */
 export const VERSIONS_MARK = '+';
 const FOLDER_MARK = '@';
 const CONTINUED_MARK = '=';
 
-/** Where an object lies: its folder, relative to the root (`''` or ending with a slash), and its name in there. */
+/** The place of an object: its folder, relative to the root (`''` or ending with a slash), and its name in the folder. */
 export interface Place {
   readonly folder: string;
   readonly name: string;
 }
 
-/** What a name in a folder stands for, and which bytes it adds to the key. */
+/** The meaning of a name in a folder, and the bytes that it adds to the key. */
 export interface ParsedName {
   readonly kind: 'object' | 'versions' | 'folder' | 'continued';
   readonly bytes: string;
 }
 
-/** The UTF-8 of a string, one character per byte. */
+/** Returns the UTF-8 of a string, one character per byte. */
 export function toByteString(text: string): string {
   for (let i = 0; i < text.length; i++) {
     if (text.charCodeAt(i) >= 0x80) return Buffer.from(text, 'utf8').toString('latin1');
@@ -53,7 +53,7 @@ export function toByteString(text: string): string {
   return text;
 }
 
-/** The string whose UTF-8 this is; undefined if it is none. */
+/** Returns the string with this UTF-8; undefined if it is not well-formed. */
 export function fromByteString(bytes: string): string | undefined {
   for (let i = 0; i < bytes.length; i++) {
     if (bytes.charCodeAt(i) < 0x80) continue;
@@ -81,7 +81,7 @@ function encodePiece(piece: string): string {
   return RESERVED.test(name) ? escapeByte(name) + name.slice(1) : name;
 }
 
-/** Only what {@link encodePiece} makes is a name: anything else in the folder is not ours. */
+/** Decodes a piece; undefined for a name that {@link encodePiece} does not make: it is not the driver's. */
 function decodePiece(name: string): string | undefined {
   if (PLAIN.test(name)) return RESERVED.test(name) ? undefined : name;
   if (name === EMPTY_PIECE) return '';
@@ -89,7 +89,7 @@ function decodePiece(name: string): string | undefined {
   return encodePiece(bytes) === name && bytes !== '' ? bytes : undefined;
 }
 
-/** Folders for as many whole pieces as `segment` has, and what is left of it (less than a piece). */
+/** Splits a segment into folders for its whole pieces and the rest, which is shorter than a piece. */
 function splitSegment(segment: string): { readonly folders: string; readonly rest: string } {
   let folders = '';
   let rest = segment;
@@ -99,7 +99,7 @@ function splitSegment(segment: string): { readonly folders: string; readonly res
   return { folders, rest };
 }
 
-/** Where the object of this key lies. */
+/** Returns the place of the object with this key. */
 export function placeOf(key: string): Place {
   const segments = toByteString(key).split('/');
   let folder = '';
@@ -111,7 +111,7 @@ export function placeOf(key: string): Place {
   return { folder: folder + folders, name: encodePiece(rest) };
 }
 
-/** The innermost folder that holds every key with this prefix, and the bytes that those keys share through it. */
+/** Returns the innermost folder that holds every key with this prefix, and the bytes that these keys share because of it. */
 export function folderOfPrefix(prefix: string): { readonly folder: string; readonly bytes: string } {
   const bytes = toByteString(prefix);
   // The rest of the last segment, shorter than a piece, may be only the beginning of names.
@@ -120,7 +120,7 @@ export function folderOfPrefix(prefix: string): { readonly folder: string; reado
   return { folder, bytes: bytes.slice(0, bytes.length - (lastSegment % PIECE_BYTES)) };
 }
 
-/** What a name found in a folder stands for; undefined for temporary files and whatever is not ours. */
+/** Parses a name found in a folder; undefined for temporary files and for names that are not the driver's. */
 export function parseName(name: string): ParsedName | undefined {
   const mark = name.at(-1);
   const stem = name.slice(0, -1);

@@ -1,9 +1,9 @@
 /**
- * The few operations on files that `FileDriver` is made of. They are behind an interface so that a test can stop a
- * process between any two of them, or replay them as if the power had failed after any one.
+ * The file operations that `FileDriver` uses. They are behind an interface so that a test can stop a process between any two of
+ * them, or replay them as if the power had failed after any one.
  *
- * What a caller would act on (a file that is missing, a name that is taken) is a value; everything else is thrown as
- * the runtime's own error.
+ * Results that a caller acts on (a missing file, a name that is taken) are values; all other failures are thrown as the runtime's
+ * own errors.
  */
 import { messageOf } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -13,14 +13,14 @@ export interface FileStatus {
   readonly sizeBytes: number;
   /** Milliseconds since 1970, by the clock of the file system. */
   readonly lastModifiedMs: number;
-  /** How many names the file has. */
+  /** Number of names that the file has. */
   readonly linkCount: number;
 }
 
 /** A file opened for reading. */
 export interface ReadableFile {
   status(): Promise<FileStatus>;
-  /** Reads up to `into.length` bytes from `position`; fewer only at the end of the file. Returns how many. */
+  /** Reads up to `into.length` bytes from `position`; fewer only at the end of the file. Returns the number of bytes. */
   read(into: Uint8Array, position: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -28,64 +28,62 @@ export interface ReadableFile {
 /** A file that was just created. Writes go to its end. */
 export interface WritableFile {
   write(bytes: Uint8Array): Promise<void>;
-  /** Resolves once all that was written is on stable storage. */
+  /** Resolves once all writes are on stable storage. */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What an operation is part of. */
+/** The work that an operation is part of. */
 export interface FileWork {
-  /** Many of them in the background: each may take long, for the disk is busy with the others. */
+  /** Whether the operation is one of many of background work: it may take long, because the others keep the disk busy. */
   readonly background?: boolean | undefined;
 }
 
 export interface FileSystem {
   /**
-   * Opens a file for reading; undefined if there is none. What is no regular file (a pipe, a device) is refused here or by
+   * Opens a file for reading; undefined if there is none. Anything but a regular file (a pipe, a device) is refused here or by
    * the file's `status()`, and never waited for.
    */
   open(path: string): Promise<ReadableFile | undefined>;
   /** Creates a file under a name that is not taken; undefined if its folder is missing. */
   create(path: string, options?: FileWork): Promise<WritableFile | undefined>;
   /**
-   * Creates a file, under a name that is not taken, with what another one holds but for its last bytes. Where the file
-   * system can, both share the disk until one is changed. Writes go to its end. Undefined if the file or the folder is
+   * Creates a file, under a name that is not taken, with the content of another one without its last bytes. If the file system
+   * supports it, both share disk blocks until one is changed. Writes go to its end. Undefined if the file or the folder is
    * missing.
    */
   copy(from: string, to: string, withoutLastBytes: number): Promise<WritableFile | undefined>;
-  /** Undefined if there is no such file or folder. */
+  /** Returns the status of a file or folder; undefined if there is none. */
   status(path: string): Promise<FileStatus | undefined>;
   /** Whether the path is a symbolic link whose target is missing. */
   leadsNowhere?(path: string): Promise<boolean>;
   /**
-   * The names in a folder; undefined if it is missing. Every entry that was there when the call began and still is
-   * when it returns is among them. `few` says that there cannot be many.
+   * Returns the names in a folder; undefined if it is missing. They include every entry that exists from the beginning of the
+   * call to its end. `few` means that there cannot be many.
    */
   readFolder(path: string, options?: { readonly few?: boolean }): Promise<string[] | undefined>;
   /**
-   * When names in the folder last changed, as precisely as the file system knows; undefined where it is missing or
-   * nobody knows.
+   * Returns the time at which names in the folder last changed, as precisely as the file system knows; undefined if the folder is
+   * missing or the time is not known.
    */
   folderChangedNs(path: string): Promise<bigint | undefined>;
   /** Creates one folder; `missing` if its parent is. */
   createFolder(path: string): Promise<'created' | 'exists' | 'missing'>;
-  /** Gives a file a second name, in one step, unless that name is taken. `missing`: the file or the folder is. */
+  /** Gives a file a second name, in one step, unless that name is taken. `missing`: the file or the folder is missing. */
   link(from: string, to: string): Promise<'linked' | 'exists' | 'missing'>;
-  /** Moves a file over whatever file has the new name, in one step. False if it is missing. */
+  /** Renames a file in one step, and replaces a file that has the new name. Resolves with false if the file is missing. */
   rename(from: string, to: string): Promise<boolean>;
-  /** Removes a name. False if it is missing. */
+  /** Removes a name. Resolves with false if it is missing. */
   remove(path: string, options?: FileWork): Promise<boolean>;
   /** Resolves once the names in a folder are on stable storage. */
   syncFolder(path: string): Promise<void>;
 }
 
-/** The code of a runtime error, for instance `ENOENT`. */
+/** Returns the code of a runtime error, for instance `ENOENT`. */
 export function errorCode(error: unknown): string | undefined {
   const code = (error as { readonly code?: unknown } | null | undefined)?.code;
   return typeof code === 'string' ? code : undefined;
 }
-
-// Errors of the file system, as a driver reports them: what happened, what to do, whether it had an effect.
 
 const ADVICE: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full: collect garbage (db.gc(), store-db gc), or free some space, and try again.',
@@ -110,7 +108,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   EIO: 'The disk reported an error: check its health and the log of the system before writing on.',
 };
 
-/** These say that the system refused the operation: it had no effect. */
+/** Codes of operations that the system refused: they had no effect. */
 const REFUSALS = new Set(Object.keys(ADVICE).filter((code) => code !== 'EIO'));
 
 /** Whether an operation that failed with this error definitely changed nothing. */
@@ -119,13 +117,16 @@ export function isRefusal(error: unknown): boolean {
   return code !== undefined && REFUSALS.has(code);
 }
 
-/** Whether there is no room for what was to be written. */
+/** Whether a write failed because the disk or the quota is full. */
 export function isFull(error: unknown): boolean {
   const code = errorCode(error);
   return code === 'ENOSPC' || code === 'EDQUOT';
 }
 
-/** The error as a driver reports it. Errors that already are `StorageError`s stay what they are. */
+/**
+ * Converts an error of the file system to a `StorageError`, with the remedy and the outcome. A `StorageError` is returned as it
+ * is.
+ */
 export function toStorageError(error: unknown, key: string, outcome: RequestOutcome, action: string): StorageError {
   if (error instanceof StorageError) return error;
   const code = errorCode(error);

@@ -1,20 +1,20 @@
 /**
  * Compare-and-swap on files without locks: the versions of one object, as files `1`, `2`, `3`, … in a folder.
  *
- * An object that was only ever created is one file (the *plain* file). The first replacement moves it to a folder of
- * versions; from then on, and for ever, the version with the highest number is what the object is, and the plain file
- * only a mark that nobody reads. To write version N+1 is to `link` a finished file to that name: of all that try, one succeeds.
+ * An object that was never replaced is one file (the *plain* file). The first replacement moves it to a folder of versions; from
+ * then on the version with the highest number is the object, for good, and the plain file is only a mark that nobody reads. A
+ * writer creates version N+1 by a `link` of a finished file to that name: of all writers that try, one succeeds.
  *
- * Old versions are removed, so a writer that slept since it saw version N could find the name N+1 free again. It is
- * stopped by its *token*: a second name, in the folder of the versions, of the file that it wants to link, and the
- * name that it links from. Two rules keep this safe without any clock or lock:
+ * Old versions are removed, so a writer that slept since it saw version N could find the name N+1 free again. Its *token* stops
+ * it: a second name of the file that it wants to link, in the folder of the versions, from which it links. Two rules keep this
+ * safe without any clock or lock:
  *
- * - A writer makes its token before it looks which version is the highest.
- * - A process that removes versions has first seen a higher one (H), then removes every token that a listing begun after
- *   that shows, and only then the versions below H, in ascending order.
+ * - A writer makes its token before it reads which version is the highest.
+ * - A process that removes versions first sees a higher one (H), then removes every token in a listing begun after that, and only
+ *   then the versions below H, in ascending order.
  *
- * So a writer whose view is older than H has lost its token by the time a name below H comes free, and its link
- * fails; a writer that made its token later sees H. The proof at full length is in docs/drivers.md.
+ * So a writer whose view is older than H has lost its token by the time a name below H becomes free, and its link fails; a writer
+ * that made its token later sees H. docs/drivers.md has the full proof.
  */
 import type { PutCondition } from '../contract/driver.ts';
 import { sleep } from '../../base/env.ts';
@@ -27,15 +27,15 @@ import { checkNotAborted } from '../contract/requests.ts';
 import { damaged, StoredFile, TRAILER_BYTES } from './stored-file.ts';
 import type { TemporaryFile } from './stored-file.ts';
 
-/** How far a write has come, for the error that it may end with. */
+/** The progress of a write, for the error that it may end with. */
 export interface Attempt {
-  /** Gives the write up, as long as nobody can see it. */
+  /** Aborts the write, as long as it is not visible to others. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether others may see what it wrote. */
+  /** Whether the write may be visible to others. */
   mayBeVisible: boolean;
 }
 
-/** `swept`: the temporary file is gone, nothing was written. */
+/** `swept`: the temporary file is gone, and nothing was written. */
 export type AppendResult = 'written' | 'lost' | 'swept';
 
 interface Scan {
@@ -45,7 +45,7 @@ interface Scan {
   readonly tokens: readonly string[];
 }
 
-/** A version that was the newest one when this process opened it, and durable when it was shown. */
+/** A version that was the newest when this process opened it, and durable when it was returned. */
 export interface SeenVersion {
   readonly number: number;
   readonly etag: string;
@@ -54,14 +54,14 @@ export interface SeenVersion {
 }
 
 const NO_VERSIONS: Scan = { top: 0, versions: [], tokens: [] };
-/** A file that says that versions were removed: a folder that seems to have none was read at a bad moment. */
+/** A marker file of folders from which versions were removed: if such a folder seems to have none, the listing was outdated. */
 const CLEANED = 'cleaned';
 const VERSION = /^[1-9][0-9]{0,14}$/;
-/** Old versions are also removed when they hold so much. */
+/** Old versions are also removed when they take this many bytes. */
 const KEPT_BYTES = 1024 * 1024;
 const MAX_ATTEMPTS = 10_000;
 
-/** Links in one step, keeping track of whether the result may be visible if the call fails. */
+/** Links in one step, and records whether the result may be visible if the call fails. */
 export async function linkFinal(
   system: FileSystem,
   key: string,
@@ -69,7 +69,7 @@ export async function linkFinal(
   to: string,
   attempt: Attempt,
 ): Promise<'linked' | 'exists' | 'missing'> {
-  // The caller may have heard long ago that it was given up.
+  // The caller may long have been told that the write was aborted.
   checkNotAborted(key, attempt.signal);
   attempt.mayBeVisible = true;
   try {
@@ -101,8 +101,8 @@ export class FileVersions {
   }
 
   /**
-   * Number of the newest version, or 0. After a 0 no version can come from what the plain file was before the call:
-   * tokens made from it are removed. (Without that, a paused writer could bring back a deleted object.)
+   * Returns the number of the newest version, or 0. After a 0 no version can be made from the plain file as it was before the
+   * call: the tokens made from it are removed. (Otherwise a paused writer could bring back a deleted object.)
    */
   async settle(): Promise<number> {
     const scan = await this.#scan();
@@ -111,7 +111,7 @@ export class FileVersions {
     return (await this.#scan()).top;
   }
 
-  /** Opens the newest version, which may be one that says `deleted`. Undefined if there are no versions. */
+  /** Opens the newest version, which may be a `deleted` one. Undefined if there are no versions. */
   async openNewest(whole: boolean): Promise<{ readonly number: number; readonly file: StoredFile } | undefined> {
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
       const { top } = await this.#scan();
@@ -123,9 +123,9 @@ export class FileVersions {
   }
 
   /**
-   * Whether a version is still the newest, by two looks instead of a listing. In this order: versions are removed in
-   * ascending order, so if this one exists, its successor was not removed before, and was not there because nobody had
-   * made it. Size and time are compared because the folder may have been restored from outside.
+   * Whether a version is still the newest, with two `status` calls instead of a listing. The order matters: versions are removed
+   * in ascending order, so if this version exists, its successor was not removed earlier, and was missing because nobody had made
+   * it. Size and time are compared because another program may have restored the folder.
    */
   async isNewest({ number, sizeBytes, lastModifiedMs }: SeenVersion): Promise<boolean> {
     const { system } = this.#context;
@@ -134,14 +134,14 @@ export class FileVersions {
     return status?.sizeBytes === sizeBytes + TRAILER_BYTES && status.lastModifiedMs === lastModifiedMs;
   }
 
-  /** Opens the first version, if it was not removed yet. */
+  /** Opens the first version, if it still exists. */
   openFirst(): Promise<StoredFile | undefined> {
     return this.#open(1, false);
   }
 
   /**
-   * Makes the plain file version 1, unless there are versions already. False if there is neither.
-   * The plain file may be deleted and made again at any time; the token decides which of its lives becomes a version.
+   * Makes the plain file version 1, unless there are versions already. Resolves with false if there is neither. The plain file
+   * may be deleted and created again at any time; the token decides which of these files becomes version 1.
    */
   async begin({ signal }: Attempt): Promise<boolean> {
     const { system, folders, temporaries } = this.#context;
@@ -169,9 +169,9 @@ export class FileVersions {
   }
 
   /**
-   * Makes a finished temporary file the next version if `condition` holds of the newest (`present`: there is an
-   * object). There are versions already. What a race was lost to is durable before anyone is told. `purge`: the versions
-   * before it go at once.
+   * Makes a finished temporary file the next version if `condition` holds for the newest (`present`: there is an object). There
+   * must be versions already. A loss is reported only when the winner of the race is durable. `purge`: removes the earlier
+   * versions at once.
    */
   async append(
     temporary: TemporaryFile,
@@ -182,12 +182,12 @@ export class FileVersions {
     const { system, temporaries } = this.#context;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
       checkNotAborted(this.key, attempt.signal);
-      // First the token, then the look: see the head of this file.
+      // The token first, then the scan: see the head of this file.
       const token = temporaries.newPath(this.folder);
       if ((await system.link(temporary.path, token)) !== 'linked') return 'swept';
       try {
         const scan = await this.#scan();
-        // Someone removed the folder from outside.
+        // Another program removed the folder.
         if (scan.top === 0) return 'swept';
         const newest = await this.#open(scan.top, false);
         if (newest === undefined) continue;
@@ -204,7 +204,7 @@ export class FileVersions {
           await this.#cleanIfDue(scan, newest.sizeBytes, purge);
           return 'written';
         }
-        // ETags are never used twice: one that was replaced is lost for good.
+        // ETags are never reused: a condition on a replaced one can never hold again.
         if (linked === 'exists' && typeof condition === 'object') {
           await this.#context.folders.sync(this.folder);
           return 'lost';
@@ -218,8 +218,8 @@ export class FileVersions {
   }
 
   /**
-   * Puts the mark in the plain file's place. Nobody looks at that file any more: the mark frees its bytes, keeps the
-   * name taken, and keeps the object in listings that began before there were versions.
+   * Replaces the plain file by the mark. Its content is no longer used: the mark frees its bytes, keeps the name taken, and keeps
+   * the object in listings that began before there were versions.
    */
   async markPlainFile(): Promise<void> {
     const { system, folders, temporaries } = this.#context;
@@ -235,18 +235,20 @@ export class FileVersions {
     throw this.#restless();
   }
 
-  /** After a version was written and synced. `before` is what there was when it was written. */
+  /** Removes old versions if it is time to, after a version was written and synced. `before` is the scan before that write. */
   async #cleanIfDue(before: Scan, replacedBytes: number, purge: boolean): Promise<void> {
     const old = before.versions.length;
     if (!purge && old < this.#context.keptVersions && old * replacedBytes < KEPT_BYTES) return;
     try {
       await this.#clean(before.top + 1);
     } catch {
-      // The write is done; the next writer cleans.
+      // The write is done; the next writer cleans up.
     }
   }
 
-  /** Makes room for so many bytes: removes the oldest versions, but not the newest one. False if there are none. */
+  /**
+   * Frees `bytes` bytes: removes the oldest versions, but not the newest one. Resolves with false if there are no old versions.
+   */
   async makeRoom(bytes: number): Promise<boolean> {
     const { system, folders } = this.#context;
     const { top, versions } = await this.#scan();
@@ -259,13 +261,13 @@ export class FileVersions {
       before = version + 1;
     }
     if (freed === 0) return false;
-    // Somebody else may have written the newest just now.
+    // Another process may have written the newest version just now.
     await folders.sync(this.folder);
     await this.#clean(before);
     return true;
   }
 
-  /** Removes the versions before one that is durable, or is followed by one that is. */
+  /** Removes the versions before `own`, which is durable or followed by a durable version. */
   async #clean(own: number): Promise<void> {
     const { system } = this.#context;
     const notice = this.folder + CLEANED;
@@ -309,18 +311,18 @@ export class FileVersions {
   }
 
   /**
-   * A listing is no snapshot: what was the newest when it began may have been replaced and removed meanwhile, a token
-   * may have become a version and have been removed. The newest version is the one that has no successor and still
-   * exists (a process that opens it finds out).
+   * Whether a listing is outdated. A listing is no snapshot: the version that was the newest when it began may have been replaced
+   * and removed meanwhile, and a token may have become a version and have been removed. The newest version has no successor and
+   * still exists (a process that opens it finds out).
    */
   async #isOutdated(top: number): Promise<boolean> {
     const { system } = this.#context;
     if ((await system.status(`${this.folder}${top + 1}`)) !== undefined) return true;
-    // In this order: the notice is there before a first version is removed.
+    // In this order: the marker file exists before a first version is removed.
     return top === 0 && (await system.status(this.folder + CLEANED)) !== undefined;
   }
 
-  /** Others are faster: waits a little, longer after many attempts. */
+  /** Waits a little because other writers were faster; longer after many attempts. */
   async #pause(attempts: number, signal: AbortSignal | undefined): Promise<void> {
     if (attempts < 2 || signal?.aborted === true) return;
     const { environment } = this.#context;

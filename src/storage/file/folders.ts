@@ -1,16 +1,17 @@
 /**
- * Folders of a `FileDriver`: made when first needed, never removed, and on stable storage before anything in them is
- * said to be. Requests that need the same folder on stable storage at the same time share one sync.
+ * The folders of a `FileDriver`: created when first needed, never removed, and synced before anything in them is reported as
+ * durable. Requests that need the same folder synced at the same time share one sync.
  */
 import path from 'node:path';
 import { errorCode, type FileSystem } from './file-system.ts';
 
-/** What written data survives: a loss of power, or only the end of the process. */
+/** The event that written data survives: a loss of power, or only the end of the process. */
 export type Durability = 'fsync' | 'none';
 
-/** So often a folder is made again that others remove. */
+/** Attempts at creating a folder that others remove. */
 const maxAttempts = 4;
 
+/** Creates and syncs folders. */
 export class Folders {
   readonly #system: FileSystem;
   readonly #durability: Durability;
@@ -25,8 +26,8 @@ export class Folders {
   }
 
   /**
-   * Makes sure that the folder exists and survives a loss of power. It may exist already without being durable, made
-   * by a process that is not finished or was killed; so the first use in each process always syncs.
+   * Makes sure that the folder exists and survives a loss of power. It may exist without being durable, created by a process that
+   * is not finished or was killed; so the first use in each process always syncs.
    */
   async ensure(folder: string): Promise<void> {
     if (this.#known.has(folder)) return;
@@ -42,13 +43,13 @@ export class Folders {
     try {
       await this.sync(parent);
     } catch (error) {
-      // A folder that was there before, in one that this process may not read (for instance a home of another user).
+      // Ignored for a folder that existed before in one that this process may not read (for instance a home of another user).
       if (made === 'created' || (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM')) throw error;
     }
     this.#known.add(folder);
   }
 
-  /** Drops what is known, because someone removed folders from outside. */
+  /** Forgets the known folders, because another program removed some. */
   forget(): void {
     this.#known = new Set();
   }
@@ -61,7 +62,7 @@ export class Folders {
       await this.#start(folder);
       return;
     }
-    // The sync that runs may have begun before the caller's change: all that wait share the next one.
+    // The running sync may have begun before the caller's change: all waiting callers share the next one.
     let waiting = this.#waiting.get(folder);
     if (waiting === undefined) {
       waiting = running
@@ -84,7 +85,7 @@ export class Folders {
   }
 }
 
-/** The error for a name that is taken, and in which nothing can be made or found. */
+/** Makes the error for a path that exists but in which nothing can be created or found. */
 export function leadsNowhere(folder: string): Error {
   return new Error(
     `nothing can be made or found in ${folder}: it is a symbolic link whose target is missing, or somebody keeps removing it; ` +

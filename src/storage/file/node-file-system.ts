@@ -1,12 +1,11 @@
 /**
- * {@link FileSystem} by the runtime's own calls.
+ * Implements {@link FileSystem} with the runtime's file functions.
  *
- * A small operation on a local file system takes 2 to 10 µs, a trip to the runtime's thread pool and back 30 to 50 µs.
- * So small operations are made at once, on the calling thread, and only those that wait for the disk (syncs, large
- * reads and writes, folders of unknown size) go to the pool. Two things keep that polite: every few operations the
- * event loop gets a turn, and as soon as an operation turns out slow (a busy or a remote disk) the next few hundred
- * all go to the pool. Making and removing names waits for the journal of the file system where much is being synced, so
- * those of the background are always made in the pool.
+ * A small operation on a local file system takes 2 to 10 µs, a round trip to the runtime's thread pool 30 to 50 µs. So small
+ * operations are synchronous, and only operations that wait for the disk (syncs, large reads and writes, folders of unknown size)
+ * go to the pool. Two rules keep the event loop responsive: it gets a turn after every few operations, and after a slow operation
+ * (on a busy or remote disk) the next few hundred go to the pool. While much is being synced, creating and removing names waits
+ * for the journal of the file system, so background work always does that in the pool.
  */
 import fs from 'node:fs';
 import { promisify } from 'node:util';
@@ -24,18 +23,18 @@ const truncateFile = promisify(fs.ftruncate);
 
 /** An operation that took this long waited for the disk. */
 const SLOW_MS = 4;
-/** So many operations go to the pool after a slow one. */
+/** Operations that go to the pool after a slow one. */
 const POOLED_AFTER_SLOW = 256;
-/** The event loop gets a turn after so many operations made at once. */
+/** Synchronous operations after which the event loop gets a turn. */
 const OPERATIONS_PER_TURN = 32;
 /** Larger reads and writes go to the pool. */
 const SMALL_BYTES = 64 * 1024;
 
-/** Opening a pipe must not wait for somebody who writes into it. On regular files this has no effect. */
+/** Opening a pipe must not wait for a writer. On regular files this has no effect. */
 const openToRead = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 const openFolder = openToRead | (fs.constants.O_DIRECTORY ?? 0);
 
-/** Refuses whatever is no file in place of one: reading a pipe or a device may never end, or have effects. */
+/** Throws unless the path is a regular file: reading a pipe or a device may never end, or have effects. */
 function checkIsFile(stats: fs.Stats, path: string): void {
   if (stats.isFile()) return;
   const code = stats.isDirectory() ? 'EISDIR' : 'EFTYPE';
@@ -46,7 +45,7 @@ function toStatus(stats: fs.Stats): FileStatus {
   return { sizeBytes: stats.size, lastModifiedMs: Math.floor(stats.mtimeMs), linkCount: stats.nlink };
 }
 
-/** Resolves to `value` where the operation failed with one of `codes`. */
+/** Waits for an operation. If it fails with one of `codes`, resolves with the value of that code. */
 async function unless<T>(operation: Promise<T>, codes: Readonly<Record<string, T>>): Promise<T> {
   try {
     return await operation;
@@ -57,7 +56,7 @@ async function unless<T>(operation: Promise<T>, codes: Readonly<Record<string, T
   }
 }
 
-/** Decides for each operation whether to make it at once or in the pool. */
+/** Decides for each operation whether to run it synchronously or in the pool. */
 class Pace {
   readonly #environment: Environment;
   #pooled = 0;
@@ -67,7 +66,7 @@ class Pace {
     this.#environment = environment;
   }
 
-  /** `background`: certainly in the pool. */
+  /** Runs an operation; with `background`, always in the pool. */
   async run<T>(atOnce: () => T, inPool: () => Promise<T>, background = false): Promise<T> {
     if (background) return inPool();
     if (this.#pooled > 0) {
@@ -169,7 +168,7 @@ export class NodeFileSystem implements FileSystem {
   #open(path: string, flags: number | 'wx', background = false): Promise<OpenFile | undefined> {
     const opened = this.#pace.run<number | undefined>(
       () => {
-        // Where an object is to be created, mostly nothing is there. Asking first costs less than an exception.
+        // Before an object is created, there is usually no file. A `stat` first costs less than an exception.
         if (flags === openToRead) {
           const stats = fs.statSync(path, { throwIfNoEntry: false });
           if (stats === undefined) return undefined;
@@ -275,7 +274,7 @@ export class NodeFileSystem implements FileSystem {
   }
 
   async syncFolder(path: string): Promise<void> {
-    // Windows has no such call; its file systems keep the order of such changes themselves.
+    // Windows cannot sync a folder; its file systems keep the order of such changes themselves.
     if (process.platform === 'win32') return;
     const descriptor = await this.#pace.run(
       () => fs.openSync(path, openFolder),

@@ -1,7 +1,7 @@
 /**
- * One file of a `FileDriver`: the object's bytes, then a trailer of 25 ASCII bytes that says what the file is and
- * which write made it. The ETag is random and inside the file, so it is never that of another write (unlike inode
- * numbers and times, which are used again), and it survives copies and backups.
+ * The files of a `FileDriver`: the object's bytes, then a trailer of 25 ASCII bytes with the kind of the file and the ETag of its
+ * write. The ETag is random and inside the file, so two writes never share one (unlike inode numbers and times, which are
+ * reused), and it survives copies and backups.
  *
  *     <bytes of the object> \n sdb1 <kind> <16 hexadecimal digits> \n
  */
@@ -16,10 +16,12 @@ import { TEMPORARY_MARK } from './file-names.ts';
 import type { FileStatus, FileSystem, ReadableFile, FileWork, WritableFile } from './file-system.ts';
 import type { Durability, Folders } from './folders.ts';
 
-/** `object`; `deleted`: a version that says there is no object; `moved`: see the folder with the versions. */
+/**
+ * `object`; `deleted`: a version that means that there is no object; `moved`: the mark of a plain file whose object has versions.
+ */
 type StoredKind = 'object' | 'deleted' | 'moved';
 
-/** Bytes that every file has after the object's own. */
+/** Size of the trailer in bytes. */
 export const TRAILER_BYTES = 25;
 
 const LETTERS: Readonly<Record<StoredKind, string>> = { object: 'o', deleted: 'd', moved: 'm' };
@@ -30,14 +32,14 @@ function encodeTrailer(kind: StoredKind, etag: string): Uint8Array {
   return Buffer.from(`\nsdb1 ${LETTERS[kind]} ${etag}\n`, 'latin1');
 }
 
-/** A file opened for reading. The caller that opened it closes it. */
+/** A file opened for reading. The caller must close it. */
 export class StoredFile {
   readonly kind: StoredKind;
   readonly etag: string;
   /** Size of the object, without the trailer. */
   readonly sizeBytes: number;
   readonly lastModifiedMs: number;
-  /** More than one as long as a write under this name is not known to be finished and durable. */
+  /** More than one while the write of this file may be unfinished or not durable. */
   readonly linkCount: number;
   readonly #key: string;
   readonly #file: ReadableFile;
@@ -60,7 +62,7 @@ export class StoredFile {
     this.#whole = whole;
   }
 
-  /** Opens the file; undefined if there is none. With `whole`, all of it is read at once. */
+  /** Opens the file; undefined if there is none. With `whole`, reads all of it at once. */
   static async open(system: FileSystem, path: string, key: string, whole: boolean): Promise<StoredFile | undefined> {
     const file = await system.open(path);
     if (file === undefined) return undefined;
@@ -80,7 +82,7 @@ export class StoredFile {
     }
   }
 
-  /** Bytes `start` to `end` of the object. */
+  /** Reads bytes `start` to `end` of the object. */
   async read(start: number, end: number): Promise<Uint8Array> {
     if (this.#whole !== undefined) return this.#whole.subarray(start, end);
     return await readExactly(this.#file, this.#key, this.#key, start, end);
@@ -98,14 +100,14 @@ async function readExactly(
   start: number,
   end: number,
 ): Promise<Uint8Array> {
-  // Without the zeroes that a new array is filled with: every byte is overwritten below.
+  // Allocates without clearing, because every byte is overwritten below.
   const buffer = Buffer.allocUnsafeSlow(end - start);
   const bytes = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
   if ((await file.read(bytes, start)) !== bytes.length) throw damaged(key, path);
   return bytes;
 }
 
-/** The error for a file that is not as a finished write left it. */
+/** Makes the error for a file that is not the result of a finished write. */
 export function damaged(key: string, path: string): StorageError {
   return new StorageError(
     key,
@@ -114,26 +116,21 @@ export function damaged(key: string, path: string): StorageError {
   );
 }
 
-// Files that are being written. A write puts its bytes into a file `#<random>` in the folder where the object will
-// be, syncs it, and gives it its final name by `link` (which fails if the name is taken) before removing the first.
-//
-// What a killed process left behind is swept once it is old. That is safe whatever the clocks say, and however long a
-// writer was paused: without its temporary file a writer's link fails, so it knows that it has written nothing.
-
-/** Temporary files younger than this are left alone, out of politeness to slow writers. */
+/** Age from which temporary files are swept, so that slow writers seldom lose theirs. */
 const SWEEP_AGE_MS = 60 * 60 * 1000;
-/** Small bodies are written together with their trailer: beyond that, copying takes longer than a second write. */
+/** Bodies up to this size are written together with their trailer: for larger ones, copying takes longer than a second write. */
 const JOINED_BYTES = 4 * 1024;
-/** Chunks of a stream are gathered to writes of at least this size. */
+/** Chunks of a stream are combined to writes of this size. */
 const WRITE_BYTES = 256 * 1024;
 const SWEPT_PREFIX = `${TEMPORARY_MARK}swept-`;
 
-/** A complete, synced file that has no final name yet. */
+/** A complete, synced file without a final name. */
 export interface TemporaryFile {
   readonly path: string;
   readonly etag: string;
 }
 
+/** The content of a temporary file. */
 export interface Content extends FileWork {
   readonly kind: StoredKind;
   readonly key: string;
@@ -141,6 +138,12 @@ export interface Content extends FileWork {
   readonly signal?: AbortSignal | undefined;
 }
 
+/**
+ * The files that are being written. A write puts its bytes into a file `#<random>` in the folder of the object, syncs it, and
+ * gives it its final name by `link` (which fails if the name is taken) before it removes the temporary name. Files that a killed
+ * process left behind are swept once they are old. That is safe with any clocks, and however long a writer was paused: without
+ * its temporary file a writer's link fails, so it knows that it has written nothing.
+ */
 export class TemporaryFiles {
   readonly #system: FileSystem;
   readonly #environment: Environment;
@@ -154,12 +157,12 @@ export class TemporaryFiles {
     this.#durability = durability;
   }
 
-  /** A name for a temporary file in this folder that nothing else has. */
+  /** Returns a unique path for a temporary file in this folder. */
   newPath(folder: string): string {
     return `${folder}${TEMPORARY_MARK}${newId(this.#environment, 12)}`;
   }
 
-  /** Writes a temporary file into a folder (a path that ends with a slash), which is made if need be. */
+  /** Writes a temporary file into a folder (a path that ends with a slash), and creates the folder if needed. */
   async write(folder: string, content: Content): Promise<TemporaryFile> {
     const path = this.newPath(folder);
     const etag = newId(this.#environment, 8);
@@ -168,7 +171,7 @@ export class TemporaryFiles {
       await this.#folders.ensure(folder.slice(0, -1));
       file = await this.#system.create(path, content);
       if (file !== undefined) break;
-      // The folder was removed from outside since this process saw it.
+      // Another program has removed the folder since this process saw it.
       this.#folders.forget();
       if (attempt >= 3)
         throw new StorageError(
@@ -183,7 +186,7 @@ export class TemporaryFiles {
     );
   }
 
-  /** Makes a temporary file with the bytes of an object's file; undefined if that is gone. The file must hold an object. */
+  /** Makes a temporary file with the bytes of an object's file; undefined if that file is gone. It must hold an object. */
   async copy(folder: string, objectPath: string): Promise<TemporaryFile | undefined> {
     const path = this.newPath(folder);
     const etag = newId(this.#environment, 8);
@@ -217,13 +220,13 @@ export class TemporaryFiles {
       }
       return;
     }
-    // One buffer, filled and written again and again: what streams through must not pile up as garbage.
+    // One buffer is reused for all writes, so that a stream leaves no garbage.
     const buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
     let filled = 0;
     for await (const chunk of readBody(key, body, signal)) {
       for (let at = 0; at < chunk.length; ) {
         const taken = Math.min(chunk.length - at, WRITE_BYTES - filled);
-        // Copied: the stream may fill the same memory again.
+        // Copies the bytes, because the stream may reuse its memory.
         buffer.set(chunk.subarray(at, at + taken), filled);
         at += taken;
         filled += taken;
@@ -235,30 +238,30 @@ export class TemporaryFiles {
     await file.write(Buffer.concat([buffer.subarray(0, filled), trailer]));
   }
 
-  /** Removes a temporary file. That it cannot be removed is no failure: it will be swept. */
+  /** Removes a temporary file. Ignores failures: the file will be swept. */
   async discard(path: string, work?: FileWork): Promise<void> {
     await this.#system.remove(path, work).catch(() => false);
   }
 
-  /** Removes those of the temporary files in a folder that nobody can be writing any more. */
+  /** Removes the old temporary files in a folder. */
   async sweep(folder: string, names: readonly string[]): Promise<void> {
     try {
       for (const name of names) await this.#sweepOne(folder, name);
     } catch {
-      // A folder that this process may only read: someone else sweeps it.
+      // This process may only have read access to the folder: another process sweeps it.
     }
   }
 
   async #sweepOne(folder: string, name: string): Promise<void> {
     const status = await this.#system.status(folder + name);
     if (status === undefined || this.#environment.now() - status.lastModifiedMs < SWEEP_AGE_MS) return;
-    // A second name is the final one: the mark that the write may not be finished stays as long as the object does.
+    // A second name is the final name. The temporary name stays then, as the sign that the write may not be durable.
     if (status.linkCount > 1) return;
     if (name.startsWith(SWEPT_PREFIX)) {
       await this.#system.remove(folder + name);
       return;
     }
-    // Renamed first: its writer, should it wake up now, can no longer link it, and what it linked before is seen.
+    // Renames the file first: then its writer can no longer link it, and a link that it made before shows in the link count.
     const swept = `${folder}${SWEPT_PREFIX}${name.slice(1)}`;
     if (!(await this.#system.rename(folder + name, swept))) return;
     const now = await this.#system.status(swept);
