@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ByteWriter, encodeUtf8, compareBytes, compareStrings, compareValues } from './bytes.ts';
 import type { OrderedValue } from './bytes.ts';
 
-/** Any sequence of units: characters of one to four bytes, and halves of such of two units. */
+/** Any sequence of UTF-16 units: characters of one to four bytes, and lone surrogates. */
 const texts = fc
   .array(
     fc.oneof(

@@ -13,7 +13,7 @@ describe('ids', () => {
     const original = new VirtualEnvironment({ seed: 1 });
     const clone = original.fork({ seed: 1 });
     const ids = [make(original)];
-    // All that tells them apart: a moment, or clocks that differ a little.
+    // They differ only in the time, or in clocks that differ a little.
     await original.advance(0.002);
     ids.push(make(clone));
     expect(new Set(ids).size).toBe(2);

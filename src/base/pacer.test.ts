@@ -5,7 +5,7 @@ import { sleep } from './env.ts';
 import { forEachOf, Pacer, atOnce, itemsInStep, mapped, sorted, withPauses } from './pacer.ts';
 import type { Steps } from './pacer.ts';
 
-/** How much of the time passes in work that pauses whenever it is due. */
+/** Returns the share of the time that passes in work that pauses whenever a pause is due. */
 async function shareOfWork(rests: boolean, stepMs: number): Promise<number> {
   const environment = new VirtualEnvironment({ startMs: 0 });
   const pacer = new Pacer(environment, rests);
@@ -24,7 +24,7 @@ async function shareOfWork(rests: boolean, stepMs: number): Promise<number> {
 it('work in the background leaves three quarters of the time to others, other work none', async () => {
   expect(await shareOfWork(false, 1)).toBe(1);
   expect(await shareOfWork(true, 1)).toBeCloseTo(0.25, 1);
-  // What takes that long waits for something, and is no work.
+  // Work that takes that long is mostly waiting.
   expect(await shareOfWork(true, 120)).toBeGreaterThan(0.85);
 });
 
@@ -83,7 +83,7 @@ function stepsOf<T>(steps: Steps<T>): { readonly value: T; readonly pauses: numb
     if (step.done === true) return { value: step.value, pauses };
 }
 
-/** Numbers in no order, of which some tie. */
+/** Unsorted numbers, some of them equal. */
 function scattered(count: number): { readonly key: number; readonly at: number }[] {
   return Array.from({ length: count }, (_, at) => ({ key: (at * 7919) % 997, at }));
 }
@@ -95,7 +95,7 @@ describe('steps', () => {
       const byKey = (a: { readonly key: number }, b: { readonly key: number }): number => a.key - b.key;
       const { value, pauses } = stepsOf(sorted(items, byKey));
       expect(value).toEqual(items.toSorted(byKey));
-      // Each item is looked at once at least.
+      // Each item is examined at least once.
       expect(pauses).toBeGreaterThanOrEqual(count <= itemsInStep ? 0 : count / itemsInStep);
       expect(items).toEqual(scattered(count));
     }

@@ -36,8 +36,8 @@ export class BlockCache implements EntryOwner {
   #isClosed = false;
 
   /**
-   * `limitBytes`: the bytes that the blocks may take at first. `blockBytes`: the size of a block, as an estimate. `hint` counts the
-   * blocks that went. `shared`: queues of several caches, of which this one may take `limitBytes`.
+   * `limitBytes` is the number of bytes that the blocks may take at first. `blockBytes` is an estimate of the size of a block.
+   * `hint` counts evicted blocks. `shared` are queues of several caches; `limitBytes` is then this cache's share of them.
    */
   constructor(limitBytes: number, blockBytes: number = defaultBlockBytes, hint?: CollectionHint, shared?: BlockQueues) {
     this.#sharesQueues = shared !== undefined;

@@ -169,7 +169,7 @@ describe('DiskCacheDriver', () => {
       expect(wrong).toBe(0);
       expect(hits).toBeGreaterThan(50);
     }
-    // Each of them may go past the bound by an eighth.
+    // Each of them may exceed the limit by an eighth.
     expect(sizeOf(folder)).toBeLessThan(mebibyte * 1.5);
   });
 });

@@ -27,7 +27,7 @@ describe('what requests cost', () => {
     ['deleteErrors', 0],
     ['extraDeletes', 0],
     ['presign', 0],
-    // Those are in the counts of their calls.
+    // The counts of their calls include them.
     ['errors', 0],
     ['deletedKeys', 0],
     ['bytesRead', 0],

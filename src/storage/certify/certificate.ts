@@ -1,7 +1,7 @@
 /**
- * Remembers which stores were tried out, so that not every new database does it again: in this process, and in the store itself,
- * under a prefix of its own that is no database's. What is remembered names the store, as it is reached: an object that was
- * copied to another bucket, or is seen through another server, says nothing there (docs/protocol.md, "Open").
+ * Remembers certified stores, so that a new database need not certify its store again: in this process, and in the store itself,
+ * under a separate prefix outside all databases. A certificate names the store and its endpoint: a copy in another bucket, or one
+ * read through another server, is not valid there (docs/protocol.md, "Open").
  */
 import { createHash } from 'node:crypto';
 import { decodeUtf8, encodeUtf8 } from '../../base/bytes.ts';
@@ -9,28 +9,28 @@ import type { Environment } from '../../base/env.ts';
 import { certificateName } from '../../format/object-names.ts';
 import type { StorageDriver } from '../contract/driver.ts';
 
-/** One more whenever more is tried out than before: stores are then tried out again. */
+/** Incremented whenever checks are added: stores are then certified again. */
 const rulesVersion = 1;
-/** After so long a store is tried out again, in milliseconds: servers change. */
+/** How long a certificate is valid, in milliseconds: servers change. */
 const validMs = 30 * 86_400_000;
 
 export interface CertificateOptions {
-  /** What requests are made with. */
+  /** The driver that sends the requests. */
   readonly driver: StorageDriver;
-  /** The driver as its user gave it. */
+  /** The driver as the user passed it. */
   readonly given: StorageDriver;
   readonly environment: Environment;
   readonly signal: AbortSignal;
 }
 
-/** A store that was tried out by this process, or is being. */
+/** A store that this process has certified or is certifying. */
 interface Remembered {
   readonly sinceMs: number;
   readonly trial: Promise<void>;
 }
 
 const byIdentity = new Map<string, Remembered>();
-/** Of drivers that do not name their store. */
+/** The trials of drivers without an identity. */
 const byDriver = new WeakMap<StorageDriver, Remembered>();
 
 function recall(given: StorageDriver): Remembered | undefined {
@@ -42,7 +42,7 @@ function remember(given: StorageDriver, trial: Remembered): void {
   else byIdentity.set(given.identity, trial);
 }
 
-/** Forgets a trial that failed, unless another one is under way. */
+/** Forgets a failed trial, unless another one is running. */
 function forget(given: StorageDriver, failed: Remembered): void {
   if (recall(given) !== failed) return;
   if (given.identity === undefined) byDriver.delete(given);
@@ -53,13 +53,13 @@ function nameOf(identity: string): string {
   return certificateName(createHash('sha256').update(identity).digest('hex').slice(0, 32));
 }
 
-/** The text that says it: of these rules, for this store, and the server that it names itself. */
+/** Returns the text of a certificate: the rules, the store, and the name that its server reports. */
 function textOf(given: StorageDriver, identity: string): Uint8Array {
   const { server = '' } = given.describe?.() ?? {};
   return encodeUtf8(`${JSON.stringify({ rules: rulesVersion, driver: given.name, store: identity, server })}\n`);
 }
 
-/** Whether the store says of itself that it was tried out. A store that does not tell is tried out. */
+/** Whether the store holds a valid certificate of itself. If it cannot be read, the store is certified again. */
 async function isStored(
   { driver, given, environment, signal }: CertificateOptions,
   identity: string,
@@ -70,7 +70,7 @@ async function isStored(
     return decodeUtf8(found.bytes) === decodeUtf8(textOf(given, identity));
   } catch {
     signal.throwIfAborted();
-    // Credentials for one prefix do not reach another.
+    // Credentials may be limited to one prefix.
     return false;
   }
 }
@@ -81,17 +81,19 @@ async function tryOnce(options: CertificateOptions, certify: () => Promise<void>
   if (identity !== undefined && (await isStored(options, identity))) return;
   await certify();
   if (identity === undefined) return;
-  // To remember it saves others the work, and is nothing to fail for.
+  // The certificate only saves other instances the work, so a failure to write it is ignored.
   await driver.put(nameOf(identity), textOf(given, identity), { if: 'any', signal }).catch(() => undefined);
 }
 
-/** Sees to it that the store was tried out: by `certify`, which rejects if it is not safe, unless it was before. */
+/**
+ * Makes sure that the store is certified: calls `certify`, which rejects if the store is not safe, unless there is a certificate.
+ */
 export async function ensureCertified(options: CertificateOptions, certify: () => Promise<void>): Promise<void> {
   const { given, environment, signal } = options;
   for (;;) {
     const before = recall(given);
     if (before === undefined || environment.monotonicMs() - before.sinceMs > validMs) break;
-    // Many databases may be created at once: one of them tries the store out.
+    // Many databases may be created at the same time: one of them certifies the store.
     const hasPassed = await before.trial.then(
       () => true,
       () => false,

@@ -1,6 +1,6 @@
-/** What trying a store out has shown: one entry for every rule, and figures about the store. */
+/** The result of certifying a store: one entry for every rule, and figures about the store. */
 
-/** What became of a check. */
+/** The status of a check. */
 export type CheckStatus = 'ok' | 'failed' | 'warning' | 'skipped';
 
 /** One rule, and whether the store keeps it. */
@@ -8,36 +8,35 @@ export interface StoreCheck {
   /** Short name of the rule, for instance `create-only put`. */
   readonly name: string;
   /**
-   * `failed`: the store was seen to break the rule. `warning`: it does something that costs time or money, or leaves
-   * probes behind, and no data. `skipped`: it could not be told, or there is nothing to check.
+   * `failed`: the store broke the rule. `warning`: the store does something that costs time or money, or leaves probes behind,
+   * but loses no data. `skipped`: the check had no result, or there is nothing to check.
    */
   readonly status: CheckStatus;
-  /** What was seen, as sentences. */
+  /** The observations, as sentences. */
   readonly detail: string;
 }
 
-/** How long requests of one kind took. */
+/** The latency of requests of one kind. */
 export interface LatencyFigures {
-  /** The middle one of all, in milliseconds. */
+  /** The median, in milliseconds. */
   readonly medianMs: number;
-  /** The slowest, in milliseconds. */
+  /** The longest, in milliseconds. */
   readonly maxMs: number;
 }
 
-/** Whether requests of one kind are allowed. `unknown`: none was answered. */
+/** Whether requests of one kind are allowed. `unknown`: none had a response. */
 export type PermissionStatus = 'ok' | 'forbidden' | 'unknown';
 
-/** What trying a store out has shown. */
+/** The result of certifying a store. */
 export interface Certification {
-  /** Whether every rule that data depends on was seen to hold. False without any problems: it could not be told. */
+  /** Whether every rule that data depends on was found to hold. False without any problems: some checks had no result. */
   readonly safe: boolean;
   /** Every rule, in a fixed order. */
   readonly checks: readonly StoreCheck[];
-  /** What the store was seen to break, one sentence each: the details of the checks that failed. */
+  /** The rules that the store broke, one sentence each: the details of the failed checks. */
   readonly problems: readonly string[];
   /**
-   * How long small reads, creations and replacements took, those that were refused included and races left out; undefined
-   * where there was none.
+   * Latency of small reads, creations and replacements, including refused ones and without races; undefined if there was none.
    */
   readonly latency: {
     readonly read: LatencyFigures | undefined;
@@ -45,20 +44,20 @@ export interface Certification {
     readonly replace: LatencyFigures | undefined;
   };
   /**
-   * How far the store's clock is ahead of this machine's, in milliseconds, negative if it is behind: the least that
-   * explains the time it gave a new object, or 0. Undefined if none was read.
+   * How far the store's clock is ahead of this machine's, in milliseconds, negative if it is behind: the smallest difference that
+   * explains the time of a new object, or 0. Undefined if no object was read.
    */
   readonly clockSkewMs: number | undefined;
-  /** Which requests the credentials allow. */
+  /** The requests that the credentials allow. */
   readonly permissions: {
     readonly read: PermissionStatus;
     readonly write: PermissionStatus;
     readonly list: PermissionStatus;
     readonly delete: PermissionStatus;
   };
-  /** What the driver has learnt of its store, for instance how it wants ETags to be written. */
+  /** Facts that the driver has learnt about its store, for instance the form of ETags that it accepts. */
   readonly dialect: Readonly<Record<string, string>>;
-  /** Requests to the store that this took. */
+  /** Number of requests to the store. */
   readonly requests: number;
 }
 
@@ -83,7 +82,7 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number];
 
-/** Rules on which no data depends: a store is safe although they could not be checked. */
+/** Rules on which no data depends: a store can be safe even if they could not be checked. */
 const dispensable: ReadonlySet<CheckName> = new Set(['conditional reads', 'deletions', 'clock']);
 
 interface Verdict {
@@ -91,7 +90,7 @@ interface Verdict {
   readonly detail: string;
 }
 
-/** The verdicts so far. A rule that was seen to be broken stays broken. */
+/** The verdicts so far. A rule that was found broken stays broken. */
 export class Verdicts {
   readonly #verdicts = new Map<CheckName, Verdict>();
 
@@ -111,7 +110,7 @@ export class Verdicts {
     this.#set(name, { status: 'failed', detail });
   }
 
-  /** Takes note of why a rule could not be checked, unless there is a verdict already. */
+  /** Notes why a rule could not be checked, unless there is a verdict already. */
   skip(name: CheckName, detail: string): void {
     if (!this.#verdicts.has(name)) this.#verdicts.set(name, { status: 'skipped', detail });
   }

@@ -1,4 +1,7 @@
-/** A store that breaks a rule is found out, each of these by that rule; one that keeps them is not, however it fails. */
+/**
+ * The certification detects each of these stores by the rule that it breaks, and passes stores that keep the rules, however they
+ * fail.
+ */
 import { describe, expect, it } from 'vitest';
 import {
   AlwaysSendsBytes,
@@ -207,14 +210,14 @@ describe('a store that breaks a rule', () => {
     expect(report.problems).toEqual(names.map(() => expect.stringMatching(/^[A-Z].*\.$/) as string));
   });
 
-  // One in which nobody wins is in order where requests happen to be apart.
+  // A race that nobody wins is in order if the requests did not overlap.
   const always = broken.filter(({ Broken }) => Broken !== LetsNobodyWin);
 
   it.each(always)('is never called safe because requests fail: $Broken', async ({ Broken }) => {
     for (let seed = 1; seed <= 12; seed++) {
       const environment = new VirtualEnvironment({ seed });
       const store = new Broken(environment);
-      // Requests must meet for a race: a gap as long as they are apart on their way.
+      // Requests of a race must overlap: the gap is as long as their times in transit differ.
       if (store instanceof ChecksThenWrites) store.gapMs = 8;
       const driver = new FaultyDriver(store, { seed, environment, faults });
       expect((await certify(environment, driver)).certification.safe, `seed ${seed}`).toBe(false);

@@ -1,9 +1,9 @@
 /**
- * Tries a store out: whether it keeps the rules on which the protocol rests (docs/protocol.md, "Open"). All of it happens
- * under random keys in `probe/`, which are deleted at the end.
+ * Certifies a store: tests whether it keeps the rules that the protocol relies on (docs/protocol.md, "Open"). It uses random keys
+ * in `probe/`, which are deleted at the end.
  *
- * It takes fewer than a hundred requests, so that the first opening of a database stays cheap, and about twenty of them
- * one after the other, so that it stays short. Failing requests take more of both.
+ * It takes fewer than a hundred requests, so that the first opening of a database stays cheap, and about twenty of them are
+ * sequential, so that it stays short. Failing requests add to both.
  */
 import { messageOf } from '../../base/brands.ts';
 import { Deadline } from '../../base/abort.ts';
@@ -30,20 +30,20 @@ export interface CertifyOptions {
   /** The database's prefix. */
   readonly prefix: string;
   readonly environment: Environment;
-  /** Gives it up: what it throws is the reason. */
+  /** Aborts the certification, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface CertifiedStore {
   readonly certification: Certification;
-  /** Why something could not be told; undefined if everything could. */
+  /** The first error that left a check without a result; undefined if all checks had one. */
   readonly failure: unknown;
 }
 
-/** What is not known by then is not told. Opening a database has a minute in all. */
+/** Time limit of all checks, in milliseconds: later ones have no result. Opening a database may take a minute in all. */
 const timeoutMs = 40_000;
 
-/** Tries a store out. Rejects only if the signal is aborted: what goes wrong otherwise is in the report. */
+/** Certifies a store. Rejects only if the signal is aborted: all other failures are in the report. */
 export async function certifyStore({ driver, prefix, environment, signal }: CertifyOptions): Promise<CertifiedStore> {
   const deadline = new Deadline(environment, 'Trying out the store', timeoutMs, signal);
   const prober = new Prober({ driver, environment, prefix, signal: deadline.signal });
@@ -89,7 +89,7 @@ class Run {
     const { verdicts } = this;
     const prober = this.#prober;
     let anchor: Anchor | undefined;
-    // What all others need. Where this fails, so would they.
+    // All other checks need the anchor: if it fails, they would fail too.
     const needed = checkNames.filter((name) => name !== 'deletions');
     await this.#check(needed, async () => {
       const { skewMs, ...first } = await probeAnchor(prober);
@@ -105,21 +105,21 @@ class Run {
     const { verdicts } = this;
     const prober = this.#prober;
     await Promise.all([
-      // In this order: a store that ignores conditions changes what the parts are read of.
+      // In this order: a store that ignores conditions would change the object whose ranges are read.
       this.#check(['ranges'], () => probeRanges(prober, verdicts, anchor)).then(() =>
         this.#check(['create-only put', 'streamed put'], () => probeCreateOnly(prober, verdicts, anchor)),
       ),
       this.#check(['lists', 'order of lists'], () => probeLists(prober, verdicts)),
-      // One after the other: with the first, drivers learn how the store wants ETags.
+      // One after the other: in the first, drivers learn the form of ETags that the store accepts.
       this.#check(['condition that holds', 'stale ETag', 'reads', 'conditional reads', 'ETags'], () =>
         probeUpdates(prober, verdicts),
       ).then(() => this.#check(['missing key'], () => probeMissingKey(prober, verdicts, anchor))),
     ]);
-    // Alone, so that nothing else keeps the racers apart; and with connections that are open by now.
+    // Alone, so that other requests do not spread the racing puts over time; and last, when connections are open.
     await this.#check(['race of creates', 'race of updates'], () => probeRaces(prober, verdicts));
   }
 
-  /** Runs what tells about some rules. Another rule that it finds broken leaves its own untold. */
+  /** Runs a probe for some rules. If it fails, or finds another rule broken, its own rules are skipped. */
   async #check(names: readonly CheckName[], probe: () => Promise<void>): Promise<void> {
     try {
       await probe();

@@ -1,11 +1,11 @@
 /**
- * What checks of a store are made of: requests under keys that nobody else uses, repeated where they fail.
+ * The requests of the checks of a store: under keys that nobody else uses, and repeated if they fail.
  *
- * Requests fail on safe stores too, and may land late, so a failure proves nothing. What proves something is an answer
- * or a state that no order of the requests explains on a store that keeps the rules:
- * - a put is told that it was made although its condition cannot have held;
- * - a read shows what such a put wrote, or something older than what was acknowledged before the read began.
- * For this every put has bytes of its own. They are random, so that damage on the way never turns one into another.
+ * Requests fail on safe stores too, and may take effect late, so a failure proves nothing. Proof is a response or a state that no
+ * order of the requests explains on a store that keeps the rules:
+ * - a put is reported as written although its condition cannot have held;
+ * - a read returns the bytes of such a put, or an older version than the one acknowledged before the read began. So every put has
+ *   different bytes. They are random, so that damage in transit never turns one into another.
  */
 import { isError } from '../../base/brands.ts';
 import { encodeUtf8, toHex } from '../../base/bytes.ts';
@@ -21,7 +21,7 @@ import { probePrefix } from '../../format/object-names.ts';
 import type { Certification, CheckName, LatencyFigures, PermissionStatus } from './certification.ts';
 import type { FoundObject, GetOptions, ListPage, PutCondition, PutResult, StorageDriver } from '../contract/driver.ts';
 
-/** A rule was broken, beyond doubt. */
+/** A rule was certainly broken. */
 export class Violation extends Error {
   readonly check: CheckName;
   constructor(check: CheckName, message: string) {
@@ -30,17 +30,17 @@ export class Violation extends Error {
   }
 }
 
-/** It could not be told, since requests failed: forbidden, out of time, or too often. */
+/** A check has no result, because requests were forbidden, timed out or failed too often. */
 export class Unsettled extends Error {}
 
 /** The bytes of one put. */
 export interface Probe {
   readonly bytes: Uint8Array;
-  /** Why these bytes must never be read: the rule that then is broken, and how. */
+  /** For bytes that must never be read: the rule that reading them proves broken, and the finding. */
   readonly intruder?: { readonly check: CheckName; readonly finding: string };
 }
 
-/** An object that was read, and whose bytes are those of a probe. */
+/** An object that was read, with the bytes of a probe. */
 export interface FoundProbe {
   readonly status: 'found';
   readonly probe: Probe;
@@ -50,14 +50,14 @@ export interface FoundProbe {
 
 export type ReadProbe = FoundProbe | { readonly status: 'missing' } | { readonly status: 'unchanged' };
 
-/** Never `any`: a store may be set to refuse what has no condition, since StoreDb writes nothing without. */
+/** Never `any`: a store may be configured to refuse unconditional puts, because StoreDb makes only conditional ones. */
 export type ProbeCondition = Exclude<PutCondition, 'any'>;
 
-/** How a put is made. */
+/** How a put is sent. */
 export interface PutManner {
   /** As a stream of two chunks. */
   readonly streamed?: boolean;
-  /** Together with others, so that the time that it takes tells nothing. */
+  /** At the same time as others, so its duration does not count as a latency. */
   readonly raced?: boolean;
 }
 
@@ -75,13 +75,14 @@ export interface ProberOptions {
 /** Size of every probe in bytes. */
 export const probeBytes = 96;
 const maxAttempts = 6;
-/** Probes are tiny: what takes longer than this will not come, or comes while the next attempt is made. */
+/** Probes are tiny: a response that takes longer will not come, or comes during the next attempt. */
 const requestTimeoutMs = 5000;
 const cleanUpTimeoutMs = 5000;
 const betweenAttempts: Backoff = { firstMs: 100, maxMs: 2000, jitter: 'around' };
-/** Damage on the way is never the same so often in a row. */
+/** Damage in transit is never the same this often in a row. */
 const timesNotByChance = 3;
 
+/** Sends the requests of all checks, and keeps their probes, latencies and permissions. */
 export class Prober {
   readonly environment: Environment;
   readonly permissions: Record<Permission, PermissionStatus> = {
@@ -98,7 +99,7 @@ export class Prober {
   readonly #probes = new Map<string, Probe>();
   /** Keys that may exist. */
   readonly #keys = new Set<string>();
-  /** Keys with a put of unknown outcome: it may land after they were deleted. */
+  /** Keys with a put of unknown outcome: it may take effect after they were deleted. */
   readonly #doubtful = new Set<string>();
   readonly #latenciesMs: Record<LatencyKind, number[]> = { read: [], create: [], replace: [] };
 
@@ -109,12 +110,12 @@ export class Prober {
     this.#folder = `${prefix}/${probePrefix}${newId(environment, 12)}/`;
   }
 
-  /** A key that only this run uses. */
+  /** Returns a key that only this run uses. */
   key(name: string): string {
     return this.#folder + name;
   }
 
-  /** Bytes for one put. With `check` and `finding`: for one that must not be made. */
+  /** Makes the bytes for one put. `check` and `finding` are for a put that must be refused. */
   probe(check?: CheckName, finding = ''): Probe {
     const text = `store-db tries out this store; it may be deleted ${newId(this.environment, 16)}`;
     const bytes = encodeUtf8(text.padEnd(probeBytes, '.'));
@@ -123,7 +124,7 @@ export class Prober {
     return probe;
   }
 
-  /** The time that requests of a kind took. */
+  /** Returns the latency of requests of a kind. */
   latency(kind: LatencyKind): LatencyFigures | undefined {
     const sorted = this.#latenciesMs[kind].toSorted((a, b) => a - b);
     const [medianMs, maxMs] = [sorted[sorted.length >>> 1], sorted.at(-1)];
@@ -140,7 +141,7 @@ export class Prober {
     }
   }
 
-  /** Repeats a step until it gives something. What fails is tried again, a bounded number of times. */
+  /** Repeats a step until it returns a result. Failures are retried a bounded number of times. */
   async repeat<T>(what: string, step: (attempt: number) => Promise<T | undefined>): Promise<T> {
     let failure: unknown;
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
@@ -173,12 +174,12 @@ export class Prober {
     }
   }
 
-  /** Puts where the condition holds. Returns the ETag. */
+  /** Puts a probe under a condition that holds. Returns the ETag. */
   async write(key: string, probe: Probe, condition: ProbeCondition, manner?: PutManner): Promise<string> {
     let refusals = 0;
     return this.repeat(`Writing ${key}`, async (attempt) => {
       if (attempt > 1) {
-        // An attempt that nobody heard of, or that was called lost, may have been made.
+        // An earlier attempt without a response, or reported as lost, may have been carried out.
         const stored = await this.read(key);
         if (stored.status === 'found' && stored.probe === probe) return stored.etag;
       }
@@ -192,7 +193,7 @@ export class Prober {
     });
   }
 
-  /** Puts where the condition does not hold: being made is the intruder's violation. */
+  /** Puts a probe under a condition that does not hold: if it is written, that is the violation of the intruder. */
   async refused(key: string, intruder: Probe, condition: ProbeCondition, manner?: PutManner): Promise<void> {
     await this.repeat(`Writing ${key}`, async () => {
       const result = await this.put(key, intruder, condition, manner);
@@ -201,7 +202,7 @@ export class Prober {
     });
   }
 
-  /** Reads an object and recognises its bytes. */
+  /** Reads an object and finds the probe with its bytes. */
   async read(key: string, options: GetOptions = {}): Promise<ReadProbe> {
     const strange = new StrangeBytes('reads', 'A read gave bytes that nobody had written.');
     return this.repeat(`Reading ${key}`, async () => {
@@ -214,7 +215,7 @@ export class Prober {
     });
   }
 
-  /** Reads a part of an object that is there, and that `accepts` must find right. */
+  /** Reads a range of an existing object until `accepts` returns true. */
   async readRange(
     key: string,
     range: { readonly start: number; readonly end: number },
@@ -246,7 +247,7 @@ export class Prober {
     );
   }
 
-  /** Deletes all probes. Returns what could not be deleted, and which keys are gone for certain. */
+  /** Deletes all probes. Returns the keys that are certainly gone, and the message of a failure. */
   async deleteAll(): Promise<{ readonly gone: ReadonlySet<string>; readonly failure: string | undefined }> {
     const gone = new Set<string>();
     let failure: string | undefined;
@@ -256,7 +257,7 @@ export class Prober {
       const left = new Set(failed.map(({ key }) => key));
       for (const key of keys) if (!left.has(key)) gone.add(key);
       failure = failed[0]?.message;
-      // Some stores answer such a request, and deny every key in it.
+      // Some stores respond with success, and deny every key in the response.
       const isDenied = left.size === keys.length && /denied|forbidden/i.test(failure ?? '');
       if (isDenied) this.permissions.delete = 'forbidden';
       return left.size === 0 || isDenied || attempt >= maxAttempts ? true : undefined;
@@ -266,7 +267,7 @@ export class Prober {
     return { gone, failure };
   }
 
-  /** Deletes what is left, as far as the store lets it; also when the time is up. */
+  /** Deletes the remaining probes, as far as the store allows it; also when the time is up. */
   async cleanUp(): Promise<void> {
     if (this.#keys.size === 0 || this.permissions.delete === 'forbidden') return;
     const deadline = new Deadline(this.environment, 'Cleaning up', cleanUpTimeoutMs);
@@ -274,7 +275,7 @@ export class Prober {
     try {
       await untilAborted(this.#driver.delete([...this.#keys], { signal: deadline.signal }), deadline.signal);
     } catch {
-      // They are small, and opening a database takes no notice of them.
+      // Probes are small, and opening a database ignores them.
     } finally {
       deadline.clear();
     }
@@ -286,7 +287,7 @@ export class Prober {
     throw new Unsettled(reason.message, { cause: reason });
   }
 
-  /** One request under a deadline; a driver that ignores the signal is not waited for. */
+  /** Sends one request under a deadline, and does not wait for a driver that ignores the signal. */
   async #send<T>(
     permission: Permission,
     timed: LatencyKind | undefined,
@@ -305,7 +306,7 @@ export class Prober {
     } catch (error) {
       this.#checkTime();
       if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
-      // One that was allowed once is allowed: this one is about something else, such as keys that are missing.
+      // A kind of request that was allowed once stays allowed: this refusal has another reason, such as a missing key.
       if (this.permissions[permission] === 'unknown') this.permissions[permission] = 'forbidden';
       throw new Unsettled(error.message, { cause: error });
     } finally {
@@ -316,7 +317,7 @@ export class Prober {
 
 const notFound = 'A read of an object that had been written found nothing.';
 
-/** Checks what was read against what was written last. */
+/** Checks the object read against the last write. */
 export function expectFound(stored: ReadProbe, probe: Probe, etag: string): FoundProbe {
   if (stored.status === 'missing') throw new Violation('reads', notFound);
   if (stored.status === 'unchanged') {
@@ -344,7 +345,7 @@ async function* inTwoChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array, void>
   yield bytes.subarray(middle);
 }
 
-/** Tells damage on the way, which differs every time, from a store that gives the same wrong bytes again and again. */
+/** Distinguishes damage in transit, which differs every time, from a store that returns the same wrong bytes repeatedly. */
 class StrangeBytes {
   readonly #check: CheckName;
   readonly #finding: string;
@@ -356,7 +357,7 @@ class StrangeBytes {
     this.#finding = finding;
   }
 
-  /** Undefined: ask again. */
+  /** Notes wrong bytes, and throws if they were the same several times. Returns undefined, so that the read is repeated. */
   seen({ bytes }: FoundObject): undefined {
     const text = toHex(bytes);
     this.#times = text === this.#last ? this.#times + 1 : 1;

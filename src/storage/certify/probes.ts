@@ -1,4 +1,4 @@
-/** Checks of a store: conditions of writes, and that reads see the last one. */
+/** The checks of a store: conditional puts, reads, ranges, listings, deletions, and races of puts. */
 import { isError } from '../../base/brands.ts';
 import { compareStrings } from '../../base/bytes.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -7,19 +7,19 @@ import type { Verdicts, CheckName } from './certification.ts';
 import { expectFound, probeBytes, Violation, Unsettled } from './prober.ts';
 import type { FoundProbe, Probe, Prober, ProbeCondition } from './prober.ts';
 
-/** An object that was created, read, and is not to be changed. */
+/** An object that was created and read, and must not be changed. */
 export interface Anchor {
   readonly key: string;
   readonly probe: Probe;
   readonly etag: string;
 }
 
-/** Clocks that differ by more than this are worth a word. */
+/** Difference of clocks above which there is a warning, in milliseconds. */
 const tolerableSkewMs = 5000;
-/** Stores give times in whole seconds, mostly cut off. */
+/** Stores report times in whole seconds, usually rounded down. */
 const timeGrainMs = 1000;
 
-/** The first object: whether anything can be written and read at all, and what time the store thinks it is. */
+/** Creates and reads the first object. It shows whether the store can be written and read at all, and the store's time. */
 export async function probeAnchor(prober: Prober): Promise<{ readonly anchor: Anchor; readonly skewMs: number }> {
   const [key, probe] = [prober.key('anchor'), prober.probe()];
   const sentMs = prober.environment.now();
@@ -28,7 +28,7 @@ export async function probeAnchor(prober: Prober): Promise<{ readonly anchor: An
   return { anchor: { key, probe, etag }, skewMs: skewOf(found, sentMs, prober.environment.now()) };
 }
 
-/** How far the time of an object is from the time in which it was written. */
+/** Returns how far the time of an object is outside the period in which it was written. */
 function skewOf({ lastModifiedMs }: FoundProbe, sentMs: number, answeredMs: number): number {
   if (lastModifiedMs > answeredMs) return lastModifiedMs - answeredMs;
   return Math.min(0, lastModifiedMs + timeGrainMs - sentMs);
@@ -47,7 +47,7 @@ export function judgeClock(verdicts: Verdicts, skewMs: number): void {
   );
 }
 
-/** A create-only put on an existing key, from memory and as a stream. */
+/** Checks create-only puts on an existing key, of bytes and of a stream. */
 export async function probeCreateOnly(prober: Prober, verdicts: Verdicts, { key, probe, etag }: Anchor): Promise<void> {
   const intruder = prober.probe(
     'create-only put',
@@ -60,7 +60,7 @@ export async function probeCreateOnly(prober: Prober, verdicts: Verdicts, { key,
   verdicts.pass('create-only put', 'Refused where there is an object, which was left as it was.');
   const [other, content] = [prober.key('streamed'), prober.probe()];
   await prober.write(other, content, 'absent', { streamed: true });
-  // Past the end, so that this says something about ranges as well.
+  // The range ends past the object, so that this also tests ranges.
   const tail = content.bytes.subarray(8);
   await prober.readRange(other, { start: 8, end: probeBytes + 1000 }, ({ bytes, sizeBytes }) => {
     return sizeBytes === probeBytes && sameBytes(bytes, tail);
@@ -68,7 +68,7 @@ export async function probeCreateOnly(prober: Prober, verdicts: Verdicts, { key,
   verdicts.pass('streamed put', 'Created where there is nothing, refused where there is an object.');
 }
 
-/** Replacements by ETag, each read back; one with the ETag of an older version is refused. */
+/** Checks replacements by ETag, each read back, and that one with the ETag of an older version is refused. */
 export async function probeUpdates(prober: Prober, verdicts: Verdicts): Promise<void> {
   const key = prober.key('register');
   const [first, second, third] = [prober.probe(), prober.probe(), prober.probe()];
@@ -106,18 +106,18 @@ function expectOther(earlier: string, later: string): void {
   if (earlier === later) throw new Violation('ETags', 'Two versions of an object had the same ETag.');
 }
 
-/** A put with an ETag where there is no object. */
+/** Checks that a put with an ETag is refused if there is no object. */
 export async function probeMissingKey(prober: Prober, verdicts: Verdicts, { etag }: Anchor): Promise<void> {
   const key = prober.key('missing');
   const intruder = prober.probe('missing key', 'A put with an ETag (If-Match) created an object where there was none.');
   await prober.refused(key, intruder, { etag });
   const stored = await prober.read(key);
-  // Nobody else writes there.
+  // Nobody else writes to this key.
   if (stored.status !== 'missing') throw new Violation('missing key', intruder.intruder?.finding ?? '');
   verdicts.pass('missing key', 'A put with an ETag is refused where there is no object, and creates none.');
 }
 
-/** Parts of an object. */
+/** Checks range reads. */
 export async function probeRanges(prober: Prober, verdicts: Verdicts, { key, probe, etag }: Anchor): Promise<void> {
   const part = probe.bytes.subarray(40, 72);
   await prober.readRange(key, { start: 40, end: 72 }, (found) => {
@@ -130,18 +130,16 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }
 
-// Checks of a store: listings, their order, and deletions.
-
 /**
- * Names in the order of their UTF-8 bytes. The first two differ in characters as StoreDb's own names have them; the last
- * two are the other way round in UTF-16.
+ * Names in the order of their UTF-8 bytes. The first two differ in characters of StoreDb's own names; the last two have the
+ * opposite order in UTF-16.
  */
 const names = ['list/a-b', 'list/a/\u{ff5e}', 'list/a/\u{1f600}'];
 const pageLimit = 2;
-/** A store that says for ever that more follows is not asked for ever. */
+/** Most pages read, for a store that always says that more follow. */
 const maxPages = 6;
 
-/** What was just put is listed, over several pages, in order. */
+/** Checks that new objects are listed, over several pages, in order. */
 export async function probeLists(prober: Prober, verdicts: Verdicts): Promise<void> {
   const keys = names.map((name) => prober.key(name));
   await Promise.all(keys.map((key) => prober.write(key, prober.probe(), 'absent')));
@@ -170,7 +168,7 @@ export async function probeLists(prober: Prober, verdicts: Verdicts): Promise<vo
   );
 }
 
-/** Deletes all probes; those of the lists are not listed any more. */
+/** Deletes all probes, and checks that the listed ones are no longer listed. */
 export async function probeDeletions(prober: Prober, verdicts: Verdicts): Promise<void> {
   const { gone, failure } = await prober.deleteAll().catch((error: unknown) => {
     if (!(error instanceof Unsettled) || prober.permissions.delete !== 'forbidden') throw error;
@@ -192,20 +190,16 @@ export async function probeDeletions(prober: Prober, verdicts: Verdicts): Promis
   verdicts.pass('deletions', 'The probes were deleted, and are not listed any more.');
 }
 
-// Checks of a store: of puts that race for one key, one wins. A store that looks first and then writes is found out
-// here only, since it is right whenever nobody else is there.
-//
-// Some answers of a race may be unknown: failures, or "look again" (409), or "slower" (429). What is stored afterwards
-// tells who won. Only what no unknown answer explains is a violation; a race that shows too little is run again.
-
 const racers = 16;
-/** Races of each kind that must have shown who won. */
+/** Races of each kind that must have had a known winner. */
 const minRounds = 2;
 const maxRounds = 6;
-/** Answers, of all races of a kind together, that end the races; and how few will do after the last. */
+/**
+ * Responses, of all races of a kind together, after which no more races are run, and the fewest that suffice after the last race.
+ */
 const wantedAnswers = minRounds * racers * 0.5;
 const minAnswers = 4;
-/** Stores that limit how often a key is written allow it once a second. */
+/** Stores that limit writes of a key allow one per second. */
 const keyPauseMs = 1200;
 
 interface Tally {
@@ -224,7 +218,7 @@ interface Race {
   readonly check: CheckName;
   readonly key: string;
   readonly condition: ProbeCondition;
-  /** What is there before the race. */
+  /** The object before the race. */
   readonly before: Winner | undefined;
 }
 
@@ -236,11 +230,17 @@ function isOver({ decided, answers }: Tally): boolean {
   return decided >= minRounds && answers >= wantedAnswers;
 }
 
+/**
+ * Checks that one of several puts that race for a key wins. Only this check detects a store that reads first and then writes,
+ * because such a store is correct without concurrency. Some responses of a race may be unknown: failures, conflicts (409) or
+ * throttling (429). The object stored afterwards shows the winner. A result is a violation only if no unknown response explains
+ * it; a race that shows too little is repeated.
+ */
 export async function probeRaces(prober: Prober, verdicts: Verdicts): Promise<void> {
   const [creates, updates] = [emptyTally(), emptyTally()];
   for (let round = 1; round <= maxRounds && !(isOver(creates) && isOver(updates)); round++) {
     if (creates.decided < creates.rounds) await prober.pause(round);
-    // A key of its own: whatever is still on its way to another one changes nothing here.
+    // A new key: a late put to an earlier key has no effect here.
     const key = prober.key(`race-${round}`);
     const winner = await run(
       prober,
@@ -266,12 +266,12 @@ function conclude(verdicts: Verdicts, check: CheckName, { rounds, decided, answe
   throw new Unsettled(message, { cause: failure });
 }
 
-/** One race; undefined if it did not show who won. */
+/** Runs one race; undefined if it did not show the winner. */
 async function run(prober: Prober, race: Race, tally: Tally): Promise<Winner | undefined> {
   const { check, key, condition } = race;
   const probes = Array.from({ length: racers }, () => prober.probe());
   tally.rounds++;
-  // All are sent before any is answered.
+  // All are sent before the first response.
   const answers = await Promise.all(
     probes.map(async (probe) => {
       try {
@@ -279,7 +279,7 @@ async function run(prober: Prober, race: Race, tally: Tally): Promise<Winner | u
       } catch (error) {
         if (error instanceof Unsettled) throw error;
         tally.failure = error;
-        // A store that lets one through and asks the others to go slower has answered them, whatever became of them.
+        // Throttling counts as a response: some stores accept one put and throttle the others.
         if (error instanceof StorageError && error.reason === 'throttled') tally.answers++;
         return { probe, result: undefined };
       }
@@ -297,7 +297,10 @@ async function run(prober: Prober, race: Race, tally: Tally): Promise<Winner | u
   return winner;
 }
 
-/** Who won, by what is stored. Where nobody was told that it won, that may be a writer that heard nothing, or a wrong answer. */
+/**
+ * Finds the winner by the stored object. If no put was reported as written, the winner may be one without a response, or one with
+ * a wrong response.
+ */
 async function findWinner(
   prober: Prober,
   race: Race,

@@ -272,7 +272,7 @@ describe('FileDriver, when the file system fails', () => {
     system.faults.clear();
     const status = (await driver.get('k')).status;
     expect(status).toBe(call === 'syncFolder' ? 'found' : 'missing');
-    // Where nobody knows whether the write is durable, its second name says so to every reader.
+    // While the write may not be durable, its second name shows that to every reader.
     expect(temporaries().length).toBe(outcome === 'unknown' ? 1 : 0);
   });
 
@@ -372,7 +372,7 @@ async function* one(body: string): AsyncGenerator<Uint8Array> {
   yield await Promise.resolve(encodeUtf8(body));
 }
 
-/** Writes that end when they are told to, through lanes on a clock of its own. */
+/** Writes that end on request, through lanes on a virtual clock. */
 class Desk {
   readonly environment = new VirtualEnvironment();
   readonly #lanes = new WriteLanes(this.environment);
@@ -406,7 +406,7 @@ class Desk {
     );
   }
 
-  /** Ends those that began first. */
+  /** Ends the writes that began first. */
   async end(count: number): Promise<void> {
     for (const done of this.#running.splice(0, count)) done();
     await this.environment.advance(0);

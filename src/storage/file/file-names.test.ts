@@ -22,7 +22,7 @@ const key = fc
   .map((segments) => segments.join('/'))
   .filter((text) => text !== '' && text.isWellFormed());
 
-/** What the names of a path stand for, put together again. */
+/** Decodes the names of a path, and joins them to a key. */
 function parsePath(path: string): string | undefined {
   let bytes = '';
   for (const name of path.split('/')) {

@@ -1,4 +1,4 @@
-/** What stands in the place of a folder or an object: nothing of it may hold up a process, however long one waits. */
+/** Pipes, links and other obstacles in the place of a folder or an object must never block a process. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -67,7 +67,7 @@ describe.skipIf(process.platform === 'win32')('FileDriver, a symbolic link that 
     mkdirSync(target);
     expect(await driver.get('db/block0')).toEqual({ status: 'missing' });
     expect((await driver.list('db/')).entries).toEqual([]);
-    // What is not there at all is a folder that nobody has made yet.
+    // A missing path counts as a folder that has not been created yet.
     expect(await new FileDriver(path.join(folder, 'new')).get('db/block0')).toEqual({ status: 'missing' });
   });
 

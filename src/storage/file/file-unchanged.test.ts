@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Counts operations, and can let others act after a look at a file. */
+/** Counts operations, and can let others act after a `status` of a file. */
 class WatchedFileSystem extends NodeFileSystem {
   operations: string[] = [];
   afterLook: (() => Promise<void>) | undefined;

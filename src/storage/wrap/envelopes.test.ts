@@ -46,7 +46,7 @@ function isSame(a: unknown, b: Uint8Array): boolean {
   return a instanceof Uint8Array && Buffer.compare(a, b) === 0;
 }
 
-/** What opening gives: the content, or the kind of error. */
+/** Returns the content of an envelope, or the kind of the error. */
 async function opened(object: Uint8Array, as = name, by: Envelopes = encrypting): Promise<unknown> {
   try {
     return (await by.unpack(as, object)).content;
@@ -125,7 +125,7 @@ describe('an envelope', () => {
     expect(await opened(object, name, envelopes({ keys: { k: other } }))).toBe('no key');
     expect(await opened(object, name, envelopes({ keys: { l: key }, current: 'l' }))).toBe('no key');
     expect(await opened(object, name, envelopes(undefined, 'none'))).toBe('no key');
-    // Whoever can write may also make the checksum of the header right: the key shows it.
+    // An attacker who can write may also correct the checksum of the header: the check with the key fails nevertheless.
     const { bytes: _, seal, ...rest } = decodeEnvelopeHeader(name, object);
     if (seal === undefined) throw new Error('not encrypted');
     const headers = [
@@ -163,7 +163,7 @@ describe('an envelope', () => {
 
   it('notices chunks that changed places, were repeated or left out, or come from another object', async () => {
     const content = contentOf(4 * chunkBytes);
-    // The same bytes in every chunk are not the same in the store.
+    // Equal chunks of content have different stored bytes.
     const even = await encrypting.pack(name, new Uint8Array(4 * chunkBytes), false);
     const stride = chunkBytes + tagBytes;
     const chunkOf = (from: Uint8Array, i: number): Uint8Array => {
@@ -233,7 +233,7 @@ describe('an envelope', () => {
     for (let at = 28; at < object.length; at++) {
       const changed = object.slice();
       changed[at] = (changed[at] as number) ^ 1;
-      // Its checksums are those of what is in it.
+      // Its checksums match its content.
       const result = await opened(changed, name, by);
       const isBounded = result instanceof Uint8Array && result.length === content.length;
       expect(result === 'damaged' || isBounded).toBe(true);
@@ -292,7 +292,7 @@ describe('a driver that encrypts', () => {
     await inner.put(blob, cut, { if: 'any' });
     const last = driver.get(blob, { range: { start: 2 * chunkBytes, end: 5 * chunkBytes } });
     await expect(last).rejects.toMatchObject({ code: 'CORRUPTION' });
-    // Rewritten between two reads: the head that is known is not this object's any more.
+    // Rewritten between two reads: the remembered head is out of date.
     await driver.put(blob, content, { if: 'any' });
     await driver.get(blob, { range: { start: chunkBytes, end: chunkBytes + 1 } });
     await driverOn(inner).put(blob, content, { if: 'any' });

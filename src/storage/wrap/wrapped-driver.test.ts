@@ -1,4 +1,4 @@
-/** Drivers around a driver have the members that a driver may lack where the driver inside has them, but for those named here. */
+/** Drivers that wrap a driver have the optional members that the inner driver has, except the ones named here. */
 import { describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../base/env.ts';
 import { ConnectedDriver } from '../../testing/connected-driver.ts';
@@ -10,7 +10,7 @@ import { ObservedDriver } from './observed-driver.ts';
 import { RetryingDriver } from './retrying-driver.ts';
 import { ReadOnlyDriver, WrappedDriver } from './wrapped-driver.ts';
 
-/** A driver with all members that a driver may lack. The compiler refuses it where one is left out. */
+/** A driver with all optional members. The compiler refuses it if one is left out. */
 function fullDriver(): Required<StorageDriver> {
   const memory = new MemoryDriver();
   return {
@@ -32,7 +32,7 @@ function fullDriver(): Required<StorageDriver> {
 
 const optional = ['certified', 'identity', 'storeTimeMs', 'describe', 'removeUploads', 'presign', 'copy'] as const;
 
-/** Those left out, and why. */
+/** The members left out, and why. */
 const wrapped: readonly (readonly [name: string, wrap: (driver: StorageDriver) => StorageDriver, left: string[]])[] = [
   ['a driver around a driver', (driver) => new WrappedDriver(driver), []],
   ['an observed driver', (driver) => new ObservedDriver(driver), []],
