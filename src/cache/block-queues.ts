@@ -123,8 +123,8 @@ export class BlockQueues {
   #innerShare = innerShares.first;
 
   /**
-   * `limitBytes`: the bytes that the blocks may take at first. `blockBytes`: the size of a block, as an estimate. `hint` counts the
-   * blocks that went.
+   * `limitBytes`: the bytes that the blocks may take at first. `blockBytes`: the size of a block, as an estimate. `hint` counts
+   * evicted blocks.
    */
   constructor(limitBytes: number, blockBytes: number, hint: CollectionHint | undefined) {
     this.#limitBytes = limitBytes;

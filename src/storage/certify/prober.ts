@@ -4,8 +4,9 @@
  * Requests fail on safe stores too, and may take effect late, so a failure proves nothing. Proof is a response or a state that no
  * order of the requests explains on a store that keeps the rules:
  * - a put is reported as written although its condition cannot have held;
- * - a read returns the bytes of such a put, or an older version than the one acknowledged before the read began. So every put has
- *   different bytes. They are random, so that damage in transit never turns one into another.
+ * - a read returns the bytes of such a put, or an older version than the one acknowledged before the read began.
+ *
+ * So every put has different bytes. They are random, so that damage in transit never turns one into another.
  */
 import { isError } from '../../base/brands.ts';
 import { encodeUtf8, toHex } from '../../base/bytes.ts';
