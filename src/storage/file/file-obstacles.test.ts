@@ -158,6 +158,6 @@ it('FileDriver does not read a file into memory that is larger than any object',
   truncateSync(path.join(folder, 'k'), MAX_WHOLE_BYTES + 1);
   appendFileSync(path.join(folder, 'k'), trailer);
   await expect(driver.get('k')).rejects.toMatchObject({ code: 'STORAGE', key: 'k', outcome: 'none' });
-  await expect(driver.get('k', { ifNoneMatch: 'another' })).rejects.toThrow('nothing that StoreDb wrote');
+  await expect(driver.get('k', { ifNoneMatch: 'another' })).rejects.toThrow('StoreDb does not write such');
   expect(await driver.get('k', { range: { start: 0, end: 1 } })).toMatchObject({ status: 'found' });
 });
