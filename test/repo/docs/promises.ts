@@ -42,7 +42,7 @@ export const noPromises: readonly string[] = [
   '[Documented](https://developers.cloudflare.com',
   'A person who can write to the store can always destroy.',
   // What to set, and why.
-  'Where you never call it, take it out of the second statement',
+  'If you never call it, take it out of the second statement',
   'Why an instance that never lists needs `s3:ListBucket`',
 ];
 

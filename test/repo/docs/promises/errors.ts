@@ -4,13 +4,13 @@ export const errors: PagePromises = {
   "`reason` is `'forbidden'`, `'throttled'`, `'unavailable'`, `'full'` (no room on the disk) or undefined": [
     'test/repo/docs/errors.test.ts: gives every reason for which a request to a store may fail',
   ],
-  'Every error that StoreDb raises is a `StoreDbError`. It has a `code`, which is part of the API and never changes, a message that says what to do, and often a `cause`.':
+  'Every error that StoreDb raises is a `StoreDbError`. It has a `code`, which is part of the API and never changes, a message with a remedy, and often a `cause`.':
     [
       'test/repo/docs/errors.test.ts: lists every exported error class with its code, once, and no other',
       'test/repo/docs/errors.test.ts: has no two classes with one code',
       'test/properties/fuzz/database.slow.test.ts: answers right, or says that something is wrong',
     ],
-  'Of all errors of a flush, only `CommitOutcomeUnknownError` leaves open whether the batch was written. After every other one, nothing of it was, and nothing will be.':
+  'Of all errors of a flush, only `CommitOutcomeUnknownError` leaves open whether the batch was written. After every other error, nothing of the batch was written, and nothing will be.':
     [
       'test/features/protocol/commit.test.ts: of the first put is plain: nothing was applied and the batch keeps its operations',
       'test/features/protocol/commit.test.ts: after an ambiguous attempt is not: that one may still land',
@@ -28,10 +28,10 @@ export const errors: PagePromises = {
     'test/features/batches/foreign.test.ts: refuses a bookmark of another database, and takes one of another instance on the same',
   ],
   'Correct the document. It is not in the batch': ['test/features/values/refusals.slow.test.ts: is refused by %s'],
-  'The mutation is not in the batch': [
+  'The write is not in the batch': [
     'test/features/triggers/triggers.test.ts: may be 32 levels deep, not more (through sub-batches: %s)',
   ],
-  'With the first five, the whole flush was rejected and nothing was written. The batch keeps its operations': [
+  'After each of the first five, nothing of the flush was written. The batch keeps its operations': [
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
     'test/features/unique/flushes.test.ts: keeps its operations, and can be put right',
     'test/features/protocol/commit.test.ts: gives up with a definite ContentionError after many confirmed losses',
@@ -39,19 +39,20 @@ export const errors: PagePromises = {
   'and merging them failed. Nothing was written': [
     'test/features/protocol/backlog.slow.test.ts: refuses flushes once there is no room, loses nothing, and takes them again when there is',
   ],
-  '`cause` what was in the way of the last. Nothing of it was written': [
+  '`cause` the conflict of the last one. Nothing was written': [
     'test/features/transactions/attempts.test.ts: end with TransactionConflictError',
   ],
-  'It settles the old commit first, and never applies it twice.': [
+  'It resolves the old commit first, and never applies it twice.': [
     'test/features/protocol/commit.test.ts: is settled by the next flush: applied, and not twice',
   ],
-  '`problems` says what it got wrong. Nothing was created': [
+  '`problems` lists the rules that it broke. Nothing was created': [
     'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
   ],
-  'was waited for, for ten seconds': [
-    'test/servers/s3/gateway-restart.slow.test.ts: one that stays away is waited for once: what is called afterwards fails at once',
-  ],
-  '`key` names the object. Nothing of it was believed': [
+  "If the store had answered before (`'unavailable'`, for instance because a gateway restarts), StoreDb has waited for it for ten seconds":
+    [
+      'test/servers/s3/gateway-restart.slow.test.ts: one that stays away is waited for once: what is called afterwards fails at once',
+    ],
+  '`key` names the object. Its contents were not used': [
     'test/features/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
   ],
   'No row was made from them': [

@@ -4,15 +4,15 @@ export const objectStores: PagePromises = {
   'Ceph 20.2 does, and then refuses every write of Block 0.': [
     'test/servers/ceph/policies.test.ts: leave no way to write Block 0 with the guard, whose conditions Ceph does not know',
   ],
-  'they allow what StoreDb does, and nothing beyond it.': [
+  'they allow the requests of StoreDb, and nothing else.': [
     'test/servers/ceph/policies.test.ts: let writers write and read, and remove nothing but probes',
     'test/servers/ceph/policies.test.ts: let replicas read, and nothing else',
     'test/servers/ceph/policies.test.ts: let garbage go by the policy for collection, and Block 0 stay',
   ],
-  'The SDK is loaded with the first request, and only by this driver.': [
+  'Only this driver loads the SDK, with the first request.': [
     'test/features/security/loading.test.ts: loads the AWS SDK with the first request to a bucket',
   ],
-  'Take an ETag in `If-Match` only without its quotes, which the driver finds out.': [
+  'Take an ETag in `If-Match` only without its quotes, which the driver detects.': [
     'test/servers/s3/requests.slow.test.ts: is found out by the first replacement, and remembered',
   ],
   'Nothing, if it passes: requests are repeated after a growing pause.': [
@@ -23,10 +23,10 @@ export const objectStores: PagePromises = {
     'test/repo/docs/policies.slow.test.ts: allow it under the guard as well',
   ],
   'Reads, flushes and merges never list': ['test/repo/docs/policies.slow.test.ts: allow writers all that they do'],
-  'What the store does not let `gc()` delete is in `failed` of its report, and in a warning.': [
+  'Objects that the store does not let `gc()` delete are in `failed` of its report, and in a warning.': [
     'test/repo/docs/policies.slow.test.ts: have gc() tell what a writer may not delete',
   ],
-  '`s3:if-match` is for `rewrite()`, which replaces objects by the same in another key or compression.': [
+  '`s3:if-match` is for `rewrite()`, which replaces objects by the same contents with another key or compression.': [
     'test/repo/docs/policies.slow.test.ts: let rewrite() replace what is there, under the guard',
   ],
   'A store that ignores a condition, or loses a race, is refused with `UnsafeStoreError`, and nothing is created.': [
@@ -35,32 +35,34 @@ export const objectStores: PagePromises = {
   'The driver uses it as it is, and never destroys it.': [
     'test/servers/s3/configuration.test.ts: is used as it is, and outlives the driver',
   ],
-  "One thing is left out for conditional writes: the client's retries.": [
+  "The driver changes one thing: conditional writes do not use the client's retries.": [
     'test/servers/s3/requests.slow.test.ts: are sent once by a client of the caller too: %s',
   ],
   '`encryption` asks for it with every write': [
     'test/servers/s3/requests.slow.test.ts: is asked for with every write, parts and all',
   ],
-  'with fewer than a hundred small requests under `my-app/probe/`, which it deletes again.': [
+  'with fewer than a hundred small requests under `my-app/probe/`, and deletes the objects again.': [
     'test/features/interface/certification.test.ts: takes fewer than a hundred requests in all',
     'test/features/interface/certification.test.ts: tries the store out first, says so, and leaves nothing but Block 0',
   ],
-  'The bucket remembers that for 30 days, under `_storedb/certified/`, and the process as long as it runs': [
-    'test/servers/s3/certified-once.slow.test.ts: is tried out for the first database of a process, and for none after it',
-    'test/servers/s3/certified-once.slow.test.ts: is not tried out by other processes either: the bucket tells',
-  ],
-  'Without that they try the store out once each.': [
-    'test/servers/s3/certified-once.slow.test.ts: is remembered by the process where credentials are for the prefix alone',
-  ],
-  'Anybody who has the link can, until it expires.': [
+  'The result stays in the bucket for 30 days, under `_storedb/certified/`, and in the process as long as it runs. So another database takes a handful of requests ([protocol.md](protocol.md#open) has the rules).':
+    [
+      'test/servers/s3/certified-once.slow.test.ts: is tried out for the first database of a process, and for none after it',
+      'test/servers/s3/certified-once.slow.test.ts: is not tried out by other processes either: the bucket tells',
+    ],
+  'Grant `s3:GetObject` and `s3:PutObject` on `my-bucket/_storedb/*` to processes that create many databases; otherwise each of them tests the store once.':
+    [
+      'test/servers/s3/certified-once.slow.test.ts: is remembered by the process where credentials are for the prefix alone',
+    ],
+  'Anybody who has the link can use it until it expires.': [
     'test/servers/s3/blobs.slow.test.ts: are downloaded through a link, byte for byte, by anyone, for a while',
   ],
-  "Where the client cannot be loaded, every call rejects with a `StorageError` that says so, `start()` too. It never reads as an object, or a database, that is not there; neither does a 404 that is not the store's own `NoSuchKey`.":
+  "If the client cannot be loaded, every call rejects with a `StorageError` that says so, `start()` too. StoreDb never takes this for a missing object or database, nor a 404 that is not the store's own `NoSuchKey`.":
     [
       'test/servers/s3/client-not-loaded.test.ts: rejects every call with a StorageError that says what to do',
       'test/servers/s3/not-a-store.test.ts: 404 with %s is an error',
     ],
-  'StoreDb does not take a 403 for "nothing there"': [
+  'StoreDb does not take a 403 for a missing object:': [
     'test/servers/s3/requests.slow.test.ts: of a missing key are refused, not missing, where listing is not allowed',
   ],
   'Without `RemoveProbes` everything works, and some small objects stay in `probe/`': [
@@ -70,42 +72,41 @@ export const objectStores: PagePromises = {
   'There is no permission to delete anything else': [
     'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
-  "Instances with `role: 'replica'` ([guide](guide/instances.md#replicas)) need no more than this.": [
+  "Instances with `role: 'replica'` ([guide](guide/instances.md#replicas)) need only this.": [
     'test/repo/docs/policies.slow.test.ts: allow replicas all that they do, which is to read',
   ],
-  'it reports that writing is forbidden, and that nothing is to be done.': [
+  'it reports that writing is forbidden, and that you need not do anything.': [
     'test/features/replicas/replica.test.ts: says that writing is forbidden, and asks nobody to allow it',
   ],
   'Block 0 is not among the objects that may be deleted.': [
     'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
-  'Without it everything else is collected, and a warning says that parts of uploads could not be looked for.': [
+  'Without it everything else is collected, and a warning says that `gc()` could not look for parts of uploads.': [
     'test/servers/s3/gc.slow.test.ts: does all else where uploads may not be listed',
   ],
-  'add this statement for writers, and one with `kms:Decrypt` alone for those who only read.': [
+  'add this statement for writers, and one with only `kms:Decrypt` for replicas.': [
     'test/repo/docs/policies.slow.test.ts: name the key of KMS with what it is needed for',
   ],
   'blobs and snapshots can only be created or replaced on a condition, and Block 0 cannot be deleted.': [
     'test/repo/docs/policies.slow.test.ts: have the guard refuse what has no condition',
   ],
-  'All policies of this page were tried against every request that StoreDb makes': [
+  'All policies of this page were tested against every request that StoreDb makes': [
     'test/repo/docs/policies.slow.test.ts: are judged by all kinds of objects and of requests',
     'test/repo/docs/policies.slow.test.ts: are enforced by the server of these tests',
   ],
   'a flush is two requests, one after the other': [
     'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
   ],
-  'every store that is unsafe is refused.': [
+  'every unsafe store is refused.': [
     'test/servers/s3/certification.slow.test.ts: is refused, and nothing is created: %o',
     'src/storage/certify/certify.slow.test.ts: is found out: $Broken breaks $names',
   ],
-  'an idle instance makes two small GETs at each interval': [
+  'An idle instance makes two small GETs at each interval': [
     'test/features/requests/idle.slow.test.ts: at the default interval costs less than 0.50 dollars a month',
   ],
   'The SDK allows for it and tries once more': [
     'test/servers/s3/requests.slow.test.ts: that are wrong by hours are allowed for',
   ],
-  'One that is away for longer is waited for once, and then every call fails soon until it is back': [
-    'test/servers/s3/gateway-restart.slow.test.ts: one that stays away is waited for once',
-  ],
+  'StoreDb waits up to ten seconds for a store that has answered before. If the store is away for longer, StoreDb waits once, and then every call fails soon until the store is back':
+    ['test/servers/s3/gateway-restart.slow.test.ts: one that stays away is waited for once'],
 };
