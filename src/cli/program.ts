@@ -21,14 +21,14 @@ import { ExitCode, OutputError, UsageError } from './terminal/exit-code.ts';
 import { isAbort, reportError } from './terminal/terminal.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-/** What went wrong, in words and for machines. */
+/** Reports an error, or that the command was interrupted, and returns the exit status. */
 function report(terminal: Terminal, error: unknown, isInterrupted: boolean): ExitCode {
   if (!isInterrupted || !isAbort(error)) return reportError(terminal, error);
-  terminal.tell('Interrupted. What was done until then stays; nothing was left half done.');
+  terminal.tell('Interrupted. Completed work stays; nothing was left half done.');
   return ExitCode.interrupted;
 }
 
-/** Names of commands, each with those behind it: `snapshots`, `snapshots release`. */
+/** Returns the names of all commands and subcommands: `snapshots`, `snapshots release`. */
 export function commandNames(all: readonly Command[]): string[][] {
   return all.flatMap(({ name, subcommands = [] }) => {
     const behind = commandNames(subcommands);
@@ -54,7 +54,7 @@ function add(program: Argv, command: Command, run: (command: Command, args: obje
       for (const [name, options] of Object.entries(command.positionals))
         builder.positional(name, options as PositionalOptions);
       builder.options(command.options);
-      // Not as a table, in which lines to be copied would be broken in two.
+      // Printed as plain lines: a table would wrap command lines that users copy.
       const examples = (command.examples ?? []).map(([line, what]) => `  # ${what}\n  store-db ${line}`);
       return examples.length === 0 ? builder : builder.epilogue(`Examples:\n${examples.join('\n')}`);
     },
@@ -62,7 +62,7 @@ function add(program: Argv, command: Command, run: (command: Command, args: obje
   );
 }
 
-/** A refusal of values that are not among the choices of their options, in one line for each; undefined for another message. */
+/** Rewrites the yargs message for values that are no choice of their options; undefined for another message. */
 function choiceRefusal(message: string): string | undefined {
   const wrong = message.matchAll(/^ +Argument: (\S+), Given: (.*), Choices: (.*)$/gm);
   const refusals = Array.from(wrong, ([, option = '', given = '', choices = '']) => {
@@ -72,7 +72,7 @@ function choiceRefusal(message: string): string | undefined {
   return refusals.length === 0 ? undefined : refusals.join(' ');
 }
 
-/** A refusal of unknown options that names the nearest one of the command; undefined for another message. */
+/** Rewrites the yargs message for unknown options to suggest the nearest ones; undefined for another message. */
 function nearestOptions(message: string, words: readonly string[]): string | undefined {
   const unknown = /^Unknown arguments?: (.+)$/.exec(message)?.[1]?.split(', ');
   const names = words.filter((word) => !word.startsWith('-'));
@@ -96,7 +96,7 @@ export async function runProgram(
     const { json } = args as { json: boolean };
     terminal.json = json;
     const either = AbortSignal.any([signal, terminal.closed]);
-    // Of the shell, which runs the others.
+    // For the shell, which runs other commands.
     const runOther = (line: readonly string[], stop: AbortSignal): Promise<ExitCode> =>
       runProgram(line, terminal, stop, version);
     const session = new Session(terminal, either, args as ConstructorParameters<typeof Session>[2], runOther);
@@ -104,7 +104,7 @@ export async function runProgram(
   };
   const program: Argv = yargs()
     .scriptName('store-db')
-    .usage('$0 <command>\n\nLooks after databases of StoreDb in folders and object stores.')
+    .usage('$0 <command>\n\nManages StoreDb databases in folders and object stores.')
     .options(commonOptions)
     .version(version)
     .help()
@@ -112,7 +112,7 @@ export async function runProgram(
     .strict()
     .demandCommand(1, 'Which command? `store-db --help` lists them.')
     .recommendCommands()
-    // Answers the script that `completion` prints. Its own script, which knows nothing of npx, stays hidden.
+    // Answers the script that `completion` prints. The script of yargs does not support npx, and stays hidden.
     .completion('yargs-completion', false)
     .wrap(Math.min(100, terminal.columns ?? 100))
     .exitProcess(false)
@@ -125,7 +125,7 @@ export async function runProgram(
     });
   for (const command of commands) add(program, command, run);
   try {
-    // Help, versions and completions come this way; errors have gone to `fail`.
+    // Yargs passes help, versions and completions to this callback, and errors to `fail`.
     await program.parseAsync(words as string[], {}, (_, __, text) => {
       if (text !== '') terminal.printLines(text);
     });
@@ -134,16 +134,15 @@ export async function runProgram(
     return exitCode;
   } catch (caught) {
     await terminal.flushed();
-    // Whatever else went wrong then, did so for that.
+    // If the output failed, other errors are consequences of that.
     const error: unknown = terminal.failure === undefined ? caught : new OutputError('The output', terminal.failure);
-    // The command ended since nobody reads its results on, as in a pipe into `head`.
+    // The reader of the output has left, as `head` does.
     const isLeft = terminal.closed.aborted && isAbort(error);
     return isLeft ? exitCode : report(terminal, error, signal.aborted);
   }
 }
 
-// All commands, in the order in which the help lists them.
-
+/** All commands but the shell, in the order of the help. */
 const others: readonly Command[] = [
   stats,
   tables,
@@ -176,7 +175,7 @@ const others: readonly Command[] = [
   completion,
 ];
 
-/** Commands of one database that the shell runs. */
+/** The commands on one database, which the shell can run. */
 const ofDatabase = others.filter(
   (one) => Object.keys(one.positionals)[0] === 'database' && one !== query && one !== explain,
 );

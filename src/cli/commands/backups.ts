@@ -19,17 +19,17 @@ import { printTable } from '../terminal/text-table.ts';
 import { checkCompressionGiven, dryRunOption, printRewrite } from './maintenance.ts';
 
 const backupsPositional = {
-  backups: { type: 'string', demandOption: true, describe: 'URL of the backups, as `backup` was given it' },
+  backups: { type: 'string', demandOption: true, describe: 'URL of the backups, as passed to `backup`' },
 } as const;
 
-/** Keys and how many objects need each: `2026: 3, 2027: 22, none: 1`. */
+/** Formats the number of objects that need each key: `2026: 3, 2027: 22, none: 1`. */
 function needsText({ keys, unencrypted }: { keys: Readonly<Record<string, number>>; unencrypted: number }): string {
   const needs = Object.entries(keys).map(([id, count]) => `${id}: ${formatCount(count)}`);
   if (unencrypted > 0) needs.push(`none: ${formatCount(unencrypted)}`);
   return needs.join(', ');
 }
 
-/** Which keys each backup needs. */
+/** Prints the keys that each backup needs. */
 async function printKeys({ terminal, signal, storage }: Session, from: Place): Promise<ExitCode> {
   const report = await inspect(realEnvironment, { ...storage, from, signal });
   const { backups: found, objects } = report;
@@ -52,13 +52,13 @@ async function printKeys({ terminal, signal, storage }: Session, from: Place): P
   return problems.length > 0 ? ExitCode.found : ExitCode.done;
 }
 
-/** `backups`: what can be restored. */
+/** `backups`: lists the backups that can be restored. */
 export const backups: Command = command({
   name: 'backups',
-  summary: 'List the backups of a place, the oldest first; with --keys, the keys that each needs',
+  summary: 'List the backups at a place, oldest first; with --keys, the keys that each needs',
   positionals: backupsPositional,
   options: {},
-  examples: [['backups file:./backups#shop --keys keys.json', 'before a key is thrown away']],
+  examples: [['backups file:./backups#shop --keys keys.json', 'before you discard a key']],
   run: async (session, args) => {
     const { terminal, signal } = session;
     const place = newPlaceOf(args.backups);
@@ -84,7 +84,7 @@ export const backups: Command = command({
 /** `backup`: copies a database to a place for backups. */
 export const backup: Command = command({
   name: 'backup',
-  summary: 'Copy the present state to a place for backups: what is not there yet',
+  summary: 'Back up the present state: copy the objects that the place for backups does not have yet',
   positionals: {
     ...databasePositional,
     to: {
@@ -97,7 +97,7 @@ export const backup: Command = command({
   examples: [
     [
       'backup s3://bucket/shop file:./backups#shop',
-      'every night, for instance: each is a full one, and copies what is new',
+      'every night, for example: each backup is complete, and copies only new objects',
     ],
   ],
   run: async (session, { database, to }) => {
@@ -131,10 +131,10 @@ export const backup: Command = command({
   },
 });
 
-/** `restore`: makes a database of a backup. */
+/** `restore`: creates a database from a backup. */
 export const restore: Command = command({
   name: 'restore',
-  summary: 'Make a database of a backup, with a new id, where nothing is',
+  summary: 'Create a database from a backup, with a new id, at an empty place',
   positionals: {
     ...backupsPositional,
     to: { type: 'string', demandOption: true, describe: 'URL of the new database' },
@@ -168,16 +168,16 @@ export const restore: Command = command({
   },
 });
 
-/** `clone`: a copy that lives by itself. */
+/** `clone`: creates an independent copy of a database. */
 export const clone: Command = command({
   name: 'clone',
-  summary: 'Make a database of its own out of the present state, where nothing is',
+  summary: 'Create an independent database from the present state, at an empty place',
   positionals: {
     ...databasePositional,
     to: {
       type: 'string',
       demandOption: true,
-      describe: 'URL of the new database; in the same bucket, the store copies by itself',
+      describe: 'URL of the new database; within one bucket, the store itself copies the objects',
     },
   },
   options: {},
@@ -207,7 +207,7 @@ export const clone: Command = command({
 const dayMs = 86_400_000;
 const unitsMs: Readonly<Record<string, number>> = { h: dayMs / 24, d: dayMs, w: 7 * dayMs };
 
-/** A time such as `36h`, `30d` or `8w`. Throws `UsageError`. */
+/** Parses a time such as `36h`, `30d` or `8w` to milliseconds. Throws `UsageError`. */
 function span(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const match = /^(\d{1,6})([hdw])$/.exec(text);
@@ -230,7 +230,7 @@ function print(terminal: Terminal, report: PruneReport, dryRun: boolean): void {
   terminal.print(`${plural(removed.length, 'backup')} ${were}, ${plural(kept.length, 'backup')} kept; ${objects}.`);
   if (isPostponed) {
     terminal.tell(
-      'A backup is under way, or was killed less than a day ago: objects were left alone. Prune again later.',
+      'A backup is under way, or was killed less than a day ago: no objects were deleted. Prune again later.',
     );
   }
 }
@@ -238,15 +238,15 @@ function print(terminal: Terminal, report: PruneReport, dryRun: boolean): void {
 /** `prune`: removes old backups. */
 export const prune: Command = command({
   name: 'prune',
-  summary: 'Remove the backups that no --keep option keeps, and what only they consist of',
+  summary: 'Remove the backups that no --keep option keeps, and the objects that only they need',
   positionals: backupsPositional,
   options: {
-    'keep-last': { type: 'number', describe: 'Keep the newest so many' },
-    'keep-within': { type: 'string', describe: 'Keep those at most so much older than the newest: 36h, 30d, 8w' },
-    'keep-daily': { type: 'number', describe: 'Keep the last of each of so many days, in UTC' },
-    'keep-weekly': { type: 'number', describe: 'Keep the last of each of so many weeks' },
-    'keep-monthly': { type: 'number', describe: 'Keep the last of each of so many months' },
-    'dry-run': { type: 'boolean', default: false, describe: 'Remove nothing, and tell what would be removed' },
+    'keep-last': { type: 'number', describe: 'Keep this many of the newest backups' },
+    'keep-within': { type: 'string', describe: 'Keep backups at most this much older than the newest: 36h, 30d, 8w' },
+    'keep-daily': { type: 'number', describe: 'Keep the last backup of each day, for this many days, in UTC' },
+    'keep-weekly': { type: 'number', describe: 'Keep the last backup of each week, for this many weeks' },
+    'keep-monthly': { type: 'number', describe: 'Keep the last backup of each month, for this many months' },
+    'dry-run': { type: 'boolean', default: false, describe: 'Remove nothing, and print what would be removed' },
     ...yesOption,
   },
   examples: [
@@ -260,7 +260,7 @@ export const prune: Command = command({
       ...defined({ keepLast, keepWithinMs, keepDaily, keepWeekly, keepMonthly }),
     };
     if (Object.keys(rules).length === 0) {
-      throw new UsageError('Say which backups are to be kept: --keep-last 10, --keep-daily 7 or --keep-within 30d.');
+      throw new UsageError('Choose the backups to keep: --keep-last 10, --keep-daily 7 or --keep-within 30d.');
     }
     const from = newPlaceOf(args.backups);
     try {
@@ -288,16 +288,16 @@ export const prune: Command = command({
   },
 });
 
-/** `rewrite-backups`: encrypts and compresses backups as the options say. */
+/** `rewrite-backups`: encrypts and compresses backups as the options ask. */
 export const rewriteBackups: Command = command({
   name: 'rewrite-backups',
-  summary: 'Store backups anew that are not encrypted with the current key, or not compressed as asked',
+  summary: 'Rewrite the backups that are not encrypted with the current key, or not compressed as requested',
   positionals: backupsPositional,
   options: dryRunOption,
   examples: [
     [
       'rewrite-backups --keys keys.json --compression none file:./backups#shop',
-      'after the database was rewritten, so that backups do not need the old key either',
+      'after the database was rewritten, so that the backups do not need the old key either',
     ],
   ],
   run: async (session, { backups: url, 'dry-run': dryRun }) => {

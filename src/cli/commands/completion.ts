@@ -2,13 +2,13 @@ import { command } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
 import { ExitCode } from '../terminal/exit-code.ts';
 
-// Scripts that make shells complete `store-db` and `npx store-db`. They ask the command that would be run: the one of the project
-// around the folder, else one that is installed for all.
-
 const shells = ['bash', 'zsh'] as const;
 export type Shell = (typeof shells)[number];
 
-/** Runs the command that npx would. `%PATH%`: how the shell finds what is installed. */
+/**
+ * The function by which both scripts get completions: it runs the command that npx would run, from the project around the folder or
+ * else a global installation. `%PATH%`: the shell's command that looks up a program.
+ */
 const runner = `_store_db_run() {
   local folder="$PWD"
   while [ -n "$folder" ]; do
@@ -78,18 +78,18 @@ _store_db_completions() {
 compdef _store_db_completions store-db npx
 ###-end-store-db-completions-###`;
 
-/** The script for a shell, to be put into its startup file. */
+/** Returns the script for a shell, to add to its startup file. */
 function completionScript(shell: Shell): string {
   return shell === 'bash' ? bash : zsh;
 }
 
-/** `completion`: what makes a shell complete command lines. */
+/** `completion`: prints a script that makes a shell complete command lines. */
 export const completion: Command = command({
   name: 'completion',
   summary: 'Print a script for bash or zsh that completes commands and options, of store-db and of npx store-db',
-  positionals: { shell: { choices: shells, describe: 'Default: the one that SHELL names, else bash' } },
+  positionals: { shell: { choices: shells, describe: 'Shell; default: from the variable SHELL, else bash' } },
   options: {},
-  examples: [['completion bash >> ~/.bashrc', 'for shells that are opened from then on']],
+  examples: [['completion bash >> ~/.bashrc', 'for shells that you open from then on']],
   run: async ({ terminal }, { shell }) => {
     const isZsh = process.env['SHELL']?.endsWith('zsh') === true;
     terminal.printLines(completionScript(shell ?? (isZsh ? 'zsh' : 'bash')));

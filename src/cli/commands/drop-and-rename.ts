@@ -16,7 +16,7 @@ import { formatBytes, formatTime, plural } from '../terminal/figures.ts';
 import { Progress } from '../terminal/progress.ts';
 import { printable } from '../terminal/text-table.ts';
 
-/** Block 0, or what stands in the way of reading it. */
+/** Reads Block 0. Resolves to `missing` or to the message of an error if that fails. */
 async function look(place: Place, signal: AbortSignal): Promise<Block0 | string> {
   try {
     return await readBlock0(place, signal);
@@ -26,14 +26,14 @@ async function look(place: Place, signal: AbortSignal): Promise<Block0 | string>
   }
 }
 
-/** Throws `UsageError` where the database is not to be deleted without `--force`. */
+/** Throws `UsageError` if the database must not be deleted without `--force`. */
 function check(place: Place, found: Block0 | string, force: boolean): void {
-  // What is left of a database goes: it was to go before.
+  // Without Block 0, these are the remains of an earlier deletion.
   if (force || found === 'missing') return;
   if (typeof found === 'string') {
     throw new UsageError(
-      `Block 0 of ${describePlace(place)} cannot be read, so nobody knows what is in it and who uses it: ${found} ` +
-        'If it is to go all the same, say --force.',
+      `Block 0 of ${describePlace(place)} cannot be read, so its tables and nodes are not known: ${found} ` +
+        'To delete the database anyway, pass --force.',
     );
   }
   refuseNodes(place, found, 'delete');
@@ -44,12 +44,12 @@ function reportRemoval({ terminal }: Session, place: Place, { deleted, failed, o
   if (terminal.json) terminal.printJson({ database: name, deleted, failed, others });
   else if (failed.length === 0) terminal.print(`${name} is deleted: ${plural(deleted, 'object')}.`);
   for (const { name: object, message } of failed) terminal.tell(`${object} could not be deleted: ${message}`);
-  if (failed.length > 0) terminal.tell('Not all of the database is gone. Drop it again to delete the rest.');
-  if (others > 0) terminal.tell(`${plural(others, 'object')} under its prefix belong to something else, and stay.`);
+  if (failed.length > 0) terminal.tell('The database is not completely deleted. Drop it again to delete the rest.');
+  if (others > 0) terminal.tell(`${plural(others, 'object')} under its prefix do not belong to it, and stay.`);
   return failed.length > 0 ? ExitCode.found : ExitCode.done;
 }
 
-/** Deletes a database with progress shown, and tells what became of it. */
+/** Deletes a database with a progress bar, and prints the result. */
 async function dropAt(session: Session, place: Place, total: number): Promise<ExitCode> {
   const { terminal, signal } = session;
   using progress = new Progress(terminal, { what: `deleting ${describePlace(place)}`, total });
@@ -61,17 +61,17 @@ async function dropAt(session: Session, place: Place, total: number): Promise<Ex
 /** `drop`: deletes a database. */
 export const drop: Command = command({
   name: 'drop',
-  summary: 'Delete a whole database, after showing what goes; backups elsewhere stay',
+  summary: 'Delete a whole database, after showing its tables and size; backups elsewhere stay',
   positionals: databasePositional,
   options: {
     force: {
       type: 'boolean',
       default: false,
-      describe: 'Also while nodes are registered, and where nobody can tell, since Block 0 is damaged',
+      describe: 'Delete it even if nodes are registered, or if Block 0 is damaged and their number is not known',
     },
     ...yesOption,
   },
-  examples: [['drop s3://bucket/tenant-17', 'all objects of the database, and nothing else that is under the prefix']],
+  examples: [['drop s3://bucket/tenant-17', 'all objects of the database, and no other objects under the prefix']],
   run: async (session, { database, force, yes }) => {
     const { terminal, signal } = session;
     const place = await session.place(database);
@@ -83,9 +83,9 @@ export const drop: Command = command({
       check(place, found, force);
       const own = counts.filter(({ kind }) => kind !== 'other');
       const { objects, bytes } = totalOf(own);
-      if (typeof found === 'string') terminal.tell(`${name}: what is left of a database.`);
+      if (typeof found === 'string') terminal.tell(`${name}: the remains of a database.`);
       else {
-        // Those of the engine go without saying.
+        // System tables are not shown.
         const tables = found.tables.filter((table) => !isSystemTable(table.name)).map((table) => printable(table.name));
         terminal.tell(
           `${name}: ${tables.length === 0 ? 'no tables' : `the ${tables.length === 1 ? 'table' : 'tables'} ${tables.join(', ')}`}.`,
@@ -94,9 +94,9 @@ export const drop: Command = command({
           `Its Block 0 was last written at ${formatTime(found.writer.atMs)}, by node ${found.writer.nodeId}.`,
         );
       }
-      const question = `Delete ${name}, ${plural(objects, 'object')} of ${formatBytes(bytes)}? There is no way back but a backup.`;
+      const question = `Delete ${name}, ${plural(objects, 'object')} of ${formatBytes(bytes)}? Only a backup can bring it back.`;
       if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
-      // Somebody may have opened it while the question stood there.
+      // An instance may have opened the database while the question was open.
       check(place, await look(place, signal), force);
       return await dropAt(session, place, objects);
     } finally {
@@ -105,7 +105,7 @@ export const drop: Command = command({
   },
 });
 
-/** Makes the copy. False: somebody wrote meanwhile, and it lacks that. */
+/** Copies the database. Resolves to false if there were commits meanwhile, which the copy lacks. */
 async function copy(session: Session, from: Place, to: Place): Promise<boolean> {
   const { terminal, signal } = session;
   await using opened = await session.openAt(from, 'writer');
@@ -120,20 +120,20 @@ async function copy(session: Session, from: Place, to: Place): Promise<boolean> 
   return opened.db.position === before;
 }
 
-/** `rename`: a database under another prefix. */
+/** `rename`: moves a database to another prefix. */
 export const rename: Command = command({
   name: 'rename',
-  summary: 'Give a database another prefix: copy it there as clone does, and delete it here',
+  summary: 'Move a database to another prefix: copy it as clone does, and delete the old one',
   positionals: {
     ...databasePositional,
     to: {
       type: 'string',
       demandOption: true,
-      describe: 'URL of the new place, where nothing is; in the same bucket, the store copies by itself',
+      describe: 'URL of the new place, which must be empty; within one bucket, the store itself copies the objects',
     },
   },
   options: {
-    force: { type: 'boolean', default: false, describe: 'Also while nodes are registered' },
+    force: { type: 'boolean', default: false, describe: 'Rename it even if nodes are registered' },
     ...yesOption,
   },
   examples: [['rename s3://bucket/shop s3://bucket/shop-2026', 'applications then open it with the new dbPrefix']],
@@ -144,7 +144,7 @@ export const rename: Command = command({
     try {
       const [old, renamed] = [describePlace(from), describePlace(target)];
       if (from.storeId === target.storeId && from.prefix === target.prefix) {
-        throw new UsageError(`${renamed} is the name that it has.`);
+        throw new UsageError(`${renamed} is its present name.`);
       }
       const checkNodes = async (): Promise<void> => {
         const block0 = await readBlock0(from, signal);
@@ -155,12 +155,12 @@ export const rename: Command = command({
         `Copy ${old} to ${renamed}, and delete ${old}? The copy has its rows, blobs and indexes as they are now, ` +
         'and an id of its own: history, snapshots and the positions of changes() end.';
       if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
-      // The driver goes with what was opened.
+      // A place of its own: the copy closes its driver.
       const isWhole = await copy(session, await session.place(database), target);
       if (!isWhole) {
         throw new ContentionError(
-          `Rows were written to ${old} meanwhile, and the copy in ${renamed} lacks them. Nothing was deleted: stop what writes, ` +
-            `delete the copy with store-db drop ${renamed}, and rename again.`,
+          `Rows were written to ${old} meanwhile, and the copy in ${renamed} lacks them. Nothing was deleted: stop the processes that ` +
+            `write, delete the copy with store-db drop ${renamed}, and rename again.`,
         );
       }
       await checkNodes();
@@ -176,7 +176,7 @@ export const rename: Command = command({
 /** Rows that are deleted in one commit. */
 const rowsPerFlush = 10_000;
 
-/** Deletes the rows that a query finds, and resolves to how many were. */
+/** Deletes the rows that a query finds, and resolves to their number. */
 async function deleteRows(
   { signal }: Session,
   { db }: OpenDatabase,
@@ -190,7 +190,7 @@ async function deleteRows(
   let count = 0;
   const flush = async (): Promise<void> => {
     if (count === 0) return;
-    // Between flushes, so that what is done is done.
+    // Stops only between flushes, so that finished flushes stay.
     signal.throwIfAborted();
     await waiting.flush();
     deleted += count;
@@ -210,10 +210,10 @@ async function deleteRows(
 /** `clear`: deletes rows of a table. */
 export const clear: Command = command({
   name: 'clear',
-  summary: 'Delete the rows of a table, all or those that a condition finds; the table stays',
+  summary: 'Delete all rows of a table, or the rows that match a condition; the table stays',
   positionals: { ...databasePositional, ...tablePositional },
   options: { where: queryOptions.where, ...yesOption },
-  examples: [[`clear file:./data sessions --where "expires < 2026-01-01"`, 'rows that nobody needs']],
+  examples: [[`clear file:./data sessions --where "expires < 2026-01-01"`, 'sessions that have expired']],
   run: async (session, { database, table, where, yes }) => {
     const { terminal, signal } = session;
     await using opened = await session.open(database, 'writer');
@@ -225,7 +225,7 @@ export const clear: Command = command({
       .join(',');
     const asked = queryFrom(opened, name, { where, fields }, (of) => snapshot.query(of));
     const total = await asked.query.count({ signal });
-    const which = where === undefined ? 'all rows' : 'the rows that are asked for';
+    const which = where === undefined ? 'all rows' : 'the matching rows';
     const question = `Delete ${which} of ${name}, ${plural(total, 'row')}, with their blobs?`;
     if (total > 0 && !(await confirmed(session, question, yes))) return ExitCode.interrupted;
     using progress = new Progress(terminal, { what: `clearing ${name}`, total });

@@ -16,7 +16,7 @@ import { Progress } from '../terminal/progress.ts';
 import { formulaStarts, kindOf, namedFile, outputFormats, TextOutput } from '../output/records.ts';
 import type { RowOutput } from '../output/records.ts';
 
-/** After so many rows the progress is shown. */
+/** The number of rows between updates of the progress bar. */
 const rowsPerStep = 1000;
 
 /** Copies the blobs of a row into a folder, each under its reference. */
@@ -44,7 +44,7 @@ async function saveBlobs(
 interface Exported {
   readonly rows: number;
   readonly blobs: number;
-  /** Texts that a spreadsheet takes for formulas. */
+  /** The number of texts that a spreadsheet would run as formulas. */
   readonly formulas: number;
 }
 
@@ -79,7 +79,7 @@ async function copyRows(
   return { rows, blobs: saved, formulas: writer.formulas };
 }
 
-/** Shows how far it is. How many rows a condition lets through is not known before they are read. */
+/** Starts a progress bar. With a condition, the number of rows is not known in advance. */
 async function progressOf(
   session: Session,
   asked: AskedQuery,
@@ -92,25 +92,26 @@ async function progressOf(
   return new Progress(terminal, { what: `exporting ${asked.schema.name}`, total, unit: 'rows', hidden });
 }
 
-/** `export`: rows of a table as a file, as they are at one moment. */
+/** `export`: writes the rows of a table at one moment to a file. */
 export const exportTable: Command = command({
   name: 'export',
   summary: 'Write a table as NDJSON, JSON, CSV, TSV or Parquet, as it is at one moment',
   positionals: {
     ...databasePositional,
     ...tablePositional,
-    file: { type: 'string', describe: 'File to write; default, and -: the output', coerce: namedFile },
+    file: { type: 'string', describe: 'File to write; -, and the default: standard output', coerce: namedFile },
   },
   options: {
-    format: { choices: outputFormats, describe: 'Default: by the name of the file, else ndjson' },
+    format: { choices: outputFormats, describe: 'Format of the file; default: by the file name, else ndjson' },
     gzip: { type: 'boolean', describe: 'Compress the file; default: if its name ends with .gz' },
-    columns: { type: 'string', describe: 'Fields to write, separated by commas; default all' },
+    columns: { type: 'string', describe: 'Fields to write, separated by commas; default: all' },
     ...queryOptions,
     blobs: { type: 'string', describe: 'Folder for the blobs, each in a file named by its reference' },
     'defuse-formulas': {
       type: 'boolean',
       default: false,
-      describe: "Put ' before texts in CSV that spreadsheets take for formulas; import then reads it as a part of them",
+      describe:
+        "Put ' before CSV texts that spreadsheets would run as formulas; import reads the ' as part of the text",
     },
   },
   examples: [
@@ -124,7 +125,7 @@ export const exportTable: Command = command({
     const isText = format !== 'parquet';
     const gzip = args.gzip ?? named.gzip ?? false;
     if (gzip && !isText)
-      throw new UsageError('Parquet is compressed within: leave out --gzip, and .gz at the end of the name.');
+      throw new UsageError('Parquet is compressed internally: leave out --gzip, and .gz at the end of the name.');
     const defusesFormulas = args['defuse-formulas'];
     await using opened = await session.open(database, 'writer');
     const schema = opened.table(table);
@@ -163,11 +164,13 @@ function reportDone(
   terminal.tell(`${plural(exported.rows, 'row')} exported${where}.`);
   if (exported.formulas > 0 && !defusesFormulas) {
     terminal.tell(
-      `A spreadsheet would take ${plural(exported.formulas, 'text')} for formulas, as ${formulaStarts} begin them, and ` +
-        "run them: --defuse-formulas puts ' before each.",
+      `A spreadsheet would run ${plural(exported.formulas, 'text')} as formulas, since they begin with one of ${formulaStarts}: ` +
+        "--defuse-formulas puts ' before each.",
     );
   }
   if (exported.blobs > 0 && blobs === undefined) {
-    terminal.tell(`Of ${plural(exported.blobs, 'blob')} only the references: --blobs <folder> saves what they hold.`);
+    terminal.tell(
+      `Only the references of ${plural(exported.blobs, 'blob')} were exported: --blobs <folder> saves the blobs.`,
+    );
   }
 }

@@ -32,29 +32,33 @@ import { readSchemaFile } from '../values/schema-text.ts';
 
 const positionals = {
   database: { type: 'string', describe: 'URL of the database: file:./data or s3://bucket/prefix' },
-  into: { type: 'string', describe: 'Name of the table, unless --table says it' },
-  files: { type: 'string', array: true, describe: 'Files to read, or patterns in quotes; default, and -: the input' },
+  into: { type: 'string', describe: 'Name of the table, unless --table gives it' },
+  files: {
+    type: 'string',
+    array: true,
+    describe: 'Files to read, or patterns in quotes; -, and the default: standard input',
+  },
 } as const;
 
 const options = {
   create: {
     type: 'boolean',
     default: false,
-    describe: `Make the table, from what is in the files; without a database in ${defaultDatabase}, which is made as well`,
+    describe: `Create the table from the contents of the files, by default in ${defaultDatabase}; creates the database too if there is none`,
   },
   ...draftingOptions,
   ...yesOption,
   ...readingOptions,
-  schema: { type: 'string', describe: 'File with the schema as JSON, where the table does not exist yet' },
-  mode: { choices: modes, default: 'insert', describe: 'What is done with each row' },
+  schema: { type: 'string', describe: 'File with the schema as JSON, for a table that does not exist yet' },
+  mode: { choices: modes, default: 'insert', describe: 'How to write each row' },
   'on-bad-row': {
     choices: badRowRules,
     default: 'refuse',
-    describe: 'refuse: check all files before anything is written; stop: write what comes before; skip: leave it out',
+    describe: 'refuse: check all files before writing anything; stop: write the rows before it; skip: leave it out',
   },
-  rejects: { type: 'string', describe: 'File for rows that are left out, and what is wrong with them, as NDJSON' },
-  'from-file': { type: 'string', describe: 'Leave out the files before this one' },
-  'from-line': { type: 'number', default: 1, describe: 'Leave out what ends before this line of the first file' },
+  rejects: { type: 'string', describe: 'File for the rows that are left out and their errors, as NDJSON' },
+  'from-file': { type: 'string', describe: 'Skip the files before this one' },
+  'from-line': { type: 'number', default: 1, describe: 'Skip the rows that end before this line of the first file' },
   'rows-per-flush': { type: 'number', default: 10_000, describe: 'Rows that are committed together' },
   blobs: { type: 'string', describe: 'Folder with the blobs, as export saved them' },
 } as const;
@@ -70,7 +74,7 @@ async function openTarget(session: Session, url: string, schema: SchemaDefinitio
   return session.openAt(place, 'writer', { create: true });
 }
 
-/** The files from the one on that is named. Throws `UsageError`. */
+/** Returns the files from the named one on. Throws `UsageError`. */
 function filesFrom(files: readonly InputFile[], name: string | undefined): readonly InputFile[] {
   if (name === undefined) return files;
   const at = files.findIndex((file) => file.name === name);
@@ -78,7 +82,7 @@ function filesFrom(files: readonly InputFile[], name: string | undefined): reado
   throw new UsageError(`--from-file ${name} is none of the files: ${files.map((file) => file.name).join(', ')}.`);
 }
 
-/** What does not depend on the table. Throws `UsageError`. */
+/** Checks the arguments that do not depend on the table. Throws `UsageError`. */
 function checkArguments(args: Arguments): void {
   const rowsPerFlush = args['rows-per-flush'];
   if (!Number.isSafeInteger(rowsPerFlush) || rowsPerFlush < 1)
@@ -97,12 +101,12 @@ function commonOf(session: Session, args: Arguments, rejects: Rejects): WithoutT
   return { session, mode, blobs, onBadRow, fromLine, rowsPerFlush, rejects };
 }
 
-/** The words of the command line, of which some may be left out. Throws `UsageError` where the database does not come first. */
+/** Returns the words of the command line. Throws `UsageError` if a database comes later than first. */
 function wordsOf({ database, into, files = [] }: Arguments): string[] {
   const words = [database, into, ...files].filter((word) => word !== undefined);
   const late = words.slice(1).find(isDatabaseUrl);
   if (late === undefined) return words;
-  throw new UsageError(`${late} is a database, and comes first: store-db import ${late} <table> <files..>`);
+  throw new UsageError(`${late} is a database and must come first: store-db import ${late} <table> <files..>`);
 }
 
 async function importInto(session: Session, args: Arguments): Promise<ExitCode> {
@@ -111,7 +115,7 @@ async function importInto(session: Session, args: Arguments): Promise<ExitCode> 
   const table = args.table ?? rest.shift();
   if (database === undefined || table === undefined) {
     throw new UsageError(
-      'Name the database and the table: store-db import <database> <table> [files..]. For a table that there is not yet, say --create: it is made of the files.',
+      'Name the database and the table: store-db import <database> <table> [files..]. To create the table from the files, pass --create.',
     );
   }
   const named = filesFrom(await inputFiles(rest), args['from-file']);
@@ -120,7 +124,7 @@ async function importInto(session: Session, args: Arguments): Promise<ExitCode> 
     throw new UsageError(`The schema in ${args.schema as string} is of table ${written.name}, not of ${table}.`);
   }
   const readOptions = readOptionsOf(args, args['on-bad-row'] === 'skip');
-  // It is read from its end.
+  // Parquet is read from its end, so it cannot come from a pipe.
   const isKept = named.some((file) => readOptions(file).format === 'parquet');
   await using kept = await KeptFiles.keep(isKept ? named : [], session);
   const files = isKept ? kept.files : named;
@@ -141,7 +145,7 @@ async function importInto(session: Session, args: Arguments): Promise<ExitCode> 
   }
 }
 
-/** Drafts the table. Rejects with {@link ImportStopped} for a bad row. */
+/** Drafts the table from the files. Rejects with {@link ImportStopped} for a bad row. */
 async function drafted(
   session: Session,
   args: Arguments,
@@ -168,7 +172,7 @@ async function drafted(
   }
 }
 
-/** How files are read of which a draft was made. */
+/** Returns the options for reading the files of a draft again, with the columns of the draft. */
 function readAsDrafted(args: Arguments, { columns }: Draft): (file: InputFile) => ReadOptions {
   const { header, columns: given } = args;
   const names = header || given !== undefined ? given : columns.map((_, i) => `column${i + 1}`).join(',');
@@ -202,10 +206,10 @@ async function importAsDrafted(
 async function importAndCreate(session: Session, args: Arguments): Promise<ExitCode> {
   const { terminal } = session;
   for (const name of ['schema', 'blobs', 'from-file'] as const)
-    if (args[name] !== undefined) throw new UsageError(`--create makes a table of the files: leave out --${name}.`);
+    if (args[name] !== undefined) throw new UsageError(`--create makes a table from the files: leave out --${name}.`);
   if (args['from-line'] !== 1 || args.mode === 'update') {
     const word = args.mode === 'update' ? '--mode update' : '--from-line';
-    throw new UsageError(`--create makes a table of all rows of the files: leave out ${word}.`);
+    throw new UsageError(`--create makes a table from all rows of the files: leave out ${word}.`);
   }
   const { url, table, files: named } = await newTableOf(wordsOf(args), args.table);
   const target = await TargetDatabase.at(url, session);
@@ -221,7 +225,7 @@ async function importAndCreate(session: Session, args: Arguments): Promise<ExitC
       printDraft(terminal, draft, files.map(({ name }) => name).join(', '));
       terminal.printLines(`\n${typeScriptOf(draft)}\n`);
     }
-    const question = `Make table ${table} in ${target.name}, and import ${plural(draft.rows, 'row')}?`;
+    const question = `Create table ${table} in ${target.name}, and import ${plural(draft.rows, 'row')}?`;
     if (!(await confirmed(session, question, args.yes))) return ExitCode.interrupted;
     const status = await importAsDrafted(session, args, { target, draft, files });
     if (!terminal.json) terminal.tell(`Look at it with: npx store-db query ${url} ${table}`);
@@ -230,21 +234,21 @@ async function importAndCreate(session: Session, args: Arguments): Promise<ExitC
     if (!(error instanceof ImportStopped)) throw error;
     const isSampled = draft !== undefined && draft.sampled < draft.rows && error.cause instanceof LineError;
     const advice = isSampled
-      ? `The types are those of the first ${plural(draft?.sampled ?? 0, 'row')}: leave out --sample, and they are those of all rows.`
+      ? `The types are drafted from the first ${plural(draft?.sampled ?? 0, 'row')}: leave out --sample to draft them from all rows.`
       : undefined;
     return reportStop(session, error, { files, fromLine: 1, advice, without: ', and without --create' });
   }
 }
 
-/** `import`: rows of files into a table. */
+/** `import`: writes the rows of files into a table. */
 export const importTable: Command = command({
   name: 'import',
-  summary: 'Read rows from CSV, NDJSON, JSON or Parquet into a table; a bad line is named, and nothing is lost',
+  summary: 'Import rows from CSV, NDJSON, JSON or Parquet into a table; names bad lines, and loses nothing',
   positionals,
   options,
   examples: [
-    ['import cities.csv --create', `a table cities in ${defaultDatabase}, made of what is in the file`],
-    ['import file:./data#shop cities cities.csv --schema cities.json', 'into a table that is made for it'],
+    ['import cities.csv --create', `a new table cities in ${defaultDatabase}, with the rows of the file`],
+    ['import file:./data#shop cities cities.csv --schema cities.json', 'into a new table with this schema'],
     ['import file:./data cities "2026/*.csv.gz" --mode upsert --encoding windows-1252', 'many files'],
   ],
   run: (session, args) => {
@@ -253,9 +257,7 @@ export const importTable: Command = command({
   },
 });
 
-// What imports tell: what was done, and where they stopped.
-
-/** Where to go on after what is done. */
+/** Returns the file and the line at which an import can continue. */
 function nextOf(done: Imported, files: readonly InputFile[], fromLine: number): { file: InputFile; line: number } {
   const { last } = done;
   return { file: last?.file ?? (files[0] as InputFile), line: last === undefined ? fromLine : last.line + 1 };
@@ -264,9 +266,9 @@ function nextOf(done: Imported, files: readonly InputFile[], fromLine: number): 
 interface StopContext {
   readonly files: readonly InputFile[];
   readonly fromLine: number;
-  /** What to do about bad rows, as a sentence; undefined for nothing special. */
+  /** A sentence of advice about the bad row; undefined for none. */
   readonly advice?: string | undefined;
-  /** What has to be left out to go on, such as ` and without --create`. */
+  /** The options to leave out when the import continues, such as ` and without --create`. */
   readonly without?: string;
 }
 
@@ -300,11 +302,11 @@ function print({ terminal, signal }: Session, { done, file, cause }: ImportStopp
   const of = files.length > 1 ? ` of ${next.file.name}` : '';
   const more = files.length > 1 ? ` --from-file ${next.file.name}` : '';
   terminal.tell(
-    `${plural(done.rows, 'row')} up to line ${done.last.line}${of} are imported, and nothing after it. Go on with${more} --from-line ${next.line}${without}.`,
+    `${plural(done.rows, 'row')} up to line ${done.last.line}${of} are imported, and nothing after it. Continue with${more} --from-line ${next.line}${without}.`,
   );
 }
 
-/** Tells why an import stopped and where it can go on. Throws what is no matter of rows. */
+/** Prints why an import stopped and where it can continue. Throws a `UsageError` that stopped it. */
 function reportStop(session: Session, stopped: ImportStopped, context: StopContext): ExitCode {
   const { cause } = stopped;
   if (cause instanceof UsageError) throw cause;
@@ -313,13 +315,13 @@ function reportStop(session: Session, stopped: ImportStopped, context: StopConte
   return cause instanceof LineError ? ExitCode.found : ExitCode.failed;
 }
 
-/** Tells what was imported. `more`: what else is told in JSON. */
+/** Prints how many rows were imported. `more`: further properties of the JSON. */
 function reportDone({ terminal }: Session, done: Imported, rejected: number, table: string, more = {}): void {
   if (terminal.json) {
     terminal.printJson({ rows: done.rows, skipped: done.skipped, rejected, ...more });
     return;
   }
   terminal.print(`${plural(done.rows, 'row')} imported into ${table}.`);
-  if (done.skipped > 0) terminal.tell(`${plural(done.skipped, 'row')} left out that the table has already.`);
+  if (done.skipped > 0) terminal.tell(`${plural(done.skipped, 'row')} left out: the table has them already.`);
   if (rejected > 0) terminal.tell(`${plural(rejected, 'bad row')} left out.`);
 }

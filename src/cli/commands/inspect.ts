@@ -25,7 +25,7 @@ import { printTable } from '../terminal/text-table.ts';
 import { commitText, indexKeyTypes, nodeText, tableKeyTypes, commitSummary } from '../values/node-text.ts';
 import type { CommitSummary } from '../values/node-text.ts';
 
-/** Schemas that a block of a table may be of, by version. */
+/** Returns the schemas of all stored versions of a table. A block may be of any of them. */
 function schemasOf(block0: Block0, table: string): StoredSchema[] {
   const stored = block0.tables.find(({ name }) => name === table);
   return stored === undefined ? [] : stored.versions.map(({ schema }) => schema);
@@ -44,7 +44,7 @@ function blockText(block0: Block0, name: string, bytes: Uint8Array): object {
   return { name, ...nodeText(node, types === undefined ? undefined : tableKeyTypes(types), schema) };
 }
 
-/** Block 0 with all of its tables, and the name of the catalogue that holds some of them. */
+/** Returns Block 0 with all of its tables, and the name of the catalogue that holds some of them. */
 function rootText({ catalogue, ...block0 }: Block0): object {
   return catalogue === undefined ? block0 : { ...block0, catalogue: catalogueName(catalogue.ref) };
 }
@@ -55,7 +55,7 @@ async function readObject(place: Place, name: string, signal: AbortSignal): Prom
   throw new UsageError(`There is no object ${name} under ${place.prefix}/.`);
 }
 
-/** What an object says, as a plain value; undefined for objects that are bytes and nothing else. */
+/** Decodes an object to a plain value; undefined for a blob and for unknown objects. */
 async function objectText(place: Place, name: string, signal: AbortSignal): Promise<object | undefined> {
   if (name === block0Name) return rootText(await readBlock0(place, signal));
   if (parseRootName(name) !== undefined || parseHistoryName(name) !== undefined) {
@@ -66,7 +66,7 @@ async function objectText(place: Place, name: string, signal: AbortSignal): Prom
   if (slot !== undefined) return commitText(slot, decodeCommit(slot, await readObject(place, name, signal)));
   if (parseBlockName(name) !== undefined) {
     const block0 = await readBlock0(place, signal);
-    // Roots may be a part of Block 0.
+    // A root block may be stored inside Block 0.
     const inlined = block0.inlined.find((root) => root.name === name);
     const decoded = inlined === undefined ? undefined : new Uint8Array(Buffer.from(inlined.block, 'base64'));
     return blockText(block0, name, decoded ?? (await readObject(place, name, signal)));
@@ -74,13 +74,13 @@ async function objectText(place: Place, name: string, signal: AbortSignal): Prom
   return undefined;
 }
 
-/** Whether bytes are text that does nothing to a terminal. */
+/** Whether bytes are text without control characters. */
 function isText(bytes: Uint8Array): boolean {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   return !text.includes('\ufffd') && text.split('\n').every((line) => withoutControls(line) === line);
 }
 
-/** `cat`: any object of a database, readable. */
+/** `cat`: prints any object of a database. */
 export const cat: Command = command({
   name: 'cat',
   summary: 'Print Block 0, a commit or a block as JSON, and a blob as it is',
@@ -106,13 +106,11 @@ export const cat: Command = command({
       }
       if (parseBlobName(name) === undefined) {
         const kinds = `${block0Name}, committed/…, data/…, indexes/…, roots/…, history/… or blobs/…`;
-        throw new UsageError(`${name} is no object of ${describePlace(place)} that can be shown: ${kinds}.`);
+        throw new UsageError(`${name} is no object of ${describePlace(place)} that can be shown. Pass ${kinds}.`);
       }
       const bytes = await readObject(place, name, signal);
       if (terminal.output.isTTY === true && !isText(bytes)) {
-        throw new UsageError(
-          `${name} is not text, and a terminal may obey it: send it into a file, or through a pipe.`,
-        );
+        throw new UsageError(`${name} is not text, and could control the terminal: redirect it to a file or a pipe.`);
       }
       terminal.writeBytes(bytes);
       return ExitCode.done;
@@ -124,7 +122,7 @@ export const cat: Command = command({
 
 interface LoggedSummary extends CommitSummary {
   readonly sizeBytes: number;
-  /** Whether it is merged into blocks. */
+  /** Whether the commit is merged into blocks. */
   readonly merged: boolean;
 }
 
@@ -140,7 +138,7 @@ async function readSummary(
   return { ...summary, sizeBytes: found.sizeBytes, merged: slot <= appliedSeq };
 }
 
-/** The slots that there are, the last ones first. */
+/** Lists the slots in the log, newest first. */
 async function newest({ driver, prefix }: Place, floor: number, signal: AbortSignal): Promise<number[]> {
   const slots: number[] = [];
   let after = `${prefix}/${commitName(floor)}`;
@@ -153,13 +151,13 @@ async function newest({ driver, prefix }: Place, floor: number, signal: AbortSig
   }
 }
 
-/** `log`: the commits that are still there. */
+/** `log`: lists the newest commits that are still in the log. */
 export const log: Command = command({
   name: 'log',
   summary: 'List the newest commits',
   positionals: databasePositional,
   options: {
-    limit: { type: 'number', default: 20, describe: 'Most commits' },
+    limit: { type: 'number', default: 20, describe: 'Number of commits to list' },
   },
   run: async (session, { database, limit }) => {
     if (!Number.isSafeInteger(limit) || limit < 1) throw new UsageError(`--limit is ${limit}; it must be at least 1.`);

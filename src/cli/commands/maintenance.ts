@@ -26,25 +26,25 @@ function milliseconds(seconds: number | undefined): number | undefined {
   throw new UsageError(`--loop-seconds is ${seconds}; it must be seconds, at least 0.`);
 }
 
-/** `gc`: deletes what nothing needs any more. */
+/** `gc`: deletes the objects that nothing needs any more. */
 export const gc: Command = command({
   name: 'gc',
-  summary: 'Delete what nothing needs any more',
+  summary: 'Delete the objects that nothing needs any more',
   positionals: databasePositional,
   options: {
     'dry-run': { type: 'boolean', default: false, describe: 'Delete nothing, and list what would be deleted and why' },
-    'grace-hours': { type: 'number', describe: 'Leave blobs alone that were uploaded since; default 24' },
-    'log-hours': { type: 'number', describe: 'Keep merged commits for so long; default 1' },
+    'grace-hours': { type: 'number', describe: 'Keep blobs that were uploaded in the last so many hours; default: 24' },
+    'log-hours': { type: 'number', describe: 'Keep merged commits for so many hours; default: 1' },
     'loop-seconds': {
       type: 'number',
       describe:
-        'Wait for so long for loops of other processes, and leave alone what they may read; default 30 where other nodes take turns, else 0',
+        'Wait so many seconds for the loops of other processes, and keep the objects that they may read; default: 30 if other nodes take turns, else 0',
     },
     'trust-clock': {
       type: 'boolean',
       default: false,
       describe:
-        'Let snapshots, history, commits and uploads go by their age although the clock is more than a day after the last write',
+        'Let snapshots, history, commits and uploads expire by their age even if the clock is more than a day after the last write',
     },
     ...yesOption,
   },
@@ -88,11 +88,11 @@ interface Tended {
   readonly garbage: GcReport;
 }
 
-/** Merges and collects. */
+/** Merges the pending commits of a database and collects its garbage. */
 async function tendOne(session: Session, place: Place, each?: Each): Promise<Tended> {
   const { terminal, signal } = session;
   let requests = 0;
-  // Of many there is a bar for all.
+  // With --all, one bar shows the progress of all databases.
   const hidden = each !== undefined;
   using progress = new Progress(terminal, { what: 'tending', total: undefined, unit: 'requests', hidden });
   const onRequest = (): void => progress.set(++requests);
@@ -109,7 +109,7 @@ function print({ terminal }: Session, { merged, garbage }: Tended): void {
   printGarbage(terminal, garbage, false);
 }
 
-/** Tends every database of a store, or of a folder in it. */
+/** Runs `tend` on every database of a store, or of a folder in it. */
 function tendAll(session: Session, url: string, concurrency: number, yes: boolean): Promise<ExitCode> {
   return doToEvery(session, url, {
     what: 'tending',
@@ -127,17 +127,17 @@ function tendAll(session: Session, url: string, concurrency: number, yes: boolea
   });
 }
 
-/** `tend`: what open instances do by and by, once: for databases that nobody has open. */
+/** `tend`: does once the maintenance that open instances do regularly, for databases that no instance has open. */
 export const tend: Command = command({
   name: 'tend',
-  summary: 'Do a round of upkeep: merge what waits in the log, and delete what nothing needs any more',
+  summary: 'Do one round of maintenance: merge pending commits, and delete the objects that nothing needs any more',
   positionals: databasePositional,
   options: {
     ...everyOptions,
     ...yesOption,
   },
   examples: [
-    ['tend s3://bucket/tenant-17 --yes', 'once a day by cron, for a database that is seldom open'],
+    ['tend s3://bucket/tenant-17 --yes', 'once a day by cron, for a database that is rarely open'],
     ['tend s3://bucket/tenants --all --yes', 'every database whose prefix begins with tenants/'],
   ],
   run: async (session, { database, all, concurrency, yes }) => {
@@ -153,7 +153,7 @@ export const tend: Command = command({
   },
 });
 
-/** Tells what was stored anew. */
+/** Prints the report of a rewrite, and returns the exit status. */
 export function printRewrite(terminal: Terminal, report: RewriteReport, dryRun: boolean): ExitCode {
   if (terminal.json) terminal.printJson(report);
   else {
@@ -171,25 +171,25 @@ export function printRewrite(terminal: Terminal, report: RewriteReport, dryRun: 
 }
 
 export const dryRunOption = {
-  'dry-run': { type: 'boolean', default: false, describe: 'Write nothing, and tell which keys are still needed' },
+  'dry-run': { type: 'boolean', default: false, describe: 'Write nothing, and print which keys are still needed' },
 } as const;
 
-/** Throws `UsageError` unless the command line says how to compress: what is compressed already would be expanded. */
+/** Throws `UsageError` without `--compression`: its default would decompress objects that are compressed. */
 export function checkCompressionGiven(session: Session): void {
   if (session.isCompressionGiven) return;
-  throw new UsageError('Say how everything is to be compressed: --compression none, deflate or zstd.');
+  throw new UsageError('Choose the compression of all objects: --compression none, deflate or zstd.');
 }
 
-/** `rewrite`: encrypts and compresses what is stored otherwise than the options say. */
+/** `rewrite`: stores objects again whose encryption or compression is not as the options ask. */
 export const rewrite: Command = command({
   name: 'rewrite',
-  summary: 'Store anew what is not encrypted with the current key, or not compressed as asked',
+  summary: 'Rewrite the objects that are not encrypted with the current key, or not compressed as requested',
   positionals: databasePositional,
   options: dryRunOption,
   examples: [
     [
       'rewrite --keys keys.json --compression none s3://bucket/shop',
-      'after keys.json got a new current key, as all instances did',
+      'after keys.json and all instances got a new current key',
     ],
   ],
   run: async (session, { database, 'dry-run': dryRun }) => {

@@ -23,12 +23,12 @@ import { printFacts } from '../terminal/text-table.ts';
 import { readSchemaFile } from '../values/schema-text.ts';
 
 const [firstPollMs, lastPollMs] = [20, 250];
-/** Where others do the work, and none of them is seen to do it for so long, nobody does. */
+/** If other instances must do the work, and it does not progress for this long, no instance is doing it. */
 const idleMs = 15_000;
 
 const wayBack = 'It can be cancelled until --finish retires the old version.';
 
-/** What was asked for. */
+/** The options of one `migrate` command. */
 interface Asked {
   readonly table: string;
   readonly schema: SchemaDefinition | undefined;
@@ -43,12 +43,12 @@ interface Migrated {
   readonly exitCode: ExitCode;
 }
 
-/** One database, and what is asked of it. */
+/** One database, and the options of the command. */
 interface Task {
   readonly session: Session;
   readonly opened: OpenDatabase;
   readonly asked: Asked;
-  /** Where it is one of many. */
+  /** Its entry, with `--all`. */
   readonly each: Each | undefined;
 }
 
@@ -84,7 +84,7 @@ function lineOf(status: MigrationStatus): string {
 
 const isUnderWay = ({ state }: MigrationStatus): boolean => state === 'building' || state === 'dual-write';
 
-/** Waits until the work is done, or cannot be. `patienceMs`: for how long it may stand still. */
+/** Waits until the migration is done or blocked, or until it makes no progress for `patienceMs`. */
 async function untilDone(
   { session: { terminal, signal }, opened: { db }, asked: { table }, each }: Task,
   patienceMs = Number.POSITIVE_INFINITY,
@@ -103,12 +103,12 @@ async function untilDone(
   }
 }
 
-/** A line for people, which names the database where there are many. */
+/** Prints a message, with the name of the database if there are many. */
 function tell({ session, each }: Task, line: string): void {
   session.terminal.tell(each === undefined ? line : `${each.name}: ${line}`);
 }
 
-/** Brings a migration under way to where the old version can go. Undefined: it is not to. Throws `UsageError`. */
+/** Completes a migration under way, so that the old version can be retired. Undefined: the user declined. Throws `UsageError`. */
 async function carryOn(task: Task, status: MigrationStatus): Promise<MigrationStatus | undefined> {
   const { session, opened, asked } = task;
   const { db, place } = opened;
@@ -118,25 +118,25 @@ async function carryOn(task: Task, status: MigrationStatus): Promise<MigrationSt
   const definition = comingDefinition(tables, { table, from, to });
   if (definition === undefined && state === 'dual-write') {
     throw new UsageError(
-      `Version ${to} of ${table} is made by the migrate function of the application, and nobody has asked for it: ` +
+      `Version ${to} of ${table} needs the migrate function of the application, which has not started the migration: ` +
         `call db.setTargetSchemaVersion('${table}', ${to}) there.`,
     );
   }
   const question =
-    `Make the rest of version ${to} of ${table}, of which ${formatCount(rowsDone)} of ${formatCount(rowsTotal)} rows are there? ` +
+    `Migrate the rest of ${table} to version ${to}, which has ${formatCount(rowsDone)} of ${formatCount(rowsTotal)} rows? ` +
     `Then version ${from} can be retired.`;
   if (!(await confirmed(session, question, asked.yes))) return undefined;
   if (definition === undefined) {
-    tell(task, `Waiting for instances of the application: version ${to} of ${table} is made by its migrate function.`);
+    tell(task, `Waiting for instances of the application: version ${to} of ${table} needs its migrate function.`);
     return untilDone(task, idleMs);
   }
   db.registerSchema(definition);
-  // Where somebody has asked for it already, this only sets this process to work.
+  // If the target is set already, this only makes this process take part.
   await db.setTargetSchemaVersion(table, to);
   return untilDone(task);
 }
 
-/** Has the old version go, once all rows are there and everybody who may use it was shown. */
+/** Retires the old version, once all rows are migrated and the instances that may use it were shown. */
 async function finish(task: Task): Promise<ExitCode> {
   const { session, opened, asked } = task;
   const { db } = opened;
@@ -147,37 +147,37 @@ async function finish(task: Task): Promise<ExitCode> {
   if (status === undefined) return ExitCode.interrupted;
   const { state, from, users } = status;
   if (state === 'none') return ExitCode.done;
-  // What stands in the way is in the status, which is printed.
+  // The status, which is printed, names what blocks it.
   if (state !== 'switched') return ExitCode.found;
   for (const line of describeUsers(users)) tell(task, line);
   const who = users.length === 0 ? 'No instance is known to use it' : `${formatCount(users.length)} may still use it`;
   const question =
     `Retire version ${from} of ${table}? ${who}; replicas, and instances that have not looked at the store since the ` +
-    'migration began, are not known. Whatever uses it is refused from then on, and there is no way back.';
+    'migration began, are not known. Instances that use it are refused from then on, and this cannot be undone.';
   if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
-  // Who was asked has seen them.
+  // The user has seen the instances and agreed.
   await db.finishMigration(table, { signal, force: force || !yes });
   return ExitCode.done;
 }
 
-/** Brings the table to the version of a schema. Undefined: it is not to be. */
+/** Migrates the table to the version of a schema. Undefined: the user declined. */
 async function bring(task: Task, schema: SchemaDefinition): Promise<MigrationStatus | undefined> {
   const { session, opened, asked } = task;
   const { table, yes } = asked;
   const stored = opened.table(table);
-  // Refuses what does not go with the stored version.
+  // Throws for a schema that does not fit the stored version.
   opened.db.registerSchema(schema);
   const { lines, loses } = fieldChanges(readSchema(stored), readSchema(schema));
-  // With --yes, the log names what is lost.
+  // With --yes, the log names the fields that are lost.
   if (!yes) for (const line of lines) session.terminal.tell(line);
-  const how = loses ? ' as said above, with no migrate function' : '';
+  const how = loses ? ' as shown above, without a migrate function' : '';
   const question = `Bring ${table} to version ${schema.version}${how}? ${wayBack}`;
   if (!(await confirmed(session, question, yes))) return undefined;
   await opened.db.setTargetSchemaVersion(table, schema.version);
   return untilDone(task);
 }
 
-/** Does what was asked in one database. Undefined: somebody said no. */
+/** Runs the command in one database. Undefined: the user declined. */
 async function migrateOne(session: Session, place: Place, asked: Asked, each?: Each): Promise<Migrated | undefined> {
   const { table, schema, cancel, finishes, yes } = asked;
   const { signal } = session;
@@ -189,7 +189,7 @@ async function migrateOne(session: Session, place: Place, asked: Asked, each?: E
   );
   const task: Task = { session, opened, asked, each };
   const { db } = opened;
-  // Throws where it is not there.
+  // Throws if there is no such table.
   opened.table(table);
   if (schema !== undefined) {
     const status = await bring(task, schema);
@@ -204,21 +204,21 @@ async function migrateOne(session: Session, place: Place, asked: Asked, each?: E
   return { status: await db.migrationStatus(table, { signal }), exitCode };
 }
 
-/** What is asked where all databases are meant; undefined where nothing is changed. */
+/** Returns the question to ask with `--all`; undefined if nothing will change. */
 function questionOf({ table, schema, cancel, finishes, force }: Asked): ((databases: string) => string) | undefined {
   if (schema !== undefined) {
-    const what = `Bring ${table} to version ${schema.version}, with no migrate function, in`;
+    const what = `Bring ${table} to version ${schema.version}, without a migrate function, in`;
     return (databases) => `${what} ${databases}? ${wayBack}`;
   }
   if (cancel) return (databases) => `Go back to the old version of ${table} in ${databases}?`;
   if (!finishes) return undefined;
-  const stays = force ? 'What' : 'It stays where an instance is known to use it; else what';
+  const stays = force ? '' : 'It stays where an instance is known to use it. ';
   return (databases) =>
-    `Make what is left of the new version of ${table} in ${databases}, and retire the old one? ${stays} uses it is refused ` +
-    'from then on, and there is no way back.';
+    `Complete the new version of ${table} in ${databases}, and retire the old one? ${stays}Instances that use a retired version are ` +
+    'refused from then on, and this cannot be undone.';
 }
 
-/** Does what was asked in every database of a store, or of a folder in it. */
+/** Runs the command in every database of a store, or of a folder in it. */
 function migrateAll(session: Session, url: string, asked: Asked, concurrency: number): Promise<ExitCode> {
   const { schema, yes } = asked;
   const question = questionOf(asked);
@@ -231,7 +231,7 @@ function migrateAll(session: Session, url: string, asked: Asked, concurrency: nu
       prepare: schema && ((places: readonly Place[]) => tellChanges(session, places, schema)),
     }),
     run: async (each) => {
-      // Who was asked has said yes for all of them.
+      // The user has agreed for all databases.
       const { status, exitCode } = (await migrateOne(session, each.place, { ...asked, yes: true }, each)) as Migrated;
       return { result: status, isFailure: exitCode !== ExitCode.done };
     },
@@ -242,32 +242,41 @@ function migrateAll(session: Session, url: string, asked: Asked, concurrency: nu
 /** `migrate`: brings a table to another version of its schema. */
 export const migrate: Command = command({
   name: 'migrate',
-  summary: 'Bring a table to a new version of its schema, cancel that, or tell how far it is',
+  summary: 'Bring a table to a new version of its schema, cancel that, or show its progress',
   positionals: { ...databasePositional, ...tablePositional },
   options: {
-    to: { type: 'string', describe: 'File with the schema of the new version as JSON; without it, the status is told' },
+    to: {
+      type: 'string',
+      describe: 'File with the schema of the new version as JSON; without it, the status is shown',
+    },
     cancel: { type: 'boolean', default: false, describe: 'Go back to the old version' },
     finish: {
       type: 'boolean',
       default: false,
-      describe: 'Make what is left of the new version, and retire the old one, after showing who may still use it',
+      describe: 'Complete the new version, and retire the old one after showing which instances may still use it',
     },
-    force: { type: 'boolean', default: false, describe: 'With --finish and --yes: also while instances may use it' },
+    force: {
+      type: 'boolean',
+      default: false,
+      describe: 'With --finish and --yes: retire it even if instances may use it',
+    },
     ...everyOptions,
     ...yesOption,
   },
   examples: [
-    ['migrate file:./data cities --to cities-v2.json', 'rows are made as registerSchema() without migrate does'],
+    ['migrate file:./data cities --to cities-v2.json', 'converts rows as registerSchema() without migrate does'],
     [
       'migrate file:./data cities --finish',
-      'a migration under way ends, the old version goes, and what still uses it is refused',
+      'completes a migration under way and retires the old version; instances that still use it are refused',
     ],
     ['migrate s3://bucket/tenants notes --to notes-v2.json --all --yes', 'the table notes of all tenants'],
   ],
   run: async (session, { database, table, to, cancel, finish: finishes, all, concurrency, force, yes }) => {
     const wanted = Object.entries({ to: to !== undefined, cancel, finish: finishes }).filter(([, is]) => is);
     if (wanted.length > 1) {
-      throw new UsageError(`${wanted.map(([name]) => `--${name}`).join(' and ')} ask for different things: say one.`);
+      throw new UsageError(
+        `${wanted.map(([name]) => `--${name}`).join(' and ')} exclude each other: pass one of them.`,
+      );
     }
     const schema = to === undefined ? undefined : await readSchemaFile(to);
     if (schema !== undefined && schema.name !== table) {
@@ -282,9 +291,7 @@ export const migrate: Command = command({
   },
 });
 
-// Tells what a new version of a table does to its fields in many databases, before anybody is asked.
-
-/** Lines on one database, as its Block 0 has the table. Rejects where the signal is aborted. */
+/** Describes what a new version changes in the fields of one database's table, by its Block 0. Rejects if the signal is aborted. */
 async function changesIn(place: Place, schema: SchemaDefinition, signal: AbortSignal): Promise<string> {
   let block0: Block0;
   try {
@@ -296,7 +303,7 @@ async function changesIn(place: Place, schema: SchemaDefinition, signal: AbortSi
   const versions = block0.tables.find(({ name }) => name === schema.name)?.versions ?? [];
   const migration = block0.migrations.find(({ table }) => table === schema.name);
   const stored = versions.find((version) => migration === undefined || version.schema.version === migration.from);
-  if (stored === undefined) return `there is no table ${schema.name}, or its first rows wait in the log.`;
+  if (stored === undefined) return `there is no table ${schema.name}, or its first rows are still in the log.`;
   const { version } = stored.schema;
   if (version === schema.version) return `version ${version} is there already.`;
   const { lines } = fieldChanges(stored.schema, readSchema(schema));
@@ -318,7 +325,10 @@ async function changesByText(
   return found;
 }
 
-/** Reads every Block 0, and tells each thing once, with how many databases it is told of. */
+/**
+ * Prints, before the question of `--all`, what the new version changes in the fields of each database. Databases with the same changes
+ * share one message with their number.
+ */
 async function tellChanges(session: Session, places: readonly Place[], schema: SchemaDefinition): Promise<void> {
   for (const [changes, [first, ...others]] of await changesByText(session, places, schema)) {
     const more = others.length === 0 ? '' : ` and ${plural(others.length, 'other')}`;

@@ -6,21 +6,21 @@ import { historyFile, ShellHistory } from '../shell/history.ts';
 import { Shell } from '../shell/shell.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 
-/** `query`: rows of a table, or groups of them. */
+/** `query`: prints rows of a table, or groups of them. */
 export const query: Command = command({
   name: 'query',
   summary: 'Print rows of a table, or groups of them',
   positionals: { ...databasePositional, ...queryPositional },
   options: {
     ...queryOptions,
-    fields: { type: 'string', describe: 'Fields to print, separated by commas; default all' },
+    fields: { type: 'string', describe: 'Fields to print, separated by commas; default: all' },
     count: { type: 'boolean', default: false, describe: 'Print only how many rows there are' },
     pager: {
       type: 'boolean',
       default: true,
-      describe: 'Show the rows in a pager, where a terminal shows them: STOREDB_PAGER, PAGER or less',
+      describe: 'Show the rows in a pager if the output is a terminal: STOREDB_PAGER, PAGER or less',
     },
-    'max-requests': { type: 'number', describe: 'Fail rather than make more requests than that' },
+    'max-requests': { type: 'number', describe: 'Fail instead of making more requests than this' },
   },
   examples: [
     [`query file:./data "cities where country = 'FR' order by people desc limit 10"`, 'the largest ones'],
@@ -38,7 +38,8 @@ export const query: Command = command({
       return requests === undefined ? all : all.budget({ requests });
     });
     if (count) {
-      if (asked.isGrouped) throw new UsageError('--count counts rows: leave out group by, or say select count() from.');
+      if (asked.isGrouped)
+        throw new UsageError('--count counts rows: leave out group by, or write select count() from.');
       const found = await asked.query.count({ signal });
       if (terminal.json) terminal.printJson({ count: found });
       else terminal.print(String(found));
@@ -49,16 +50,16 @@ export const query: Command = command({
   },
 });
 
-/** `explain`: how a query would be run, and what that takes. */
+/** `explain`: prints the plan of a query and its cost. */
 export const explain: Command = command({
   name: 'explain',
-  summary: 'Tell how a query would be run, and what it would take',
+  summary: 'Show the plan of a query and its estimated cost',
   positionals: { ...databasePositional, ...queryPositional },
   options: {
     ...queryOptions,
-    run: { type: 'boolean', default: false, describe: 'Run it, and tell what it did take as well' },
+    run: { type: 'boolean', default: false, describe: 'Also run the query, and show its actual cost' },
   },
-  examples: [[`explain file:./data cities --where "country = 'FR'" --run`, 'estimates and what was measured']],
+  examples: [[`explain file:./data cities --where "country = 'FR'" --run`, 'estimates and measured values']],
   run: async (session, { database, query: text, run, ...written }) => {
     await using opened = await session.open(database, 'replica');
     await printExplanation(session, queryFrom(opened, text, written), run);
@@ -66,16 +67,16 @@ export const explain: Command = command({
   },
 });
 
-/** `shell`: queries and commands on one database. `others`: the commands that it can run. */
+/** Returns the command `shell`: queries and commands on one database. `others`: the commands that it can run. */
 export function shellOf(others: readonly Command[]): Command {
   return command({
     name: 'shell',
-    summary: 'Ask for rows, and run commands, on one database: one line after the other',
+    summary: 'Run queries and commands on one database, line by line',
     positionals: databasePositional,
     options: {},
     examples: [
       ['shell file:./data', 'at a prompt'],
-      ['shell s3://bucket/shop < report.txt', 'what a file holds, up to the first statement that fails'],
+      ['shell s3://bucket/shop < report.txt', 'the statements of a file, up to the first that fails'],
     ],
     run: async (session, { database }) => {
       const { terminal } = session;

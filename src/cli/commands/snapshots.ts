@@ -7,10 +7,10 @@ import { printTable } from '../terminal/text-table.ts';
 
 const release: Command = command({
   name: 'release',
-  summary: 'End a snapshot whose holder is gone, so that gc can delete what only it needs',
+  summary: 'End a snapshot whose holder is gone, so that gc can delete the objects that only it needs',
   positionals: {
     ...databasePositional,
-    snapshot: { type: 'string', demandOption: true, describe: 'Its id, as snapshots lists it' },
+    snapshot: { type: 'string', demandOption: true, describe: 'Id of the snapshot, as listed by snapshots' },
   },
   options: yesOption,
   run: async (session, { database, snapshot, yes }) => {
@@ -24,8 +24,8 @@ const release: Command = command({
     }
     const { nodeId, createdAt, expiresAt } = found;
     const question =
-      `End the snapshot that node ${nodeId} took at ${formatTime(createdAt.getTime())}? Held on, it lasts until ` +
-      `${formatTime(expiresAt.getTime())} and is renewed by its holder, to whom it expires now: a backup or an export that reads it fails.`;
+      `End the snapshot that node ${nodeId} took at ${formatTime(createdAt.getTime())}? Otherwise it lasts until ` +
+      `${formatTime(expiresAt.getTime())}, or longer if its holder renews it. For its holder it expires now: a backup or an export that reads it fails.`;
     if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
     const isReleased = await opened.db.releaseSnapshot(snapshot, { signal });
     if (terminal.json) terminal.printJson({ snapshot, released: isReleased });
@@ -34,7 +34,7 @@ const release: Command = command({
   },
 });
 
-/** `snapshots`: who holds on to earlier states. */
+/** `snapshots`: lists the snapshots that are held. */
 export const snapshots: Command = command({
   name: 'snapshots',
   summary: 'List the snapshots that are held',

@@ -12,13 +12,13 @@ import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { formatBytes, formatCount, formatTime, plural, formatDollars } from '../terminal/figures.ts';
 import { printFacts, printTable } from '../terminal/text-table.ts';
 
-/** `stats`: what a database is made of. */
+/** `stats`: prints facts about a database. */
 export const stats: Command = command({
   name: 'stats',
-  summary: 'Tell what a database is made of: versions, log, nodes, objects',
+  summary: 'Show facts about a database: versions, log, nodes, objects',
   positionals: databasePositional,
   options: {
-    objects: { type: 'boolean', default: true, describe: 'Count the objects: a listing for every 1,000' },
+    objects: { type: 'boolean', default: true, describe: 'Count the objects, with one list request for every 1,000' },
   },
   run: async (session, { database, objects }) => {
     const { terminal, signal } = session;
@@ -87,31 +87,31 @@ export const stats: Command = command({
 const dayMs = 86_400_000;
 const monthMs = 30 * dayMs;
 
-/** Requests of a write that comes alone: its commit, a merge with its blocks, Block 0, and what reads them. docs/costs.md. */
+/** Requests for a write by itself: for its commit, the blocks of its merge and Block 0, and the reads of these. docs/costs.md. */
 const perCommit = { writes: 5, reads: 4 };
-/** Reads of a node that looks for commits and finds none: of Block 0, and of the next place in the log. */
+/** Reads of a node that polls and finds no commit: Block 0, and the next slot of the log. */
 const readsPerLook = 2;
 
-/** When a commit was written, by the clock of its writer; undefined where it is not there any more. */
+/** Reads the time at which a commit was written, by the clock of its writer; undefined if it was deleted. */
 async function timeOf(place: Place, slot: number, signal: AbortSignal): Promise<number | undefined> {
   const found = await readContent(place, commitName(slot), signal);
   return found.status === 'found' ? decodeCommit(slot, found.bytes).atMs : undefined;
 }
 
-/** `cost`: what a month is likely to cost. */
+/** `cost`: estimates the cost of a month. */
 export const cost: Command = command({
   name: 'cost',
-  summary: 'Reckon what a month costs: what is stored, and writes at their present rate',
+  summary: 'Estimate the cost of a month: storage, and writes at their present rate',
   positionals: databasePositional,
   options: {
-    'storage-price': { type: 'number', default: 0.023, describe: 'Dollars for a gigabyte and month' },
-    'write-price': { type: 'number', default: s3StandardPrices.per1000Writes, describe: 'Dollars for 1,000 writes' },
-    'read-price': { type: 'number', default: s3StandardPrices.per1000Reads, describe: 'Dollars for 1,000 reads' },
+    'storage-price': { type: 'number', default: 0.023, describe: 'Dollars per gigabyte and month' },
+    'write-price': { type: 'number', default: s3StandardPrices.per1000Writes, describe: 'Dollars per 1,000 writes' },
+    'read-price': { type: 'number', default: s3StandardPrices.per1000Reads, describe: 'Dollars per 1,000 reads' },
     'commits-per-day': {
       type: 'number',
-      describe: 'Default: the rate of the commits that the log still has, of a day at least',
+      describe: 'Commits per day; default: the rate of the commits that are still in the log, over at least a day',
     },
-    nodes: { type: 'number', describe: 'Nodes that look for commits at every interval; default: those registered' },
+    nodes: { type: 'number', describe: 'Nodes that poll for commits; default: the registered ones' },
     'interval-ms': { type: 'number', default: 5000, describe: 'The option writeForwardInterval of the nodes' },
   },
   run: async (session, args) => {
@@ -149,16 +149,12 @@ export const cost: Command = command({
         [{ name: 'for a month' }, { name: 'dollars', align: 'right' }, { name: 'what' }],
         [
           ['storage', formatDollars(storage), formatBytes(bytes)],
-          [
-            'writes',
-            formatDollars(writes),
-            `${perCommit.writes} a commit that comes alone; fewer where several come together`,
-          ],
-          ['reads', formatDollars(reads), `${perCommit.reads} a commit on each node; those of queries are not in it`],
+          ['writes', formatDollars(writes), `${perCommit.writes} per single commit; fewer if several come together`],
+          ['reads', formatDollars(reads), `${perCommit.reads} per commit on each node; without the reads of queries`],
           [
             'polling',
             formatDollars(polling),
-            `${readsPerLook} reads in ${interval} ms on each node; polling: 'adaptive' asks less`,
+            `${readsPerLook} reads every ${interval} ms on each node; polling: 'adaptive' reads less often`,
           ],
           ['total', formatDollars(total), ''],
         ],
@@ -170,7 +166,10 @@ export const cost: Command = command({
   },
 });
 
-/** Of the commits that are still there, up to now: of a day at least, as rows that are loaded once are no rate. */
+/**
+ * Returns the rate of the commits that are still in the log, over the time since the first of them. It counts at least a day, since a
+ * single load of rows is not a rate.
+ */
 async function commitsPerDay(place: Place, floor: number, applied: number, signal: AbortSignal): Promise<number> {
   const first = await timeOf(place, floor + 1, signal);
   if (first === undefined) return 0;

@@ -26,7 +26,7 @@ import type { Terminal } from '../terminal/terminal.ts';
 import { printTable } from '../terminal/text-table.ts';
 import { describeField, describeIndexes } from '../values/schema-text.ts';
 
-/** `tables`: what is in a database. */
+/** `tables`: lists the tables of a database. */
 export const tables: Command = command({
   name: 'tables',
   summary: 'List the tables: versions, rows, fields and indexes',
@@ -73,13 +73,13 @@ export const tables: Command = command({
 
 const draft: Command = command({
   name: 'draft',
-  summary: 'Print the schema of a table that would hold what is in files, as TypeScript, or as JSON for --schema',
+  summary: 'Print a schema for the contents of files, as TypeScript, or as JSON for --schema',
   positionals: {
     files: {
       type: 'string',
       array: true,
       demandOption: true,
-      describe: 'Files to look at, or patterns in quotes; -: the input',
+      describe: 'Files to read, or patterns in quotes; -: standard input',
     },
   },
   options: { ...draftingOptions, ...readingOptions },
@@ -121,7 +121,7 @@ const draft: Command = command({
   },
 });
 
-/** `schema`: what tables are made of. */
+/** `schema`: groups the commands on schemas. */
 export const schema: Command = command({
   name: 'schema',
   summary: 'Draft the schema of a table from files',
@@ -132,7 +132,7 @@ export const schema: Command = command({
   run: async () => ExitCode.usage,
 });
 
-/** What is registered here is what is stored: all of them are declared. */
+/** Leaves out `declared`. The command line registers the stored definition, so it would be true for all indexes. */
 function withoutDeclared(status: IndexStatus): Omit<IndexStatus, 'declared'> {
   const { declared: _, ...index } = status;
   return index;
@@ -166,7 +166,7 @@ function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean
   );
 }
 
-/** Drops an index, once somebody has said yes. Throws `UsageError` where there is none of the name. */
+/** Drops an index after confirmation. Throws `UsageError` if there is none of the name. */
 async function drop(
   session: Session,
   { db }: OpenDatabase,
@@ -177,11 +177,11 @@ async function drop(
   const status = found.find(({ name }) => name === index);
   if (status === undefined) {
     const names = found.map(({ name }) => name);
-    const others = names.length === 0 ? 'It has none.' : `They are ${names.join('; ')}.`;
+    const others = names.length === 0 ? 'It has no indexes.' : `Its indexes are ${names.join('; ')}.`;
     throw new UsageError(`Table ${table} has no index ${index}${didYouMean(index, names) || '.'} ${others}`);
   }
   const { entries, unique } = status;
-  const until = unique ? ' What it kept unique is checked no more.' : '';
+  const until = unique ? ' Its values are no longer checked to be unique.' : '';
   const question =
     `Drop index ${index} of ${table}, which has ${plural(entries, 'entry', 'entries')}?${until} ` +
     'Processes whose definition of the table has the index add it again: deploy one without it first.';
@@ -192,18 +192,18 @@ async function drop(
   return ExitCode.done;
 }
 
-/** `indexes`: which indexes a table has, and how far those are that are being added. */
+/** `indexes`: lists the indexes of a table with the progress of new ones, or drops one. */
 export const indexes: Command = command({
   name: 'indexes',
-  summary: 'List the indexes of a table, and how far those are that are being added, or drop one',
+  summary: 'List the indexes of a table with the progress of new ones, or drop one',
   positionals: { ...databasePositional, ...tablePositional },
   options: {
-    sizes: { type: 'boolean', default: false, describe: 'Tell the bytes of each, for which inner blocks are read' },
-    drop: { type: 'string', describe: 'Name of an index that is to go, without a new version of the table' },
+    sizes: { type: 'boolean', default: false, describe: 'Show the size of each index, which reads inner blocks' },
+    drop: { type: 'string', describe: 'Name of an index to drop, without a new version of the table' },
     ...yesOption,
   },
   examples: [
-    ['indexes file:./data cities --sizes', 'with the bytes of each'],
+    ['indexes file:./data cities --sizes', 'with the size of each'],
     ['indexes file:./data cities --drop country', 'for all processes; rows stay'],
   ],
   run: async (session, { database, table, sizes, drop: index, yes }) => {
@@ -212,7 +212,7 @@ export const indexes: Command = command({
     await using opened = await session.open(database, isDropped ? 'writer' : 'replica', more);
     const { terminal, signal } = session;
     const { name } = opened.table(table);
-    // Open until it is done.
+    // With await: the database stays open until the index is dropped.
     if (isDropped) return await drop(session, opened, { table: name, index, yes });
     const found = await opened.db.indexes(name, { signal, sizes });
     if (terminal.json) terminal.printJson(found.map(withoutDeclared));

@@ -13,13 +13,17 @@ import { Progress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { printTable } from '../terminal/text-table.ts';
 
-/** `verify`: reads everything and checks it. */
+/** `verify`: reads and checks the whole database. */
 export const verify: Command = command({
   name: 'verify',
-  summary: 'Read everything and check it; exit status 1 if something is wrong',
+  summary: 'Read and check the whole database; exit status 1 if it has a problem',
   positionals: databasePositional,
   options: {
-    deep: { type: 'boolean', default: false, describe: 'Also blobs, snapshots, history and the list of all objects' },
+    deep: {
+      type: 'boolean',
+      default: false,
+      describe: 'Also check blobs, snapshots, history and the list of all objects',
+    },
   },
   run: async (session, { database, deep }) => {
     const { terminal, signal } = session;
@@ -68,22 +72,22 @@ export const verify: Command = command({
   },
 });
 
-/** Commits that are listed, at most. */
+/** The number of commits to list. */
 const shownCommits = 50;
 
-/** `repair`: makes damaged indexes anew, and goes on behind a hole in the log. */
+/** `repair`: rebuilds damaged indexes, and continues after a hole in the log. */
 export const repair: Command = command({
   name: 'repair',
-  summary: 'Make damaged indexes anew, and go on behind a hole in the log; exit status 1 if something stays wrong',
+  summary: 'Rebuild damaged indexes, and continue after a hole in the log; exit status 1 if a problem remains',
   positionals: databasePositional,
   options: {
     log: {
       choices: ['stop', 'skip'] as const,
-      describe: 'Where a commit is lost: give up those behind it (stop), or keep them (skip)',
+      describe: 'If a commit is lost: give up the commits after it (stop), or keep them (skip)',
     },
     table: { type: 'string', describe: 'Only this table' },
     index: { type: 'string', describe: 'Only this index of the table' },
-    'dry-run': { type: 'boolean', default: false, describe: 'Write nothing, and tell what would be done' },
+    'dry-run': { type: 'boolean', default: false, describe: 'Write nothing, and print what would be done' },
     ...yesOption,
   },
   run: async (session, { database, log, table, index, 'dry-run': dryRun, yes }) => {
@@ -91,7 +95,7 @@ export const repair: Command = command({
     const place = await session.place(database);
     const loses =
       log === 'stop'
-        ? 'Commits behind a hole in the log are given up, with all that they changed, also those that other instances write meanwhile: stop them first.'
+        ? 'Commits after a hole in the log are given up with all their changes, including commits that other instances write meanwhile: stop the instances first.'
         : 'Rows, blobs and snapshots are never changed.';
     const question = `Repair ${describePlace(place)}? ${loses}`;
     if (!dryRun && !(await confirmed(session, question, yes))) return ExitCode.interrupted;
@@ -104,7 +108,7 @@ export const repair: Command = command({
     if (terminal.json) terminal.printJson(report);
     else {
       for (const repaired of report.repaired) {
-        const verb = dryRun ? 'would be made anew' : 'made anew';
+        const verb = dryRun ? 'would be rebuilt' : 'rebuilt';
         terminal.print(
           `Index ${repaired.index} of ${repaired.table} ${verb}: ${plural(repaired.entries, 'entry', 'entries')}.`,
         );
@@ -117,7 +121,7 @@ export const repair: Command = command({
   },
 });
 
-/** What is lost of the log, what lies behind it, and what became of that or can be done. */
+/** Prints the lost slots, the commits after the hole, and whether those were kept, given up, or are undecided. */
 function printLog(terminal: Terminal, { way, lostSlots, stranded }: RepairedLog, dryRun: boolean): void {
   if (lostSlots.length > 0) {
     terminal.print(`Lost: ${plural(lostSlots.length, 'acknowledged commit')}, in slot ${lostSlots.join(', ')}.`);
@@ -139,25 +143,29 @@ function printLog(terminal: Terminal, { way, lostSlots, stranded }: RepairedLog,
   const commits = plural(stranded.length, 'commit');
   if (way === undefined) {
     terminal.print(
-      `Behind the hole ${stranded.length === 1 ? 'lies' : 'lie'} ${commits}. Stop all other instances, and then: --log stop gives them ` +
-        'up, --log skip keeps them and goes on without what is lost.',
+      `After the hole there ${stranded.length === 1 ? 'is' : 'are'} ${commits}. Stop all other instances, and then: --log stop gives them ` +
+        'up, --log skip keeps them and continues without the lost commits.',
     );
   } else {
     const verb = dryRun ? 'would be' : stranded.length === 1 ? 'was' : 'were';
-    terminal.print(`${commits} behind the hole ${verb} ${way === 'stop' ? 'given up' : 'kept'}.`);
+    terminal.print(`${commits} after the hole ${verb} ${way === 'stop' ? 'given up' : 'kept'}.`);
   }
 }
 
-/** `doctor`: whether a store is fit for a database, and what is there. */
+/** `doctor`: tests whether a store is safe for a database, and checks the state of the database there. */
 export const doctor: Command = command({
   name: 'doctor',
-  summary: 'Try out whether a store is safe for a database; exit status 1 if not',
+  summary: 'Test whether a store is safe for a database; exit status 1 if not',
   positionals: databasePositional,
   options: {
-    'read-only': { type: 'boolean', default: false, describe: 'The credentials need only read, as those of a replica' },
+    'read-only': {
+      type: 'boolean',
+      default: false,
+      describe: 'Test as a replica, whose credentials only need to read',
+    },
   },
   run: async ({ terminal, signal, nodeId, storage }, { database, 'read-only': readOnly }) => {
-    // Also where there is no database yet: that is when a store should be looked at.
+    // The database need not exist: a store should be tested before one is created.
     const located = locate(database);
     const { driver, prefix: dbPrefix } =
       located.prefix === undefined

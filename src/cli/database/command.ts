@@ -1,4 +1,4 @@
-/** What a command is: its name, its options, and what it does. */
+/** The definition of a command: its name, its options and its action. */
 import type { InferredOptionTypes, Options } from 'yargs';
 import { withoutControls } from '../../base/messages.ts';
 import { UsageError } from '../terminal/exit-code.ts';
@@ -7,27 +7,27 @@ import type { Terminal } from '../terminal/terminal.ts';
 import { isKeyText, readKeys, openDatabase, placeOf } from './open-database.ts';
 import type { StorageOptions, OpenDatabase, OpenOptions, Place } from './open-database.ts';
 
-/** What every command may be told. */
+/** The options of every command. */
 export const commonOptions = {
   json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
   node: {
     type: 'number',
     default: 255,
-    describe: 'Node id of this process where the command writes; no other that writes may have it',
+    describe: 'Node id of this process, for commands that write; no other process that writes may have the same',
   },
   'log-level': {
     choices: ['debug', 'info', 'warn', 'error', 'silent'],
     default: 'warn',
-    describe: 'Least level of log lines, which go to stderr',
+    describe: 'Lowest level of the log lines, which go to stderr',
   },
   keys: {
     type: 'string',
     describe:
-      'Keys of an encrypted database: a file with the option encryption as JSON, or that JSON itself, which other processes can read then; default: the variable STOREDB_KEYS, which may hold either',
+      'Keys of an encrypted database: a file that holds the option encryption as JSON, or the JSON itself, which other processes can then read; default: the variable STOREDB_KEYS, which may hold either',
   },
   compression: {
     choices: ['none', 'deflate', 'zstd'],
-    describe: 'How what the command writes is compressed; default: none',
+    describe: 'Compression of the objects that the command writes; default: none',
   },
 } as const;
 
@@ -36,7 +36,7 @@ type CommonArguments = InferredOptionTypes<typeof commonOptions>;
 /** Runs a command line. */
 type RunLine = (words: readonly string[], signal: AbortSignal) => Promise<ExitCode>;
 
-/** What a command works with. */
+/** The terminal, the signal and the common options that a command runs with. */
 export class Session {
   readonly terminal: Terminal;
   /** Aborted by Ctrl-C. */
@@ -50,11 +50,13 @@ export class Session {
     this.signal = signal;
     this.#arguments = args;
     if (args.keys !== undefined && isKeyText(args.keys)) {
-      terminal.tell('store-db: other processes can read keys on the command line: a file or STOREDB_KEYS hides them.');
+      terminal.tell(
+        'store-db: other processes can read keys on the command line: pass a file or STOREDB_KEYS instead.',
+      );
     }
   }
 
-  /** How objects are stored, as the command was told. Throws `UsageError`. */
+  /** The encryption and compression that the options ask for. Throws `UsageError`. */
   get storage(): StorageOptions {
     const { compression = 'none' } = this.#arguments;
     const given = this.#arguments.keys;
@@ -62,12 +64,12 @@ export class Session {
     return { compression, ...(keys !== undefined && keys !== '' && { encryption: readKeys(keys) }) };
   }
 
-  /** Whether the option for keys was given, with a file or without. */
+  /** Whether `--keys` was given, with a file or without. */
   get areKeysGiven(): boolean {
     return this.#arguments.keys !== undefined;
   }
 
-  /** Whether it was told how to compress. */
+  /** Whether `--compression` was given. */
   get isCompressionGiven(): boolean {
     return this.#arguments.compression !== undefined;
   }
@@ -77,8 +79,8 @@ export class Session {
   }
 
   /**
-   * Runs another command line with what every command was told of this one. It tells its errors itself. Resolves to its exit status;
-   * never rejects.
+   * Runs another command line with the common options of this one. It prints its errors itself. Resolves to its exit status; never
+   * rejects.
    */
   async run(words: readonly string[], signal: AbortSignal): Promise<ExitCode> {
     const { terminal } = this;
@@ -128,18 +130,18 @@ export interface Command<P extends OptionTable = OptionTable, O extends OptionTa
   readonly name: string;
   /** One line for the list of commands. */
   readonly summary: string;
-  /** In their order; those that are not `demandOption` come last. */
+  /** In their order; the optional ones come last. */
   readonly positionals: P;
   readonly options: O;
   readonly examples?: readonly (readonly [command: string, what: string])[];
-  /** Commands whose names stand behind this one's. */
+  /** Commands whose names follow the name of this one. */
   readonly subcommands?: readonly Command[];
-  /** Whether it does something only with the name of one of these behind it. Default: no. */
+  /** Whether the command only groups its subcommands, and cannot run without the name of one. Default: no. */
   readonly isGroup?: boolean;
   readonly run: (session: Session, args: InferredOptionTypes<P> & InferredOptionTypes<O>) => Promise<ExitCode>;
 }
 
-/** Gives the options of a command to its `run` by their types. */
+/** Types the arguments of `run` by the options of the command. */
 export function command<const P extends OptionTable, const O extends OptionTable>(definition: Command<P, O>): Command {
   return definition as unknown as Command;
 }
@@ -157,20 +159,21 @@ export const tablePositional = {
   table: { type: 'string', demandOption: true, describe: 'Name of the table' },
 } as const;
 
-// Asks before what cannot be taken back.
-
 export const yesOption = {
   yes: { type: 'boolean', alias: 'y', default: false, describe: 'Do not ask' },
 } as const;
 
-/** Whether to go on. Where nobody can be asked, `--yes` must have said so: throws `UsageError`. */
+/**
+ * Asks for confirmation before an action that cannot be undone. Resolves to whether to go on. Throws `UsageError` without a terminal
+ * and without `--yes`.
+ */
 export async function confirmed(
   { terminal, signal }: Pick<Session, 'terminal' | 'signal'>,
   question: string,
   yes: boolean,
 ): Promise<boolean> {
   if (yes) return true;
-  if (!terminal.isInteractive) throw new UsageError(`${question} Nobody is there to be asked: say --yes.`);
+  if (!terminal.isInteractive) throw new UsageError(`${question} There is no terminal to ask on: pass --yes.`);
   const { default: confirm } = await import('@inquirer/confirm');
   try {
     return await confirm(

@@ -1,4 +1,4 @@
-/** Removes whole databases, and who stands in the way of that. */
+/** Deletes whole databases, and refuses to while nodes are registered. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Block0 } from '../../format/block0.ts';
 import { block0Name, folders, probePrefix } from '../../format/object-names.ts';
@@ -10,7 +10,7 @@ import type { Place } from './open-database.ts';
 export interface Removal {
   /** Objects that were deleted. */
   readonly deleted: number;
-  /** Names of some that the store did not delete, and why. */
+  /** Some of the objects that the store did not delete, with its messages. */
   readonly failed: readonly { readonly name: string; readonly message: string }[];
   /** Objects under the prefix that belong to no database, or to another one. They stay. */
   readonly others: number;
@@ -18,7 +18,7 @@ export interface Removal {
 
 /** Keys in one deletion. */
 const batchKeys = 1000;
-/** How often all is gone through: whatever runs meanwhile may still put objects there, until it sees that Block 0 is gone. */
+/** How often the listing is repeated: a running instance may still put objects there until it sees that Block 0 is gone. */
 const maxPasses = 5;
 const pauseMs = 200;
 const maxNamed = 10;
@@ -29,13 +29,13 @@ function isOwn(name: string): boolean {
   return name === block0Name || ownFolders.some((folder) => name.startsWith(folder));
 }
 
-/** Throws `UsageError` where nodes are registered. `doing`: what is about to happen, such as `delete`. */
+/** Throws `UsageError` if nodes are registered. `doing`: the verb of the action, such as `delete`. */
 export function refuseNodes(place: Place, { nodes }: Pick<Block0, 'nodes'>, doing: string): void {
   if (nodes.length === 0) return;
   const [who, them] = nodes.length === 1 ? ['Node', 'it'] : ['Nodes', 'them'];
   throw new UsageError(
     `${who} ${nodes.join(', ')} may be running on ${describePlace(place)}: stop ${them} first. ` +
-      `A node that was killed stays registered: if none runs, --force will ${doing} it all the same.`,
+      `A node that was killed stays registered: if none runs, --force will ${doing} it anyway.`,
   );
 }
 
@@ -65,8 +65,8 @@ class Deletion {
 }
 
 /**
- * Deletes a database. Block 0 goes first: whatever runs on it writes nothing more once it sees that, and a database cannot be made
- * in what is left, so that it is safe to stop on the way and to go on later.
+ * Deletes a database, Block 0 first: instances stop writing once they see that it is gone, and no database can be created in the
+ * objects that are left. So the deletion can be interrupted at any point and continued later.
  */
 export async function removeDatabase(
   place: Place,
@@ -96,19 +96,18 @@ export async function removeDatabase(
     }
     if (names.length > 0) await deletion.of(names);
     if (found === 0) break;
-    if (pass === maxPasses) deletion.failed.push({ name: prefix, message: 'something writes there all the time' });
+    if (pass === maxPasses) deletion.failed.push({ name: prefix, message: 'a process keeps writing there' });
     await wait(pauseMs, undefined, { signal });
   }
   return { deleted: deletion.deleted, failed: deletion.failed, others };
 }
 
-/** Whether there is something of a database under the prefix. */
+/** Counts the objects under the prefix that belong to a database. */
 export function ownObjects(counts: readonly { readonly kind: string; readonly objects: number }[]): number {
   return counts.reduce((sum, { kind, objects }) => (kind === 'other' ? sum : sum + objects), 0);
 }
 
-// How many objects a database consists of, and their size, by what they are.
-
+/** The number and size of the objects of one kind in a database. */
 export interface ObjectCount {
   readonly kind: string;
   readonly objects: number;
@@ -117,7 +116,7 @@ export interface ObjectCount {
 
 const kinds = Object.entries(folders);
 
-/** Lists everything under the prefix: a request for every 1,000 objects. */
+/** Counts the objects under the prefix by kind, with one list request for every 1,000 objects. */
 export async function countObjects({ driver, prefix }: Place, signal: AbortSignal): Promise<ObjectCount[]> {
   const counts = new Map<string, { objects: number; bytes: number }>();
   for await (const { key, sizeBytes } of listAll(driver, `${prefix}/`, { signal })) {

@@ -1,4 +1,4 @@
-/** Does the same with every database of a store, or of a folder in it: `tend --all`, `migrate --all`. */
+/** Runs one task on every database of a store, or of a folder in it: `tend --all`, `migrate --all`. */
 import { forEachOf } from '../../base/pacer.ts';
 import { messageOf } from '../../base/brands.ts';
 import { messageText } from '../../base/messages.ts';
@@ -16,50 +16,57 @@ const mebibyte = 1024 * 1024;
 const maxAtOnce = 256;
 
 export const everyOptions = {
-  all: { type: 'boolean', default: false, describe: 'Every database in the store, or under the prefix of the URL' },
+  all: {
+    type: 'boolean',
+    default: false,
+    describe: 'Run on every database in the store, or under the prefix of the URL',
+  },
   concurrency: { type: 'number', default: 8, describe: 'With --all: how many databases are open at the same time' },
 } as const;
 
 /** One of the databases. */
 export interface Each {
   readonly place: Place;
-  /** As people write it. */
+  /** The URL, for messages. */
   readonly name: string;
-  /** What all of them share. */
+  /** The budget that all databases share. */
   readonly memory: MemoryBudget;
 }
 
-/** What to do with each. */
+/** The task to run on each database. */
 export interface EachTask<T> {
-  /** For the progress: `migrating notes`. */
+  /** The label of the progress bar: `migrating notes`. */
   readonly what: string;
   /** How many are open at the same time. */
   readonly concurrency: number;
-  /** What is asked before anything is done, of `3 databases in s3://bucket/tenants`. Absent: nothing is changed, and nobody is asked. */
+  /**
+   * Returns the question to ask before the task starts, about `3 databases in s3://bucket/tenants`. Absent for tasks that change
+   * nothing: then nothing is asked.
+   */
   readonly question?: (databases: string) => string;
-  /** Answers the question. */
+  /** Whether the question is answered with yes already. */
   readonly yes: boolean;
-  /** Tells people more before they are asked. Not called where `yes` answers. */
+  /** Prints details before the question. Not called with `yes`. */
   readonly prepare?: (places: readonly Place[]) => Promise<void>;
   readonly run: (each: Each) => Promise<{ readonly result: T; readonly isFailure: boolean }>;
-  /** Prints a result for people. As JSON it is printed as it is, with the name of the database. */
+  /** Prints a result as text. With `--json` the result is printed unchanged, with the name of the database. */
   readonly print: (each: Each, result: T) => void;
 }
 
-/** A driver that many databases share: the one that is stopped first does not close it under the others. */
+/** A driver that many databases share. `close()` does nothing, so that a database that stops does not close it for the others. */
 class SharedDriver extends ObservedDriver {
   override async close(): Promise<void> {
-    // The maker of the driver inside does.
+    // `placesOf` made the driver inside, and closes it.
   }
 }
 
 interface Found extends AsyncDisposable {
-  /** Where they are, as people write it. */
+  /** The store or folder that was searched, for messages. */
   readonly where: string;
   readonly places: readonly Place[];
 }
 
-/** The databases that the URL means. Throws `UsageError` where there are none. */
+/** Finds the databases that the URL means. Throws `UsageError` if there are none. */
 async function placesOf(session: Session, url: string): Promise<Found> {
   const { driver: own, store, storeId, prefix: under } = locate(url);
   const { prefixes } = await findDatabases(own, session.signal, { under, patient: true });
@@ -72,8 +79,8 @@ async function placesOf(session: Session, url: string): Promise<Found> {
 }
 
 /**
- * Runs the task on some databases at a time until it was run on all. Where it fails with one, it is run on the others all the same,
- * and the exit status is 1. Results are printed as they come. Throws `UsageError` where there is no database.
+ * Runs the task on every database, a few at a time. If it fails on one, it still runs on the others, and the exit status is 1. Results
+ * are printed as they come. Throws `UsageError` if there is no database.
  */
 export async function doToEvery<T extends object>(session: Session, url: string, task: EachTask<T>): Promise<ExitCode> {
   const { terminal, signal } = session;
@@ -105,7 +112,7 @@ export async function doToEvery<T extends object>(session: Session, url: string,
   await forEachOf(places, concurrency, async (place) => {
     if (signal.aborted) return;
     const print = await visit({ place, name: describePlace(place), memory });
-    // A database whose work was stopped on the way has not failed.
+    // A database whose task was interrupted has not failed.
     if (signal.aborted) return;
     progress.behind(print);
     progress.set(++done);

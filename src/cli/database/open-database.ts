@@ -1,4 +1,4 @@
-/** Opens the database that a URL names, for one command. */
+/** Finds and opens the database that a URL names, such as `file:./data` or `s3://bucket/prefix`, for one command. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,28 +23,28 @@ import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-/** A store and the prefix of a database in it, which need not exist. */
+/** A store and the prefix of a database in it. The database need not exist. */
 export interface Place {
   readonly driver: StorageDriver;
   readonly store: string;
-  /** Tells stores apart. */
+  /** Different for different stores. */
   readonly storeId: string;
   readonly prefix: string;
-  /** How objects are stored there. Default: neither compressed nor encrypted. */
+  /** The encryption and compression of the objects there. Default: none. */
   readonly storage?: StorageOptions;
 }
 
-/** What is to be copied from one place to another goes through one driver where both are in one store, which may copy then. */
+/** Returns the target of a copy. If both places are in one store it uses the driver of `from`, so that the store itself can copy. */
 export function targetOf(to: Place, from: Place): StorePlace {
   return { driver: to.storeId === from.storeId ? from.driver : to.driver, prefix: to.prefix };
 }
 
-/** A place as people write it. */
+/** Returns the URL of a place, for messages. */
 export function describePlace({ store, prefix }: Pick<Place, 'store' | 'prefix'>): string {
   return store.startsWith('s3:') ? `${store}/${prefix}` : `${store}#${prefix}`;
 }
 
-/** Finds the only database in the store where the URL names no prefix. Throws `UsageError`. */
+/** Resolves a URL to a place. If the URL names no prefix, finds the only database in the store. Throws `UsageError`. */
 export async function placeOf(url: string, signal: AbortSignal): Promise<Place> {
   const { driver, store, storeId, prefix } = locate(url);
   if (prefix !== undefined) return { driver, store, storeId, prefix };
@@ -60,76 +60,74 @@ export async function placeOf(url: string, signal: AbortSignal): Promise<Place> 
   const advice = `If there should be one, name its prefix: ${form('my-app')}`;
   if (!complete)
     throw new UsageError(
-      `${store} holds too much to look for databases in. Name the prefix: ${form(only ?? 'my-app')}`,
+      `${store} holds too many objects to search for databases. Name the prefix: ${form(only ?? 'my-app')}`,
     );
   throw new UsageError(`There is no database in ${store}. ${advice}`);
 }
 
-/** Finds the place of a database that is to be made: the URL must name the prefix. */
+/** Resolves the URL of a database that will be created, which must name the prefix. Throws `UsageError`. */
 export function newPlaceOf(url: string): Place {
   const { driver, store, storeId, prefix } = locate(url);
   if (prefix !== undefined) return { driver, store, storeId, prefix };
   const example = describePlace({ store, prefix: 'my-app' });
-  throw new UsageError(
-    `${url} says where, and not under which prefix the database is to be. Write ${example}, for instance.`,
-  );
+  throw new UsageError(`${url} names a store, but no prefix for the database. Write for example ${example}.`);
 }
 
-/** Reads what is in an object of a place. */
+/** Reads an object of a place, decrypted and decompressed. */
 export function readContent(place: Place, name: string, signal: AbortSignal): Promise<GetResult> {
   return openedDriver(place).get(`${place.prefix}/${name}`, { signal });
 }
 
-/** The driver of a place that reads what is encrypted or compressed there. */
+/** Returns the driver of a place, wrapped to decrypt and decompress. */
 function openedDriver({ driver, prefix, storage }: Place): StorageDriver {
   const protection = checkProtection(storage?.encryption, storage?.compression);
   return protectedDriver({ driver, prefix, protection, environment: realEnvironment });
 }
 
-/** Block 0 as it is stored. Throws `UsageError` if there is none, and `CorruptionError`. */
+/** Reads Block 0. Throws `UsageError` if there is none, and `CorruptionError`. */
 export async function readBlock0(place: Place, signal: AbortSignal): Promise<Block0> {
   const found = await new Block0Reader(openedDriver(place), place.prefix).read({ signal });
   if (typeof found === 'string') throw new UsageError(`There is no database in ${describePlace(place)}.`);
   return found.block0;
 }
 
-/** The Block 0 of a kept state, of the bytes of its object. Throws `CorruptionError`. */
+/** Decodes the Block 0 of a retained state from the bytes of its object. Throws `CorruptionError`. */
 export function decodeKept(place: Place, bytes: Uint8Array, signal: AbortSignal): Promise<Block0> {
   return new Block0Reader(openedDriver(place), place.prefix).decode(bytes, { signal });
 }
 
 export interface OpenOptions {
-  /** `replica`: only reads, and credentials that only read are enough. */
+  /** `replica`: the command only reads, and needs credentials only for that. */
   readonly role: 'replica' | 'writer';
   readonly nodeId: number;
   readonly logLevel: LogLevel;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
-  /** Whether a database is made where there is none. Default: no, that is an error. */
+  /** Whether to create a database that does not exist. Default: no, that is an error. */
   readonly create?: boolean;
-  /** Whether a database is opened whose log is damaged, for commands that need no tables. Default: no, that is an error. */
+  /** Whether to open a database whose log is damaged, for commands that need no tables. Default: no, that is an error. */
   readonly damaged?: boolean;
-  /** A table whose migration is to be finished: where that has functions of the application, it is not registered. */
+  /** A table whose migration this command finishes. It is left unregistered while its migration goes to another version. */
   readonly finishing?: string;
-  /** A table that is left unregistered: an index of a table that is registered would be added again. */
+  /** A table to leave unregistered: if it were registered, an index that is dropped would be added again. */
   readonly unregistered?: string;
-  /** Shared with other databases. Default: memory of its own. */
+  /** A budget shared with other databases. Default: one of its own. */
   readonly memory?: MemoryBudget;
   /** Called after every request to the store. */
   readonly onRequest?: () => void;
 }
 
-/** Log lines go where messages go: the output is for results. */
+/** Returns a logger that writes to the messages of the terminal: the output is for results. */
 function loggerTo(terminal: Terminal): Logger {
   const line = (message: string): void => terminal.tell(`store-db: ${message}`);
   return { debug: line, info: line, warn: line, error: line };
 }
 
-/** A database that was opened for a command. */
+/** A database opened for a command. */
 export class OpenDatabase implements AsyncDisposable {
   readonly place: Place;
   readonly db: Database;
-  /** The tables that are stored; they are registered, but for those that the options leave out. */
+  /** The stored tables. They are registered, except those that the options leave out. */
   readonly tables: readonly SchemaDefinition[];
 
   constructor(place: Place, db: Database, tables: readonly SchemaDefinition[]) {
@@ -138,7 +136,7 @@ export class OpenDatabase implements AsyncDisposable {
     this.tables = tables;
   }
 
-  /** Throws `UsageError` with the names that there are. */
+  /** Returns the table with a name. Throws `UsageError`, which lists the existing names. */
   table(name: string): SchemaDefinition {
     const found = this.tables.find((table) => table.name === name);
     if (found !== undefined) return found;
@@ -154,7 +152,7 @@ export class OpenDatabase implements AsyncDisposable {
   }
 }
 
-/** Opens it and registers what is stored. */
+/** Opens a database and registers its stored tables. */
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
   const { role, nodeId, logLevel, terminal, signal, create = false, damaged = false, finishing } = options;
   const { unregistered, memory, onRequest } = options;
@@ -171,7 +169,7 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
     });
     for (const table of tables) {
       const { to } = table.name === finishing ? await db.migrationStatus(finishing, { signal }) : { to: null };
-      // Registered in the old version, this process would be one that uses it.
+      // With the old version registered, this process would count as an instance that uses it.
       if (table.name !== unregistered && (to === null || to === table.version)) db.registerSchema(table);
     }
     return new OpenDatabase(place, db, tables);
@@ -182,13 +180,11 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
   }
 }
 
-// Where a database is, as one URL: `file:./data`, `s3://bucket/prefix`.
-
-/** A store, and the prefix in it, where the URL names one. */
+/** A store, and the prefix in it if the URL names one. */
 export interface Location {
-  /** The URL without the prefix, to be shown. */
+  /** The URL without the prefix, for messages. */
   readonly store: string;
-  /** Tells stores apart: also two buckets of one name at different endpoints. */
+  /** Different for different stores, such as two buckets of one name at different endpoints. */
   readonly storeId: string;
   readonly driver: StorageDriver;
   readonly prefix: string | undefined;
@@ -201,7 +197,7 @@ function decoded(text: string): string | undefined {
     const prefix = decodeURIComponent(text);
     return prefix === '' ? undefined : prefix;
   } catch {
-    throw new UsageError(`The prefix ${text} has a % that is not followed by two digits: a % itself is written %25.`);
+    throw new UsageError(`The prefix ${text} has a % that is not followed by two digits: write %25 for a % itself.`);
   }
 }
 
@@ -216,11 +212,11 @@ function folderOf(store: string): string {
     try {
       return fileURLToPath(store);
     } catch {
-      throw new UsageError(`${store} is no path: write file:./folder, or file:///folder with three slashes.`);
+      throw new UsageError(`${store} is not a path: write file:./folder, or file:///folder with three slashes.`);
     }
   }
   const folder = store.slice('file:'.length);
-  if (folder === '') throw new UsageError('file: names no folder: write file:./data, for instance.');
+  if (folder === '') throw new UsageError('file: names no folder: write for example file:./data.');
   return path.resolve(folder);
 }
 
@@ -234,17 +230,17 @@ function inFolder(url: string): Location {
 const parameters = ['endpoint', 'region', 'forcePathStyle'];
 
 function inBucket(url: string): Location {
-  if (!URL.canParse(url)) throw new UsageError(`${url} is no URL: write s3://bucket/prefix.`);
+  if (!URL.canParse(url)) throw new UsageError(`${url} is not a URL: write s3://bucket/prefix.`);
   const { hostname, pathname, searchParams, hash, username, password } = new URL(url);
   if (hostname === '') throw new UsageError(`${url} names no bucket: write s3://bucket/prefix.`);
   if (username !== '' || password !== '') {
     throw new UsageError(
-      'Credentials do not belong into a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead.',
+      'Credentials do not belong in a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead.',
     );
   }
   const unknown = [...searchParams.keys()].find((name) => !parameters.includes(name));
   if (unknown !== undefined) {
-    throw new UsageError(`The URL has a parameter ${unknown}. Those that there are: ${parameters.join(', ')}.`);
+    throw new UsageError(`The URL has an unknown parameter ${unknown}. The known ones are ${parameters.join(', ')}.`);
   }
   const prefix = decoded(pathname.replace(/^\//, '').replace(/\/$/, '') || hash.slice(1));
   const endpoint = searchParams.get('endpoint') ?? undefined;
@@ -259,26 +255,24 @@ function inBucket(url: string): Location {
   return { store, storeId: `${store}?${searchParams.toString()}`, driver, prefix };
 }
 
-/** Throws `UsageError`; nothing is read or connected to. */
+/** Parses the URL of a database, without connecting to the store. Throws `UsageError`. */
 export function locate(url: string): Location {
   if (url.startsWith('file:')) return inFolder(url);
   if (url.startsWith('s3:')) return inBucket(url);
   const hint = /^[./~]/.test(url) || !url.includes(':') ? ` For a folder write file:${url}.` : '';
-  throw new UsageError(`'${url}' is no URL of a database. Those look like ${forms}.${hint}`);
+  throw new UsageError(`'${url}' is no URL of a database. Database URLs look like ${forms}.${hint}`);
 }
 
-// Looks for databases in a store whose prefix was not said.
-
-/** Steps after which the search ends: a store may hold any number of other objects. */
+/** Steps after which the search for databases ends: a store may hold any number of other objects. */
 const maxSteps = 200;
 
 export interface FoundDatabases {
   readonly prefixes: readonly string[];
-  /** Whether everything was looked at. */
+  /** Whether the search covered the whole store or folder. */
   readonly complete: boolean;
 }
 
-/** Every folder of a key, the outermost first: `a`, `a/b` of `a/b/c`. */
+/** Returns the folders of a key, outermost first: `a` and `a/b` for `a/b/c`. */
 function foldersOf(key: string): string[] {
   const parts = key.split('/');
   return parts.slice(0, -1).map((_, i) => parts.slice(0, i + 1).join('/'));
@@ -290,22 +284,22 @@ async function isDatabase(driver: StorageDriver, prefix: string, signal: AbortSi
   return entries[0]?.key === key;
 }
 
-/** Where to look. */
+/** The scope of a search for databases. */
 export interface SearchOptions {
-  /** Only what is in this folder. Default: all of the store. */
+  /** The folder to search. Default: the whole store. */
   readonly under?: string | undefined;
-  /** However long it takes. Default: it ends after 200 steps. */
+  /** Whether to search to the end, however long it takes. Default: stop after 200 steps. */
   readonly patient?: boolean;
 }
 
-/** The prefixes under which there is a Block 0. One step is a listing of one key, and one of each folder that is new. */
+/** Finds the prefixes that have a Block 0. One step lists one key, and checks each folder of it that is new. */
 export async function findDatabases(
   driver: StorageDriver,
   signal: AbortSignal,
   { under, patient = false }: SearchOptions = {},
 ): Promise<FoundDatabases> {
   const prefixes: string[] = [];
-  // Folders around the one that is looked through are of no interest.
+  // The folders around `under` are not searched.
   const looked = new Set<string>(under === undefined ? [] : foldersOf(under));
   let after: string | undefined;
   const stepLimit = patient ? Number.POSITIVE_INFINITY : maxSteps;
@@ -326,14 +320,12 @@ export async function findDatabases(
       break;
     }
     if (found !== undefined) prefixes.push(found);
-    // Behind everything in the folder: no key has a part of a code point, and this is the last of them.
+    // After everything in the folder: this is the last code point, so no key in the folder is greater.
     const folder = found ?? foldersOf(key).at(-1);
     after = folder === undefined ? key : `${folder}/\u{10ffff}`;
   }
   return { prefixes, complete: false };
 }
-
-// The keys that a command is given: in a file, in a variable, or on the command line, where other processes can read them.
 
 /** The options of `StoreDb()` that say how objects are stored. */
 export interface StorageOptions {
@@ -345,29 +337,29 @@ function parsed(text: string, what: string): EncryptionOptions {
   try {
     return JSON.parse(text) as EncryptionOptions;
   } catch {
-    // What the parser says would quote the keys.
-    throw new UsageError(`${what} is not JSON. It holds, for instance, {"keys":{"2026":"(base64)"},"current":"2026"}.`);
+    // The message of the parser would quote the keys.
+    throw new UsageError(`${what} is not JSON. Write for example {"keys":{"2026":"(base64)"},"current":"2026"}.`);
   }
 }
 
-/** Without the quotes that some shells leave around a word. */
+/** Removes the quotes that some shells leave around a word. */
 function unquoted(given: string): string {
   return /^\s*'(.*)'\s*$/s.exec(given)?.[1] ?? given;
 }
 
-/** Whether what was given are the keys themselves, and not the name of a file. */
+/** Whether the value of `--keys` or `STOREDB_KEYS` is the keys themselves, and not the name of a file. */
 export function isKeyText(given: string): boolean {
   return unquoted(given).trimStart().startsWith('{');
 }
 
-/** The option `encryption`: JSON, or a file with it. Throws `UsageError`, which holds nothing of the keys. */
+/** Reads the option `encryption` from JSON, or from a file that holds it. Throws `UsageError`, which contains no part of the keys. */
 export function readKeys(given: string): EncryptionOptions {
-  if (isKeyText(given)) return parsed(unquoted(given), 'What was given as the keys');
+  if (isKeyText(given)) return parsed(unquoted(given), 'The text of the keys');
   let text: string;
   try {
     text = readFileSync(given, 'utf8');
   } catch (error) {
-    // Somebody may have given a key, and not the name of a file.
+    // The argument may be a key instead of a file name, so the message must not quote it.
     throw new UsageError(`The file with the keys cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
   }
   return parsed(text, 'The file with the keys');

@@ -1,4 +1,4 @@
-/** Reads files for a draft: what comes from a pipe is kept in a file meanwhile, since it is read more than once. */
+/** Drafts a table from files, and prints the draft. Input from a pipe is copied to a temporary file, since it is read more than once. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ import { printTable } from '../terminal/text-table.ts';
 import { DraftedTable } from './drafted-table.ts';
 import type { Draft, DraftOptions } from './drafted-table.ts';
 
-/** Files that can be read again, until the work is done. */
+/** Files that can be read several times, until they are disposed of. */
 export class KeptFiles implements AsyncDisposable {
   readonly files: readonly InputFile[];
   readonly #folder: string | undefined;
@@ -31,7 +31,7 @@ export class KeptFiles implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  /** Copies what is no regular file into a folder for what goes again. */
+  /** Copies every file that is not a regular one into a temporary folder. */
   static async keep(files: readonly InputFile[], { terminal, signal }: Session): Promise<KeptFiles> {
     if (files.every(({ isRegular }) => isRegular)) return new KeptFiles(files, undefined);
     const folder = await mkdtemp(path.join(tmpdir(), 'store-db-'));
@@ -42,7 +42,7 @@ export class KeptFiles implements AsyncDisposable {
           kept.push(file);
           continue;
         }
-        // The ending says how it is read.
+        // The file ending decides how it is read.
         const target = path.join(folder, `${i}-${path.basename(file.path ?? 'input')}`);
         const source = file.path === undefined ? terminal.input : createReadStream(file.path);
         await pipeline(source, createWriteStream(target, { mode: 0o600 }), { signal });
@@ -60,9 +60,9 @@ export class KeptFiles implements AsyncDisposable {
   }
 }
 
-/** A name for a table, from that of a file. Throws `UsageError` where it has no name. */
+/** Derives the name of a table from the name of a file. Throws `UsageError` for standard input, which has no name. */
 export function tableNameOf({ path: file }: InputFile): string {
-  if (file === undefined) throw new UsageError('The input has no name: --table says what the table is to be called.');
+  if (file === undefined) throw new UsageError('Standard input has no name: name the table with --table.');
   const name = path
     .basename(file)
     .replace(/\.(?:gz|zst)$/i, '')
@@ -75,11 +75,11 @@ export function tableNameOf({ path: file }: InputFile): string {
 export interface DraftingOptions extends DraftOptions {
   readonly files: readonly InputFile[];
   readonly readOptions: (file: InputFile) => ReadOptions;
-  /** Called for a bad row, which is left out; it throws where none is to be. */
+  /** Called for a bad row, which is then left out. Throws to stop at it instead. */
   readonly onBadRow: (file: InputFile, problem: LineError) => void;
 }
 
-/** Drafts a table from all rows of files. Throws `UsageError` and `LineError`; `onFile` is told which file is read. */
+/** Drafts a table from all rows of files. Calls `onFile` before it reads a file. Throws `UsageError` and `LineError`. */
 export async function draftTable(
   { terminal, signal }: Session,
   { files, readOptions, onBadRow, ...options }: DraftingOptions,
@@ -88,7 +88,7 @@ export async function draftTable(
   const table = new DraftedTable(options);
   const total = files.reduce((sum, { size }) => sum + size, 0);
   using progress = new Progress(terminal, { what: `looking at ${options.table}`, total, format: formatBytes });
-  // Where others have but values, types are those of the values.
+  // Only Parquet declares types. If any file is of another format, the types follow from the values of all files.
   const isTyped = files.every((file) => readOptions(file).format === 'parquet');
   let before = 0;
   for (const file of files) {
@@ -114,27 +114,24 @@ export async function draftTable(
   return table.draft();
 }
 
-// The options by which commands are told how a table is to be drafted.
-
+/** The command line options for drafting a table. */
 export const draftingOptions = {
-  table: { type: 'string', describe: 'Name of the table; default, where it is made: that of the first file' },
+  table: { type: 'string', describe: 'Name of the table; default for a new table: the name of the first file' },
   key: {
     type: 'string',
-    describe: 'Column that is the primary key; default: one that tells all rows apart, else one is made',
+    describe: 'Column of the primary key; default: one with a different value in every row, else a new one',
   },
-  sample: { type: 'number', describe: 'Rows that types are drafted from; default: all' },
+  sample: { type: 'number', describe: 'Number of rows to draft the types from; default: all' },
 } as const;
 
-/** How many rows types are drafted from. Throws `UsageError`. */
+/** Returns the number of rows to draft the types from. Throws `UsageError`. */
 export function sampleOf({ sample }: { readonly sample?: number | undefined }): number {
   if (sample === undefined) return Number.POSITIVE_INFINITY;
   if (Number.isSafeInteger(sample) && sample > 0) return sample;
   throw new UsageError(`--sample is ${sample}; it must be a whole number of at least 1.`);
 }
 
-// A drafted schema as people take it over: TypeScript, or JSON for `--schema`.
-
-/** A text as a literal, in which nothing does anything to a terminal. */
+/** Returns a text as a TypeScript literal, without control characters. */
 function quoted(text: string): string {
   const body = withoutControls(JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'"));
   return `'${body}'`;
@@ -143,7 +140,7 @@ function quoted(text: string): string {
 const plainName = /^[A-Za-z_$][\w$]*$/;
 
 function propertyName(name: string): string {
-  // As a literal key of an object, this one alone would set its prototype.
+  // As a plain key of an object literal, this name alone would set the prototype.
   if (name === '__proto__') return "['__proto__']";
   return plainName.test(name) ? name : quoted(name);
 }
@@ -154,7 +151,7 @@ const reserved = new Set(
   ),
 );
 
-/** A name for the constant. */
+/** Returns a name for the constant that holds the schema. */
 function variableName(table: string): string {
   const words = table.split(/[^A-Za-z0-9$]+/).filter((word) => word !== '');
   const name = words.map((word, i) => (i === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1))).join('');
@@ -171,7 +168,7 @@ function fieldSource({ typeId, maxLength, required, default: made }: FieldDefini
   return `{ ${parts.join(', ')} }`;
 }
 
-/** The schema as a module of TypeScript. */
+/** Returns the schema as a TypeScript module. */
 export function typeScriptOf({ schema, fields }: Draft): string {
   return [
     "import { defineSchema, Types } from 'store-db';",
@@ -190,7 +187,7 @@ export function typeScriptOf({ schema, fields }: Draft): string {
   ].join('\n');
 }
 
-/** The schema as `--schema` takes it, with the names of types. */
+/** Returns the schema as JSON for `--schema`, with the names of types. */
 export function jsonOf({ schema }: Draft): object {
   const fields = Object.entries(schema.fields).map(([name, field]): [string, object] => {
     return [name, { ...field, typeId: typeName(field.typeId) }];
@@ -198,13 +195,13 @@ export function jsonOf({ schema }: Draft): object {
   return { ...schema, fields: Object.fromEntries(fields) };
 }
 
-/** Says so where names look like values, as they do where a file has no line of names. */
+/** Warns if a column name looks like a value, as it does in a file without a header line. */
 export function tellOfHead(terminal: Terminal, { columns }: Draft, hasHead: boolean): void {
-  // Columns may well be years.
+  // Years are plausible column names.
   const odd = columns.find((name) => /^-?\d+(?:[.,-]\d+)*$/.test(name) && !/^(?:19|20)\d\d$/.test(name));
   if (!hasHead || odd === undefined) return;
   terminal.tell(
-    `The first line was taken for names, and ${JSON.stringify(odd)} looks like a value: if it is a row, say --no-header.`,
+    `The first line was read as column names, but ${JSON.stringify(odd)} looks like a value: if it is a row, pass --no-header.`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** The options by which commands are told how files are to be read. */
+/** The command line options for reading files. */
 import type { InferredOptionTypes } from 'yargs';
 import { UsageError } from '../terminal/exit-code.ts';
 import { parseRenames } from './columns.ts';
@@ -46,51 +46,59 @@ type ReadingOptions = {
 };
 
 export const readingOptions: ReadingOptions = {
-  format: { choices: inputFormats, describe: 'Default: by the name of the file, else ndjson' },
+  format: { choices: inputFormats, describe: 'Format of the files; default: by the file name, else ndjson' },
   encoding: {
     choices: encodingNames,
     coerce: encodingNamed,
-    describe: 'Default: by the mark at the beginning, else utf-8',
+    describe: 'Character encoding; default: by the byte order mark, else utf-8',
   },
   delimiter: {
     type: 'string',
-    describe: 'What separates fields of CSV; \\t is a tab. Default: a comma, or what the first line has in its place',
+    describe:
+      'Separator of CSV fields; \\t is a tab. Default: a comma, or the separator that the first line has instead',
   },
   quotes: {
     choices: quoteRules,
     default: 'strict',
-    describe: 'Quotes in CSV: strict refuses stray ones, lenient takes those as text, none takes all so',
+    describe: 'Quotes in CSV: strict refuses stray quotes, lenient reads them as text, none reads all quotes as text',
   },
   header: { type: 'boolean', default: true, describe: 'The first line of CSV names the columns' },
-  columns: { type: 'string', describe: 'Columns to take, by commas; without a header: their names, in their order' },
-  rename: { type: 'string', array: true, requiresArg: true, describe: 'column=field: which field a column goes to' },
-  'ignore-extra': { type: 'boolean', default: false, describe: 'Leave out columns that no field is named like' },
+  columns: {
+    type: 'string',
+    describe: 'Columns to read, separated by commas; with --no-header: the names of the columns, in order',
+  },
+  rename: { type: 'string', array: true, requiresArg: true, describe: 'column=field: read a column into this field' },
+  'ignore-extra': {
+    type: 'boolean',
+    default: false,
+    describe: 'Leave out columns that have no field of the same name',
+  },
   null: { type: 'string', array: true, requiresArg: true, describe: 'Text without quotes that stands for null in CSV' },
   'date-format': {
     type: 'string',
     array: true,
     requiresArg: true,
-    describe: 'How dates are written: DD/MM/YYYY, or field=M/D/YYYY for one field; default: ISO 8601',
+    describe: 'Format of dates: DD/MM/YYYY, or field=M/D/YYYY for one field; default: ISO 8601',
   },
   'time-unit': {
     choices: timeUnits,
-    describe: 'What numbers in timestamps count; default: ms, of years from 1973 to 2200',
+    describe: 'Unit of numbers in timestamp fields; default: ms, and only for the years 1973 to 2200',
   },
   'large-integers': {
     choices: largeIntegerRules,
     default: 'refuse',
-    describe: 'Integers beyond 2^53 within json: refuse them, keep their digits as text, or round',
+    describe: 'Integers beyond 2^53 in json fields: refuse them, keep their digits as text, or round them',
   },
   'scalars-as-text': {
     type: 'boolean',
     default: false,
-    describe: 'Take numbers, true and false in JSON for text where the field is text',
+    describe: 'Accept numbers, true and false from JSON in text fields',
   },
 };
 
 export type ReadingArguments = InferredOptionTypes<ReadingOptions>;
 
-/** How each file is read. `skipsBadBytes`: as in `ReadOptions`. Throws `UsageError`. */
+/** Returns the options for reading each file. `skipsBadBytes`: as in `ReadOptions`. Throws `UsageError`. */
 export function readOptionsOf(
   args: ReadingArguments,
   skipsBadBytes: boolean,
@@ -98,7 +106,7 @@ export function readOptionsOf(
   const { format, encoding, quotes, header: hasHead, null: nulls = [] } = args;
   const delimiter = args.delimiter?.replaceAll('\\t', '\t');
   if (delimiter !== undefined && (delimiter === '' || /["\r\n]/.test(delimiter))) {
-    throw new UsageError('--delimiter takes one character or several, and neither quotes nor line ends.');
+    throw new UsageError('--delimiter takes one or more characters, but no quotes and no line ends.');
   }
   const columns = {
     columns: args.columns?.split(',').map((name) => name.trim()),

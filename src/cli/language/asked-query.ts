@@ -1,4 +1,4 @@
-/** Queries of the command line as they are run: rows of a table, or groups of them. */
+/** Turns the queries of the command line into runnable ones: for rows of a table, or groups of them. */
 import { compareValues } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
 import { bigintBounds, Types } from '../../format/types.ts';
@@ -8,32 +8,32 @@ import type { Query } from '../../query/query.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { OpenDatabase } from '../database/open-database.ts';
 import { UsageError } from '../terminal/exit-code.ts';
-import { fieldOf, withCondition, isNumber } from './conditions.ts';
-import type { Row } from './conditions.ts';
+import { fieldOf, withCondition, isNumber } from './condition-clauses.ts';
+import type { Row } from './condition-clauses.ts';
 import { parseCondition, parseNames, parseOrders, parseQuery } from './query-syntax.ts';
 import type { WrittenColumn, WrittenQueryText, WrittenOrderTerm, WrittenTerm } from './query-syntax.ts';
 import { LanguageError } from './tokens.ts';
 import type { Token } from './tokens.ts';
 
-/** A column of what comes out. */
+/** A column of the result. */
 export interface AnswerColumn {
   readonly name: string;
   readonly typeId: TypeId;
-  /** What a row, or a group, has it under. */
+  /** The property of a row or group that holds its value. */
   readonly from: string;
 }
 
 export interface AskedQuery {
   readonly schema: SchemaDefinition;
   readonly columns: readonly AnswerColumn[];
-  /** The rows that it is about, for `explain` and `count`. */
+  /** The query for the rows that are printed or grouped, for `explain` and `count`. */
   readonly query: Query<Row>;
   readonly isGrouped: boolean;
-  /** Whether it says how many it wants. */
+  /** Whether the query has a limit. */
   readonly isLimited: boolean;
   /**
-   * What comes out: rows one by one, between which `signal` is for the caller to look at; of groups all are known before the first.
-   * `most`: no more than that are wanted.
+   * Returns the result: rows one by one, between which the caller must check `signal`; or groups, which are all computed before the
+   * first. `most`: a limit on their number.
    */
   readonly answers: (signal: AbortSignal, most?: number) => AsyncIterable<Row>;
 }
@@ -56,17 +56,17 @@ class Names {
     throw new LanguageError(message, this.#source, at);
   }
 
-  /** Columns need names of their own, since JSON has them by these. */
+  /** Checks that no two columns have one name, since the names are keys in JSON. Throws `LanguageError`. */
   distinct(columns: readonly AnswerColumn[], written: readonly WrittenColumn[]): readonly AnswerColumn[] {
     columns.forEach(({ name }, i) => {
       if (columns.findIndex((other) => other.name === name) === i) return;
-      this.fail(`Two columns have the name ${name}: 'as' gives one another`, written[i]?.at ?? 0);
+      this.fail(`Two columns have the name ${name}: rename one with 'as'`, written[i]?.at ?? 0);
     });
     return columns;
   }
 }
 
-/** The query with orders added. Throws `LanguageError`. */
+/** Adds orders to a query. Throws `LanguageError`. */
 export function withOrders(
   query: Query<Row>,
   schema: SchemaDefinition,
@@ -76,11 +76,7 @@ export function withOrders(
   let asked = query;
   for (const { field, aggregate, direction, at } of orders) {
     if (aggregate !== undefined || field === undefined) {
-      throw new LanguageError(
-        'Rows are ordered by fields, and aggregates are of groups: group by makes them',
-        source,
-        at,
-      );
+      throw new LanguageError('Rows are ordered by fields. Only groups have aggregates: add group by', source, at);
     }
     if (fieldOf(schema, field, source).typeId === Types.json) {
       throw new LanguageError(`Field ${field.value} is json, which has no order`, source, at);
@@ -90,7 +86,7 @@ export function withOrders(
   return asked;
 }
 
-/** Columns of rows as they are. */
+/** Returns the columns of a query without aggregates. */
 function rowColumns(
   names: Names,
   schema: SchemaDefinition,
@@ -115,16 +111,19 @@ class AggregateNames {
     this.#groupBy = groupBy;
   }
 
-  /** What a group has a term under, and of which type it is. Throws `LanguageError`. */
+  /** Returns the property of a group that holds a term, and its type. Throws `LanguageError`. */
   find(names: Names, { aggregate, field, at }: WrittenTerm): Pick<AnswerColumn, 'from' | 'typeId'> {
     const typeId = field === undefined ? Types.uint32 : names.typeOf(field);
     if (aggregate === undefined) {
       const name = (field as Token).value;
       if (this.#groupBy.includes(name)) return { from: name, typeId };
-      return names.fail(`${name} is no field that the query is grouped by: min(${name}) is one value, say`, at);
+      return names.fail(
+        `The query is not grouped by ${name}: add it to group by, or write for example min(${name})`,
+        at,
+      );
     }
     if ((aggregate === 'sum' || aggregate === 'avg') && !isNumber(typeId)) {
-      names.fail(`${aggregate} is of numbers, and ${field?.value ?? ''} is none`, at);
+      names.fail(`${aggregate} takes numbers, and ${field?.value ?? ''} is not a number`, at);
     }
     if ((aggregate === 'min' || aggregate === 'max') && typeId === Types.json) {
       names.fail(`Field ${field?.value ?? ''} is json, which has no order`, at);
@@ -142,7 +141,7 @@ function typeOfAggregate(aggregate: string, typeId: TypeId): TypeId {
   return aggregate === 'sum' && bigintBounds(typeId) !== undefined ? Types.int64 : Types.float64;
 }
 
-/** The name of a column that was given none. */
+/** Returns the name of a column without `as`. */
 function headOf({ aggregate, field }: Pick<WrittenTerm, 'aggregate' | 'field'>): string {
   if (aggregate === undefined) return field?.value ?? '';
   return field === undefined ? 'count' : `${aggregate}(${field.value})`;
@@ -155,7 +154,7 @@ function groupedQuery(query: Query<Row>, schema: SchemaDefinition, written: Writ
   const names = new Names(schema, source);
   for (const field of groupBy) {
     if (names.typeOf(field) === Types.json)
-      names.fail(`Field ${field.value} is json: rows are not grouped by it`, field.at);
+      names.fail(`Field ${field.value} is json, and rows cannot be grouped by it`, field.at);
   }
   const groups = groupBy.map(({ value }) => value);
   const found = new AggregateNames(groups);
@@ -198,7 +197,7 @@ function compareRows(a: Row, b: Row, orders: readonly { readonly from: string; r
   return 0;
 }
 
-/** The orders of rows may name columns, by what they are called in the answer. */
+/** Replaces the `as` names of columns in orders by the fields that they stand for. */
 function namedFields(
   columns: WrittenQueryText['columns'],
   orders: readonly WrittenOrderTerm[],
@@ -209,7 +208,7 @@ function namedFields(
   });
 }
 
-/** A query that was written, on what `all` reads. Throws `LanguageError`. */
+/** Makes a runnable query of a parsed one. `all`: a query for all rows of the table. Throws `LanguageError`. */
 function askedQuery(all: Query<Row>, schema: SchemaDefinition, written: WrittenQueryText): AskedQuery {
   const { source, columns: asked, where, groupBy, orderBy, limit, offset } = written;
   const query = where === undefined ? all : withCondition(all, schema, where, source);
@@ -219,7 +218,7 @@ function askedQuery(all: Query<Row>, schema: SchemaDefinition, written: WrittenQ
   let rows = withOrders(query, schema, namedFields(asked, orderBy), written.orderSource ?? source);
   if (limit !== undefined) rows = rows.limit(limit);
   if (offset !== undefined) rows = rows.offset(offset);
-  // The rows themselves: a generator around them would take longer than they do.
+  // The query itself: a generator around it would cost more than the rows.
   const answers: AskedQuery['answers'] = (_, most) => {
     const wanted = most === undefined ? rows : rows.limit(Math.min(most, limit ?? most));
     return wanted.select(...columns.map(({ from }) => from));
@@ -227,19 +226,18 @@ function askedQuery(all: Query<Row>, schema: SchemaDefinition, written: WrittenQ
   return { schema, columns, query: rows, isGrouped: false, isLimited: limit !== undefined, answers };
 }
 
-// The options by which commands are given a query, or what is left of one.
-
+/** The command line options for parts of a query. */
 export const queryOptions = {
   where: {
     type: 'string',
     array: true,
     requiresArg: true,
     nargs: 1,
-    describe: "A condition: \"country = 'FR' and (people > 1000000 or name like 'Paris%')\"; several must all hold",
+    describe: "Condition: \"country = 'FR' and (people > 1000000 or name like 'Paris%')\"; if repeated, all must hold",
   },
   order: { type: 'string', array: true, nargs: 1, describe: 'Order by fields: name, or "population desc, name"' },
-  limit: { type: 'number', describe: 'Most rows' },
-  offset: { type: 'number', describe: 'Rows to skip' },
+  limit: { type: 'number', describe: 'Maximum number of rows' },
+  offset: { type: 'number', describe: 'Number of rows to skip' },
 } as const;
 
 export const queryPositional = {
@@ -261,7 +259,7 @@ export interface QueryArguments {
 function once<T>(option: string, given: T | undefined, written: T | undefined): T | undefined {
   if (given === undefined) return written;
   if (written === undefined) return given;
-  throw new UsageError(`The query says ${option} itself: leave out --${option}.`);
+  throw new UsageError(`The query contains ${option} already: leave out --${option}.`);
 }
 
 function checkedCount(option: string, count: number | undefined): number | undefined {
@@ -269,7 +267,7 @@ function checkedCount(option: string, count: number | undefined): number | undef
   throw new UsageError(`--${option} is ${count}; it must be a whole number of at least 0.`);
 }
 
-/** A query with what options say of it. */
+/** Adds the options to a parsed query. */
 function withOptions(written: WrittenQueryText, options: QueryArguments): WrittenQueryText {
   const { order = [], fields } = options;
   const { limit, offset } = written;
@@ -290,7 +288,7 @@ function withOptions(written: WrittenQueryText, options: QueryArguments): Writte
   return query;
 }
 
-/** What commands are asked for. `reads`: where tables are read from. Throws `UsageError`. */
+/** Makes the query that a command line asks for. `reads`: starts a query on a table, by default of the database. Throws `UsageError`. */
 export function queryFrom(
   opened: OpenDatabase,
   text: string,

@@ -1,5 +1,5 @@
 /**
- * Queries as they are written on the command line:
+ * Parses the queries of the command line:
  *
  *     query     = [ "select" columns "from" ] table [ "where" condition ] [ "group" "by" field { "," field } ]
  *                 [ "order" "by" orders ] [ "limit" number ] [ "offset" number ]
@@ -8,6 +8,8 @@
  *     aggregate = "count" "(" [ "*" | field ] ")" | ( "min" | "max" | "sum" | "avg" ) "(" field ")"
  *     orders    = order { "," order }
  *     order     = ( field | aggregate ) [ "asc" | "desc" ]
+ *
+ * The grammar of `condition` is at the head of condition-clauses.ts.
  */
 import { TokenReader } from './tokens.ts';
 import type { Token } from './tokens.ts';
@@ -15,11 +17,11 @@ import type { Token } from './tokens.ts';
 const aggregateKinds = ['count', 'min', 'max', 'sum', 'avg'] as const;
 export type AggregateKind = (typeof aggregateKinds)[number];
 
-/** A field, or an aggregate of one. */
+/** A field or an aggregate. */
 export interface WrittenTerm {
   readonly at: number;
   readonly aggregate: AggregateKind | undefined;
-  /** Undefined: what is counted are rows. */
+  /** Undefined for a count of rows. */
   readonly field: Token | undefined;
 }
 
@@ -31,18 +33,18 @@ export interface WrittenOrderTerm extends WrittenTerm {
   readonly direction: 'asc' | 'desc';
 }
 
-/** A query, and the text that it was read from, for messages. */
+/** A parsed query, with its text for messages. */
 export interface WrittenQueryText {
   readonly source: string;
   readonly table: Token;
-  /** Undefined: all, or those that the query is grouped by. */
+  /** Undefined: all fields, or the fields of `group by`. */
   readonly columns: readonly WrittenColumn[] | undefined;
   readonly where: WrittenConditionNode | undefined;
   readonly groupBy: readonly Token[];
   readonly orderBy: readonly WrittenOrderTerm[];
   readonly limit: number | undefined;
   readonly offset: number | undefined;
-  /** Where the columns and the orders were read from, if not from the same text. */
+  /** The texts that the columns and the orders were read from, if other than `source`. */
   readonly columnSource?: string;
   readonly orderSource?: string;
 }
@@ -52,7 +54,7 @@ function takeTerm(reader: TokenReader, what: string): WrittenTerm {
   if (kind !== 'word' || !reader.isSymbol('(', 1)) return { at, aggregate: undefined, field: takeName(reader, what) };
   const aggregate = aggregateKinds.find((known) => known === value.toLowerCase());
   if (aggregate === undefined) {
-    return reader.fail(`There is no aggregate ${value}: those that there are: ${aggregateKinds.join(', ')}`, { at });
+    return reader.fail(`There is no aggregate ${value}: the aggregates are ${aggregateKinds.join(', ')}`, { at });
   }
   reader.take();
   reader.take();
@@ -86,7 +88,7 @@ function takeCount(reader: TokenReader, word: string): number | undefined {
   return count;
 }
 
-/** `tables`: those that there are: the name of one, whatever is in it, stands for all of its rows. Throws `LanguageError`. */
+/** Parses a query. `tables`: existing names; a text that is one of them means all of its rows. Throws `LanguageError`. */
 export function parseQuery(source: string, tables: readonly string[]): WrittenQueryText {
   const all = { columns: undefined, where: undefined, groupBy: [], orderBy: [], limit: undefined, offset: undefined };
   if (tables.includes(source)) return { ...all, source, table: { kind: 'name', value: source, at: 0 } };
@@ -110,15 +112,15 @@ export function parseQuery(source: string, tables: readonly string[]): WrittenQu
   return { source, table, columns, where, groupBy, orderBy, limit, offset };
 }
 
-/** A condition that stands alone. Throws `LanguageError`. */
+/** Parses a condition without a query. Throws `LanguageError`. */
 export function parseCondition(source: string): WrittenConditionNode {
   const reader = new TokenReader(source);
   const condition = takeCondition(reader);
-  reader.end('and, or or the end; a text of several words stands in quotes');
+  reader.end('and, or or the end; a text of several words needs quotes');
   return condition;
 }
 
-/** Orders that stand alone: `name, population desc`. Throws `LanguageError`. */
+/** Parses orders without a query: `name, population desc`. Throws `LanguageError`. */
 export function parseOrders(source: string): readonly WrittenOrderTerm[] {
   const reader = new TokenReader(source);
   const orders = reader.list(() => takeOrder(reader));
@@ -126,7 +128,7 @@ export function parseOrders(source: string): readonly WrittenOrderTerm[] {
   return orders;
 }
 
-/** Names with commas between them. Throws `LanguageError`. */
+/** Parses names separated by commas. Throws `LanguageError`. */
 export function parseNames(source: string): readonly Token[] {
   const reader = new TokenReader(source);
   const names = reader.list(() => takeName(reader, 'the name of a field'));
@@ -134,23 +136,7 @@ export function parseNames(source: string): readonly Token[] {
   return names;
 }
 
-// Conditions as they are written on the command line:
-//
-//     condition  = all { "or" all }
-//     all        = single { "and" single }
-//     single     = "not" single | "(" condition ")" | field comparison | fields together
-//     comparison = ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) value
-//                | "is" [ "not" ] "null"
-//                | [ "not" ] "in" "(" value { "," value } ")"
-//                | [ "not" ] "between" value "and" value
-//                | [ "not" ] ( "like" | "prefix" ) value
-//     fields     = "(" field "," field { "," field } ")"
-//     together   = ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) tuple
-//                | [ "not" ] "in" "(" tuple { "," tuple } ")"
-//                | [ "not" ] "between" tuple "and" tuple
-//     tuple      = "(" value { "," value } ")"
-
-/** How a field is compared: with operators of the query builder, and `like`. */
+/** The operator of a comparison: an operator of the query builder, or `LIKE`. */
 export type WrittenOperator = '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN' | 'PREFIX' | 'LIKE';
 
 export type WrittenConditionNode =
@@ -161,29 +147,29 @@ export type WrittenConditionNode =
       readonly kind: 'compared';
       readonly field: Token;
       readonly operator: WrittenOperator;
-      /** Of `IN` all, of `BETWEEN` two, else one. */
+      /** One value; two for `BETWEEN`, and any number for `IN`. */
       readonly values: readonly Token[];
     }
   | {
       readonly kind: 'together';
       readonly fields: readonly Token[];
       readonly operator: TupleOperator;
-      /** Each with a value for each field. Of `IN` all, of `BETWEEN` two, else one. */
+      /** One tuple; two for `BETWEEN`, and any number for `IN`. Each has a value for each field. */
       readonly tuples: readonly (readonly Token[])[];
     };
 
-/** How several fields are compared together. */
+/** The operator of a comparison of several fields together. */
 export type TupleOperator = Exclude<WrittenOperator, '!=' | 'PREFIX' | 'LIKE'>;
 
-/** Each may be two clauses of the query builder, which has up to 100 in each other. */
+/** Each level may become two clauses of the query builder, which allows 100 levels. */
 const maxDepth = 40;
 const symbols: ReadonlySet<string> = new Set(['=', '!=', '<', '<=', '>', '>=']);
 const operators = '=, !=, <, <=, >, >=, is, in, between, like or prefix';
 
-/** Words that are no values without quotes. */
+/** Words that need quotes to be values. */
 const reserved: ReadonlySet<string> = new Set('and or not select from where group order limit offset'.split(' '));
 
-/** A field's name; in double quotes it may be any. */
+/** Takes the name of a field. In double quotes it may be any text. */
 function takeName(reader: TokenReader, what: string): Token {
   const { kind } = reader.next;
   return kind === 'word' || kind === 'name' ? reader.take() : reader.expected(what);
@@ -193,7 +179,7 @@ function takeValue(reader: TokenReader): Token {
   const { kind, value } = reader.next;
   if (kind === 'symbol' || kind === 'end') reader.expected('a value');
   if (kind === 'word' && reserved.has(value.toLowerCase())) {
-    reader.fail(`Here comes a value, and ${value} is a word of the language: as a text it is '${value}'`, reader.next);
+    reader.fail(`Expected a value, and ${value} is a keyword: write '${value}' for a text`, reader.next);
   }
   return reader.take();
 }
@@ -240,7 +226,7 @@ function takeComparison(reader: TokenReader): WrittenConditionNode {
   return opposite(isNegated, { kind: 'compared', field, operator, values: takeValues(reader, operator) });
 }
 
-/** The values for several fields: `(1, 'a')`. */
+/** Takes the values for several fields: `(1, 'a')`. */
 function takeTuple(reader: TokenReader, fields: readonly Token[]): readonly Token[] {
   const { at } = reader.next;
   const names = fields.map(({ value }) => value).join(', ');
@@ -249,12 +235,12 @@ function takeTuple(reader: TokenReader, fields: readonly Token[]): readonly Toke
   reader.expectSymbol(')', ') or a comma');
   if (values.length === fields.length) return values;
   return reader.fail(
-    `Here come ${fields.length} values, one for each of ${names}, and there ${values.length === 1 ? 'is 1' : `are ${values.length}`}`,
+    `Expected ${fields.length} values, one for each of ${names}, but there ${values.length === 1 ? 'is 1' : `are ${values.length}`}`,
     { at },
   );
 }
 
-/** A comparison of several fields together, behind its first parenthesis. */
+/** Takes a comparison of several fields together, after its first parenthesis. */
 function takeTogether(reader: TokenReader): WrittenConditionNode {
   const fields = reader.list(() => takeName(reader, 'a field'));
   reader.expectSymbol(')', ') or a comma');
@@ -263,8 +249,8 @@ function takeTogether(reader: TokenReader): WrittenConditionNode {
   const { next } = reader;
   const written = reader.isWord('is') ? undefined : takeOperator(reader);
   if (written === undefined || written === 'LIKE' || written === 'PREFIX') {
-    const instead = 'several fields are compared together by =, !=, <, <=, >, >=, in or between';
-    return reader.fail(`There is no ${next.value} here: ${instead}`, next);
+    const instead = 'compare several fields together by =, !=, <, <=, >, >=, in or between';
+    return reader.fail(`${next.value} is not possible here: ${instead}`, next);
   }
   const operator = written === '!=' ? '=' : written;
   const tuple = (): readonly Token[] => takeTuple(reader, fields);
@@ -283,7 +269,7 @@ function takeTogether(reader: TokenReader): WrittenConditionNode {
 }
 
 function takeSingle(reader: TokenReader, depth: number): WrittenConditionNode {
-  if (depth > maxDepth) reader.fail(`Conditions can be in each other up to ${maxDepth} deep`, reader.next);
+  if (depth > maxDepth) reader.fail(`Conditions can be nested up to ${maxDepth} levels deep`, reader.next);
   if (reader.takeWord('not')) return { kind: 'not', part: takeSingle(reader, depth + 1) };
   if (!reader.takeSymbol('(')) return takeComparison(reader);
   if (reader.isSymbol(',', 1)) return takeTogether(reader);
@@ -300,7 +286,7 @@ function takeJoined(reader: TokenReader, kind: 'and' | 'or', part: () => Written
   return { kind, parts };
 }
 
-/** Takes a condition as far as it goes. Throws `LanguageError`. */
+/** Takes the longest condition that comes next. Throws `LanguageError`. */
 function takeCondition(reader: TokenReader, depth = 0): WrittenConditionNode {
   return takeJoined(reader, 'or', () => takeJoined(reader, 'and', () => takeSingle(reader, depth + 1)));
 }

@@ -1,17 +1,17 @@
-/** The words that a condition or a query is made of. */
+/** Splits the text of a condition or a query into tokens. */
 import { withoutControls } from '../../base/messages.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { displayWidth } from '../terminal/terminal.ts';
 
 export interface Token {
   /**
-   * `word`: without quotes; `text`: in single ones; `name`: in double ones; `hex`: the digits of `x'00ff'`; `symbol`: an
-   * operator, a parenthesis or a comma.
+   * `word`: a word without quotes; `text`: in single quotes; `name`: in double quotes; `hex`: the digits of `x'00ff'`; `symbol`:
+   * an operator, a parenthesis or a comma.
    */
   readonly kind: 'word' | 'text' | 'name' | 'hex' | 'symbol' | 'end';
-  /** Without the quotes. */
+  /** The text of the token, without quotes. */
   readonly value: string;
-  /** Where it begins. */
+  /** The index of its first character in the text. */
   readonly at: number;
 }
 
@@ -22,7 +22,7 @@ const name = /"((?:[^"]|"")*)"/y;
 const symbol = /!=|<>|<=|>=|[=<>(),]/y;
 const bareWord = /[^\s"'=!<>(),;]+/y;
 
-/** Operators of other languages, and what they are here. */
+/** Operators of other languages, and the ones to use instead. */
 const foreign: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/==+/y, '='],
   [/&&?/y, 'and'],
@@ -30,7 +30,7 @@ const foreign: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/!(?!=)/y, 'not'],
 ];
 
-/** The token that begins at a place. */
+/** Reads the token that begins at an index. */
 function tokenAt(source: string, at: number): { readonly token: Token; readonly end: number } {
   const found = (pattern: RegExp): string | undefined => {
     pattern.lastIndex = at;
@@ -57,14 +57,14 @@ function tokenAt(source: string, at: number): { readonly token: Token; readonly 
   const character = String.fromCodePoint(source.codePointAt(at) as number);
   throw new LanguageError(
     character === "'" || character === '"'
-      ? `The quote ${character} is opened here and not closed; in a text it is doubled`
-      : `${character} has no meaning here: a text with it stands in quotes`,
+      ? `The quote ${character} is opened here and not closed; inside a text, double it`
+      : `${character} has no meaning here: put a text that contains it in quotes`,
     source,
     at,
   );
 }
 
-/** The tokens of a text; the last one is its end. Throws `LanguageError`. */
+/** Splits a text into tokens, of which the last is the end. Throws `LanguageError`. */
 export function tokensOf(source: string): readonly Token[] {
   const tokens: Token[] = [];
   for (let at = 0; ; ) {
@@ -82,12 +82,12 @@ export function tokensOf(source: string): readonly Token[] {
 }
 
 function described({ kind, value }: Token): string {
-  if (kind === 'end') return 'it ends';
+  if (kind === 'end') return 'the text ends';
   if (kind === 'text') return `found '${value}'`;
   return `found ${kind === 'name' ? `"${value}"` : value}`;
 }
 
-/** Goes through the tokens of a text. */
+/** Reads the tokens of a text one by one. */
 export class TokenReader {
   readonly source: string;
   readonly #tokens: readonly Token[];
@@ -108,7 +108,7 @@ export class TokenReader {
     return token;
   }
 
-  /** Whether the next tokens are these words, which are not in quotes; letters may be large. */
+  /** Whether the next tokens are these words without quotes, in upper or lower case. */
   isWord(...words: readonly string[]): boolean {
     return words.every((expected, i) => {
       const token = this.#tokens[this.#next + i];
@@ -121,7 +121,7 @@ export class TokenReader {
     return token?.kind === 'symbol' && token.value === value;
   }
 
-  /** Takes the words if they come next. */
+  /** Takes the words if they come next, and returns whether they did. */
   takeWord(...words: readonly string[]): boolean {
     if (!this.isWord(...words)) return false;
     this.#next += words.length;
@@ -142,21 +142,21 @@ export class TokenReader {
     if (!this.takeWord(word)) this.expected(what);
   }
 
-  /** Parts with commas between them. */
+  /** Takes parts separated by commas. */
   list<T>(part: () => T): T[] {
     const parts = [part()];
     while (this.takeSymbol(',')) parts.push(part());
     return parts;
   }
 
-  /** Throws unless everything was taken. */
+  /** Throws unless all tokens are taken. */
   end(what: string): void {
     if (this.next.kind !== 'end') this.expected(what);
   }
 
-  /** Throws: the next token is not what comes here. */
+  /** Throws for a next token that is not expected here. */
   expected(what: string): never {
-    this.fail(`Here comes ${what}, and ${described(this.next)}`, this.next);
+    this.fail(`Expected ${what}, but ${described(this.next)}`, this.next);
   }
 
   fail(message: string, { at }: Pick<Token, 'at'>): never {
@@ -164,13 +164,11 @@ export class TokenReader {
   }
 }
 
-// What is wrong with a condition or a query that somebody wrote, and where.
-
-/** Characters of a long text that are shown before and behind the place. */
+/** Characters of a long line that are shown before and after the position of an error. */
 const shownBefore = 50;
 const shownBehind = 25;
 
-/** The line of the text that is meant, and one below it with a caret at the place. */
+/** Returns the line with the error, and a line below it with a caret at the position. */
 function pointedAt(source: string, at: number): [string, string] {
   const begin = source.lastIndexOf('\n', at - 1) + 1;
   const end = source.indexOf('\n', at);
@@ -184,9 +182,9 @@ function pointedAt(source: string, at: number): [string, string] {
   return [`  ${shown}`, `  ${' '.repeat(displayWidth(before))}^`];
 }
 
-/** Its message ends with the text and a caret below the place. */
+/** An error in a condition or query. Its message ends with the line and a caret below the position. */
 export class LanguageError extends UsageError {
-  /** Of the character in the text, counted from 1. */
+  /** The position of the character in the text, counted from 1. */
   readonly position: number;
 
   constructor(message: string, source: string, at: number) {

@@ -1,4 +1,4 @@
-/** What an export writes to: a file or the output, as it is or compressed. */
+/** The targets of exports: a file, a pipe, a device or standard output, compressed or not; and the rows of Parquet files. */
 import { once } from 'node:events';
 import { constants, createWriteStream } from 'node:fs';
 import type { Stats, WriteStream } from 'node:fs';
@@ -20,14 +20,14 @@ import type { Terminal } from '../terminal/terminal.ts';
 import type { RowOutput } from './records.ts';
 
 export interface ExportOutput {
-  /** Takes a part, and waits while there is no room for more. Rejects with `OutputError`. */
+  /** Writes a part, and waits while the target is full. Rejects with `OutputError`. */
   readonly write: (part: string | Uint8Array) => Promise<void>;
-  /** Keeps what was written; without it nothing stays in a file. */
+  /** Completes the target. Without this, a file is not created or replaced. */
   readonly keep: () => Promise<void>;
   readonly discard: () => Promise<void>;
 }
 
-/** A file, or what else a name stands for. Throws `UsageError`. */
+/** Opens a file, pipe or device by its name. Throws `UsageError`. */
 async function fileOutput(file: string, signal: AbortSignal): Promise<ExportOutput> {
   const { stream, keep, discard } = await openTarget(file, signal);
   const orTold = async (work: Promise<unknown>): Promise<void> => {
@@ -37,7 +37,7 @@ async function fileOutput(file: string, signal: AbortSignal): Promise<ExportOutp
       throw new OutputError(file, error as Error);
     }
   };
-  // Told by the next write, or at the end.
+  // The next write reports the error, or `keep`.
   stream.on('error', () => undefined);
   return {
     write: async (part) => {
@@ -62,23 +62,23 @@ function terminalOutput(terminal: Terminal): ExportOutput {
   };
 }
 
-/** Passes on what the compressor has made, as fast as it is taken. */
+/** Writes the output of the compressor to the target, as fast as the target takes it. */
 async function passOn(gzip: Gzip, to: ExportOutput): Promise<void> {
   try {
     for await (const part of gzip) await to.write(part as Buffer);
   } catch (error) {
-    // Nobody waits for room in it any more.
+    // So that no write waits for room in the compressor any more.
     gzip.destroy(error as Error);
     throw error;
   }
 }
 
-/** Compresses what is written. */
+/** Wraps an output to compress its parts. */
 function compressed(to: ExportOutput): ExportOutput {
   const gzip = createGzip();
   gzip.on('error', () => undefined);
   const passed = passOn(gzip, to);
-  // Its error is that of the next write, or of the end.
+  // The next write reports its error, or `keep`.
   passed.catch(() => undefined);
   return {
     write: async (part) => {
@@ -99,41 +99,40 @@ function compressed(to: ExportOutput): ExportOutput {
 }
 
 export interface OutputOptions {
-  /** Undefined: the output. */
+  /** Undefined: standard output. */
   readonly file: string | undefined;
   readonly gzip: boolean;
-  /** Whether text is written, which a terminal can show. */
+  /** Whether the format is text, which a terminal can show. */
   readonly isText: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Throws `UsageError`. */
+/** Opens the output of an export. Throws `UsageError`. */
 export async function exportOutput(
   terminal: Terminal,
   { file, gzip, isText, signal }: OutputOptions,
 ): Promise<ExportOutput> {
   if (file === undefined && terminal.output.isTTY === true && (gzip || !isText)) {
     throw new UsageError(
-      'The export would not be text, and a terminal may obey it: name a file, or send it into a pipe.',
+      'The export would not be text, and could control the terminal: name a file, or redirect it to a pipe.',
     );
   }
   const output = file === undefined ? terminalOutput(terminal) : await fileOutput(file, signal);
   return gzip ? compressed(output) : output;
 }
 
-// Where an export goes: a file that has its name once it is whole, or what only takes bytes: a pipe, a device, the output.
-
+/** A file, which gets its name when it is complete, or a pipe or device. */
 export interface WritableTarget {
   readonly stream: WriteStream;
-  /** Keeps what was written; without it nothing stays in a file. */
+  /** Completes the target. Without this, a file is not created or replaced. */
   readonly keep: () => Promise<void>;
   readonly discard: () => Promise<void>;
 }
 
-/** Links that lead to links, as many as systems follow. */
+/** The length of a chain of links that is followed, as in operating systems. */
 const maxLinks = 40;
 
-/** The file that a name stands for, through links, whether or not it is there. */
+/** Returns the file that a name leads to through links, whether or not it exists. */
 async function behindLinks(file: string): Promise<string> {
   let at = path.resolve(file);
   for (let link = 0; link < maxLinks; link++) {
@@ -141,7 +140,7 @@ async function behindLinks(file: string): Promise<string> {
     try {
       to = await readlink(at);
     } catch (error) {
-      // No link, or nothing yet.
+      // Not a link, or no file yet.
       if (['EINVAL', 'ENOENT', 'UNKNOWN'].includes((error as NodeJS.ErrnoException).code ?? '')) return at;
       throw error;
     }
@@ -162,8 +161,8 @@ async function statusOf(file: string): Promise<Stats | undefined> {
 const pollMs = 50;
 
 /**
- * Waits until somebody reads a named pipe: opening it before would hold a thread, and this process, for as long. Gives a handle
- * that keeps the reader from taking its close for the end.
+ * Waits until a process reads a named pipe: opening it earlier would block a thread, and this process, until then. Resolves to a
+ * handle, which the caller must keep open until it has opened the pipe, so that the reader does not see an end.
  */
 async function untilRead(pipe: string, signal: AbortSignal): Promise<FileHandle> {
   for (;;) {
@@ -176,10 +175,10 @@ async function untilRead(pipe: string, signal: AbortSignal): Promise<FileHandle>
   }
 }
 
-/** Opens what is no regular file, as it is. */
+/** Opens a pipe or device. Throws `UsageError` for a folder or socket. */
 async function openDirectly(file: string, status: Stats, signal: AbortSignal): Promise<WritableTarget> {
   if (status.isDirectory()) throw new UsageError(`${file} is a folder: name a file in it.`);
-  if (status.isSocket()) throw new UsageError(`${file} is a socket, and an export takes a file, a pipe or a device.`);
+  if (status.isSocket()) throw new UsageError(`${file} is a socket: name a file, a pipe or a device.`);
   const held = status.isFIFO() ? await untilRead(file, signal) : undefined;
   const stream = createWriteStream(file, { flags: 'w' });
   try {
@@ -200,15 +199,15 @@ async function openDirectly(file: string, status: Stats, signal: AbortSignal): P
 }
 
 /**
- * Opens what a name stands for. A regular file, or one that is not there, is written beside its place, and takes it when it is
- * whole: behind a link, which stays. Everything else is written to. Throws `UsageError`.
+ * Opens a file, pipe or device. A file is written under another name in its folder, and renamed when it is complete, so that an export
+ * replaces it as a whole. A link to it stays. Throws `UsageError`.
  */
 export async function openTarget(named: string, signal: AbortSignal): Promise<WritableTarget> {
   const status = await statusOf(named);
   if (status !== undefined && !status.isFile()) return openDirectly(named, status, signal);
   const file = await behindLinks(named);
   const partial = `${file}.partial`;
-  // A new file, and not what a link leads to that somebody has put there. What an export before left behind is gone.
+  // Removes the remains of an earlier export. With 'wx' the file must be new, so that a link put there is not followed.
   await rm(partial, { force: true });
   const stream = createWriteStream(partial, { flags: 'wx' });
   try {
@@ -233,11 +232,9 @@ export async function openTarget(named: string, signal: AbortSignal): Promise<Wr
   };
 }
 
-// Writes rows as a Parquet file.
-
-/** Rows that are written together are no more than that. */
+/** The maximum number of rows in a group of a Parquet file. */
 const maxRows = 100_000;
-/** And their values take no more than about so many bytes, but for a single row. */
+/** The approximate maximum size of the values of a group, unless a single row is larger. */
 const maxBytes = 16 * 1024 * 1024;
 
 type Kind = Omit<SchemaElement, 'name'>;
@@ -245,14 +242,14 @@ type Kind = Omit<SchemaElement, 'name'>;
 function integer(bitWidth: 8 | 16 | 32 | 64, isSigned: boolean): Kind {
   return {
     type: bitWidth === 64 ? 'INT64' : 'INT32',
-    // The writer's logical types of integers have a width that other readers refuse.
+    // Other readers refuse the integer width in the logical types of the writer.
     converted_type: `${isSigned ? '' : 'U'}INT_${bitWidth}`,
   };
 }
 
 const uuid: Kind = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16, logical_type: { type: 'UUID' } };
 
-/** How values of a type are stored: every type has one in Parquet that holds it exactly. */
+/** The Parquet type of each type, which holds all of its values exactly. */
 const kinds: Readonly<Record<TypeId, Kind>> = {
   [Types.uint8]: integer(8, false),
   [Types.uint16]: integer(16, false),
@@ -277,20 +274,20 @@ const kinds: Readonly<Record<TypeId, Kind>> = {
   [Types.bytes]: { type: 'BYTE_ARRAY' },
 };
 
-/** About how many bytes a value takes. */
+/** Estimates the size of a value in bytes. */
 function sizeOf(value: unknown): number {
   return typeof value === 'string' || isBytes(value) ? value.length : 8;
 }
 
-/** What comes out of a writer, piece by piece. */
+/** A Parquet writer, whose output is taken piece by piece. */
 interface Sink {
   readonly write: (columns: ColumnSource[], rows: number) => void;
   readonly finish: () => void;
-  /** What was written since the last time. */
+  /** Returns the bytes written since the last call. */
   readonly take: () => Uint8Array;
 }
 
-/** `key`: the fields that are never null. */
+/** Makes a Parquet writer. `key`: the fields that are never null. */
 async function sinkFor(columns: readonly AnswerColumn[], key: readonly string[]): Promise<Sink> {
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const bytes = new ByteWriter();
@@ -302,7 +299,7 @@ async function sinkFor(columns: readonly AnswerColumn[], key: readonly string[])
     };
   });
   const root = { name: 'root', num_children: fields.length };
-  // JSON comes as bytes, which the writer is not to take for values that it makes JSON of.
+  // JSON comes as bytes: the writer must not encode it a second time. The footer gets the real types in `finish`.
   const written = fields.map((field): SchemaElement => {
     const { converted_type: converted, logical_type: _, ...stored } = field;
     return converted === 'JSON' ? stored : field;
@@ -315,7 +312,7 @@ async function sinkFor(columns: readonly AnswerColumn[], key: readonly string[])
   });
   return {
     write: (columnData, rows) => {
-      // Nothing waits: it is written to memory.
+      // No need to wait, since it writes to memory.
       void writer.write({ columnData, rowGroupSize: rows });
     },
     finish: () => {
@@ -330,9 +327,9 @@ async function sinkFor(columns: readonly AnswerColumn[], key: readonly string[])
   };
 }
 
-/** Rows in groups: one is in memory at once. */
+/** Writes rows as a Parquet file, with one group of rows in memory at a time. */
 export class ParquetOutput implements RowOutput {
-  /** Nothing runs what is in such a file. */
+  /** Spreadsheets run no formulas of Parquet files. */
   readonly formulas = 0;
   readonly #columns: readonly AnswerColumn[];
   readonly #sink: Sink;
@@ -369,7 +366,7 @@ export class ParquetOutput implements RowOutput {
 
   #group(): Uint8Array {
     const columns = this.#columns.map(({ name, typeId }, i): ColumnSource => {
-      // A dictionary would take zeros of either sign for one value.
+      // A dictionary would not distinguish 0 from -0.
       const isFloat = typeId === Types.float64 || typeId === Types.float32;
       const data = this.#values[i] as unknown[];
       return { name, data, ...(isFloat && { encoding: 'PLAIN' }), ...(typeId === Types.json && { statistics: false }) };

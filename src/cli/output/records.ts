@@ -1,4 +1,4 @@
-/** Rows as lines of text, as exports write them. */
+/** Writes the rows of an export as text: NDJSON, JSON, CSV or TSV. */
 import { defined } from '../../base/options.ts';
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
@@ -12,12 +12,12 @@ export const outputFormats = ['ndjson', 'json', 'csv', 'tsv', 'parquet'] as cons
 type OutputFormat = (typeof outputFormats)[number];
 export type TextFormat = Exclude<OutputFormat, 'parquet'>;
 
-/** The file of a command line; undefined for the input or the output, for which `-` stands too. It comes here as an empty text. */
+/** Returns the file name; undefined for `-`, which means standard input or output. Yargs passes `-` as an empty text. */
 export function namedFile(file: string | undefined): string | undefined {
   return file === '' || file === '-' ? undefined : file;
 }
 
-/** How a file is written. */
+/** The format and compression of a file. */
 export interface FileKind {
   readonly format: OutputFormat;
   readonly gzip: boolean;
@@ -34,40 +34,40 @@ const endings: Readonly<Record<string, OutputFormat>> = {
   pq: 'parquet',
 };
 
-/** What the name of a file says of it; undefined where it says nothing. Throws `UsageError` for endings of other formats. */
+/** Derives format and compression from the name of a file, as far as its endings say. Throws `UsageError` for other compressions. */
 export function kindOf(file: string | undefined): Partial<FileKind> {
   if (file === undefined) return {};
   const [, ending, compressed] = /\.([a-z0-9]+?)(?:\.(gz|zst|bz2|xz|zip|br))?$/i.exec(file) ?? [];
   if (compressed !== undefined && compressed.toLowerCase() !== 'gz') {
-    throw new UsageError(`${file} ends with .${compressed}, and an export is compressed with gzip: name it .gz.`);
+    throw new UsageError(`${file} ends with .${compressed}, but exports are compressed with gzip: name it .gz.`);
   }
   const format = endings[(ending ?? '').toLowerCase()];
   return { ...defined({ format }), ...(/\.gz$/i.test(file) && { gzip: true }) };
 }
 
-/** As people read what texts that spreadsheets take for formulas begin with. */
+/** The characters at the beginning of a formula, for messages. */
 export const formulaStarts = '= + - @';
 const formula = /^[=+\-@\t\r]/;
 
 export interface WriterOptions {
-  /** Whether texts in CSV that spreadsheets take for formulas get a ' before them. They are not given back exactly then. */
+  /** Whether to put a ' before CSV texts that spreadsheets would run as formulas. An import then does not restore them exactly. */
   readonly defusesFormulas?: boolean;
 }
 
-/** Takes rows, and gives what is to be written. */
+/** Encodes rows for an export. */
 export interface RowOutput {
-  /** How many texts there were that spreadsheets take for formulas. */
+  /** The number of texts so far that spreadsheets would run as formulas. */
   readonly formulas: number;
-  /** Takes a row. Gives what is to be written before the next; undefined while it gathers more. */
+  /** Adds a row. Returns the next part of the file once enough is gathered; undefined before. */
   add(row: Readonly<Record<string, unknown>>): string | Uint8Array | undefined;
-  /** What comes at the end. */
+  /** Returns the rest of the file. */
   end(): string | Uint8Array;
 }
 
-/** What is written is gathered into pieces of about that many characters. */
+/** Lines are gathered into pieces of about this many characters. */
 const pieceLength = 64 * 1024;
 
-/** Rows as lines that an import gives back exactly. */
+/** Writes rows as lines that an import restores exactly. */
 export class TextOutput implements RowOutput {
   readonly #format: TextFormat;
   readonly #columns: readonly AnswerColumn[];
@@ -83,7 +83,7 @@ export class TextOutput implements RowOutput {
     this.#piece = this.#head;
   }
 
-  /** JSON has none. */
+  /** Always 0 for JSON. */
   get formulas(): number {
     return this.#formulas;
   }
@@ -104,13 +104,13 @@ export class TextOutput implements RowOutput {
     return piece;
   }
 
-  /** The character between cells; undefined where there are objects. */
+  /** The separator of cells; undefined for JSON and NDJSON. */
   get #delimiter(): string | undefined {
     if (this.#format === 'csv') return ',';
     return this.#format === 'tsv' ? '\t' : undefined;
   }
 
-  /** What comes before the first row. */
+  /** The text before the first row. */
   get #head(): string {
     if (this.#format === 'json') return '[';
     const delimiter = this.#delimiter;
@@ -133,7 +133,7 @@ export class TextOutput implements RowOutput {
     return this.#lines++ === 0 ? `\n${text}` : `,\n${text}`;
   }
 
-  /** Only text holds formulas: a number is one, also below zero. */
+  /** Only texts are formulas: a negative number is not one. */
   #text(typeId: TypeId, text: string): string {
     if (typeId !== Types.varchar || !formula.test(text)) return text;
     this.#formulas++;
@@ -147,7 +147,7 @@ function cellLine(cells: readonly (string | null)[], delimiter: string): string 
     const isQuoted = text === '' || text.includes(delimiter) || /["\r\n]|^\s|\s$/.test(text);
     return isQuoted ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  // A line of nothing would be skipped as an empty one.
+  // An import would skip an empty line.
   const [only] = cells;
   if (cells.length === 1 && only === null) return '""\n';
   return `${cells.map(quote).join(delimiter)}\n`;

@@ -1,11 +1,11 @@
-/** What a query gives, as tables for people and as lines of JSON. */
+/** Prints the results of commands: as tables, or as lines of JSON. */
 import type { TypeId } from '../../format/types.ts';
 import type { GcReport } from '../../maintenance/gc/collector.ts';
 import type { StepCost } from '../../query/explain.ts';
 import type { Finding } from '../../tree/check.ts';
 import type { Session } from '../database/command.ts';
 import type { AskedQuery } from '../language/asked-query.ts';
-import { isNumber } from '../language/conditions.ts';
+import { isNumber } from '../language/condition-clauses.ts';
 import { plural, formatBytes, formatCount, formatDollars } from '../terminal/figures.ts';
 import { isAbort } from '../terminal/terminal.ts';
 import type { Terminal } from '../terminal/terminal.ts';
@@ -13,7 +13,7 @@ import { TableWriter, printTable } from '../terminal/text-table.ts';
 import type { Cell } from '../terminal/text-table.ts';
 import { toJson, toText } from '../values/row-values.ts';
 
-/** Rows that are shown where no limit is given and a terminal shows them without a pager. */
+/** Rows that are shown in a terminal without a pager if the query has no limit. */
 const shownRows = 100;
 
 type Printing = Pick<Session, 'terminal' | 'signal'>;
@@ -28,7 +28,7 @@ async function printObjects({ terminal, signal }: Printing, { columns, answers }
 
 interface ShownAnswers {
   readonly pager: boolean;
-  /** Whether somebody said how many are wanted. */
+  /** Whether the query has a limit. */
   readonly isLimited: boolean;
 }
 
@@ -59,23 +59,21 @@ async function printRows(
     }
     table.end();
   } catch (error) {
-    // The reader has seen enough.
+    // The user has left the pager.
     if (left?.aborted !== true || signal.aborted || !isAbort(error)) throw error;
     return;
   } finally {
     await terminal.endPager();
   }
   if (most !== undefined && count > most) {
-    terminal.tell(`These are the first ${most} rows, and there are more: limit says how many to print.`);
+    terminal.tell(`These are the first ${most} rows, and there are more: set the number of rows with limit.`);
   } else if (terminal.isInteractive) terminal.tell(plural(count, isGrouped ? 'line' : 'row'));
 }
 
-/** Prints what a query gives. */
+/** Prints the result of a query. */
 export async function printAnswers(session: Printing, asked: AskedQuery, shown: ShownAnswers): Promise<void> {
   await (session.terminal.json ? printObjects(session, asked) : printRows(session, asked, shown));
 }
-
-// How a query is run, as a table.
 
 function cells({ rows, blocks, requests, bytes, dollars }: StepCost): string[] {
   const rounded = (number: number): string =>
@@ -83,7 +81,7 @@ function cells({ rows, blocks, requests, bytes, dollars }: StepCost): string[] {
   return [rounded(rows), rounded(blocks), rounded(requests), formatBytes(Math.round(bytes)), formatDollars(dollars)];
 }
 
-/** Prints how a query is run. */
+/** Prints the plan of a query and its cost. */
 export async function printExplanation(
   { terminal, signal }: Pick<Session, 'terminal' | 'signal'>,
   { query }: AskedQuery,
@@ -114,12 +112,11 @@ export async function printExplanation(
     );
   }
   if (found.missingIndex !== undefined) {
-    terminal.print(`An index on ${found.missingIndex.join(', ')} would spare most of it.`);
+    terminal.print(`An index on ${found.missingIndex.join(', ')} would save most of the cost.`);
   }
 }
 
-// What is wrong with a database, for people.
-
+/** Prints the problems of a database. */
 export function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
   if (findings.length === 0) return;
   printTable(
@@ -132,8 +129,7 @@ export function printFindings(terminal: Terminal, findings: readonly Finding[]):
   );
 }
 
-// What collecting garbage deleted, for people.
-
+/** Prints the report of a garbage collection. */
 export function printGarbage(terminal: Terminal, report: GcReport, dryRun: boolean): void {
   if (report.garbage.length > 0) {
     printTable(

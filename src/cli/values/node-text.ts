@@ -1,4 +1,4 @@
-/** Nodes of trees and commits as plain values, for people to read. */
+/** Turns nodes of trees and commits into readable plain values. */
 import type { StoredSchema } from '../../format/stored-schema.ts';
 import { isError } from '../../base/brands.ts';
 import { defined } from '../../base/options.ts';
@@ -21,18 +21,18 @@ function typesOf(schema: StoredSchema, names: readonly string[]): KeyTypes {
   return names.map((name) => schema.fields.find((field) => field.name === name)?.typeId as TypeId);
 }
 
-/** Types of the keys of a table's tree. */
+/** Returns the types of the components of a table's keys. */
 export function tableKeyTypes(schema: StoredSchema): KeyTypes {
   return typesOf(schema, schema.primaryKey);
 }
 
-/** Types of the keys of an index's tree; undefined if there is no such index. */
+/** Returns the types of the components of an index's keys; undefined if there is no such index. */
 export function indexKeyTypes(schema: StoredSchema, index: string): KeyTypes | undefined {
   const found = schema.indexes.find(({ name }) => name === index);
   return found === undefined ? undefined : [...typesOf(schema, found.fields), ...tableKeyTypes(schema)];
 }
 
-/** A key's values; a separator of inner nodes may be cut short, and what is not a value is told as hexadecimal digits. */
+/** Decodes the values of a key. A separator of an inner node may be cut short: a part that is no value becomes hexadecimal digits. */
 function keyText(key: Uint8Array, types: KeyTypes | undefined): unknown {
   const hex = (from: number): string => `0x${Buffer.from(key.subarray(from)).toString('hex')}`;
   if (types === undefined) return hex(0);
@@ -57,7 +57,7 @@ export function rowText(schema: StoredSchema, layout: RowLayout, node: Node, i: 
   return Object.fromEntries(schema.fields.map(({ name, typeId }) => [name, toJson(typeId, row[name])]));
 }
 
-/** A node with all of its entries. `schema`: of the rows of a leaf; without it only their keys are told. */
+/** Returns a node with all of its entries. `schema`: the schema of the rows of a leaf; without it, rows have only their keys. */
 export function nodeText(node: Node, types: KeyTypes | undefined, schema: StoredSchema | undefined): object {
   const head = {
     kind: kinds.get(node.kind) ?? node.kind,
@@ -77,7 +77,7 @@ export function nodeText(node: Node, types: KeyTypes | undefined, schema: Stored
   return { ...head, entries };
 }
 
-/** What a commit says of itself, and how many rows it changes in each table. */
+/** Summarizes a commit: its ids, its time, and the number of rows that it changes in each table. */
 export function commitSummary(slot: number, { commitId, nodeId, atMs, members }: Commit): CommitSummary {
   const tables = new Map<string, number>();
   for (const { changes } of members) {
@@ -98,7 +98,7 @@ export interface CommitSummary {
   readonly tables: Readonly<Record<string, number>>;
 }
 
-/** A commit with all of its changes. */
+/** Returns a commit with all of its changes. */
 export function commitText(slot: number, commit: Commit): object {
   const { databaseId, commitId, nodeId, atMs, members } = commit;
   return {

@@ -1,20 +1,20 @@
 /**
- * Values of rows as text that gives them back exactly, by the type of their field: what exports write and imports read,
- * and what conditions on the command line are.
+ * Encodes the values of rows as text, and decodes them exactly, by the type of their field: for exports, imports, and the conditions
+ * of the command line.
  */
 import { isBytes, isDate } from '../../base/brands.ts';
 import { isBase64 } from '../../format/stored-table.ts';
 import { bigintBounds, isTypeId, typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 
-/** What is wrong with a value, without saying where it stands. */
+/** A value that does not fit its type. The message does not name the field or line. */
 export class ValueError extends Error {
   override readonly name = 'ValueError';
 }
 
 const isFloat = (typeId: TypeId): boolean => typeId === Types.float64 || typeId === Types.float32;
 
-/** What JSON holds for a value that was read. */
+/** Encodes a value of a row for JSON. */
 export function toJson(typeId: TypeId, value: unknown): unknown {
   if (value === null || value === undefined) return null;
   if (typeof value === 'bigint') {
@@ -24,7 +24,7 @@ export function toJson(typeId: TypeId, value: unknown): unknown {
   if (isDate(value)) return value.toISOString();
   if (isBytes(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
   if (isFloat(typeId) && typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) {
-    // JSON has neither infinities nor, as JavaScript writes it, a zero with a sign.
+    // JSON has no infinities, and `JSON.stringify` writes -0 as 0.
     return Object.is(value, -0) ? '-0' : String(value);
   }
   return value;
@@ -54,11 +54,11 @@ function toFloat(typeId: TypeId, value: unknown): number {
 
 const timeText = /^([-+]?\d{4,6}-\d{2}-\d{2})(?:([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[-+]\d{2}:\d{2})?)?$/;
 
-/** The time that text stands for: of a day that there is, and in UTC where it names no zone. NaN for other text. */
+/** Parses a time, in UTC if it names no zone. NaN for other text, and for a day that does not exist. */
 export function timeOf(text: string): number {
   const [, day, time = 'T00:00', zone = 'Z'] = timeText.exec(text) ?? [];
   if (day === undefined) return Number.NaN;
-  // There is no 31st of February, though the runtime takes it for the 3rd of March.
+  // The runtime would read the 31st of February as the 3rd of March.
   const midnight = new Date(`${day}T00:00Z`);
   if (Number.isNaN(midnight.getTime()) || !midnight.toISOString().startsWith(day)) return Number.NaN;
   return Date.parse(`${day}T${time.slice(1)}${zone}`);
@@ -69,7 +69,7 @@ function toDate(typeId: TypeId, value: unknown): Date {
   return Number.isNaN(date.getTime()) ? fail(typeId, value, 'it takes times such as 2026-01-31T12:00:00.000Z') : date;
 }
 
-/** The value that JSON stands for. Throws `ValueError`. */
+/** Decodes a value from JSON. Throws `ValueError`. */
 export function fromJson(typeId: TypeId, value: unknown): unknown {
   if (value === null) return null;
   switch (typeId) {
@@ -94,14 +94,14 @@ export function fromJson(typeId: TypeId, value: unknown): unknown {
   }
 }
 
-/** A value as text without quotes, as CSV has it; null is for the caller to tell. */
+/** Encodes a value as text without quotes, for CSV. The caller must handle null. */
 export function toText(typeId: TypeId, value: unknown): string {
   if (typeId === Types.json) return JSON.stringify(value);
   const json = toJson(typeId, value);
   return typeof json === 'string' ? json : JSON.stringify(json);
 }
 
-/** The value of such a text. Throws `ValueError`. */
+/** Decodes a value from such a text. Throws `ValueError`. */
 export function fromText(typeId: TypeId, text: string): unknown {
   if (typeId === Types.json) {
     try {
@@ -118,7 +118,7 @@ export function fromText(typeId: TypeId, text: string): unknown {
   return fromJson(typeId, text);
 }
 
-/** The id of a type that is given by its id or its name, as people write schemas in files. */
+/** Returns the id of a type that a schema file gives by its id or its name; undefined if there is no such type. */
 export function typeIdOf(type: unknown): TypeId | undefined {
   if (isTypeId(type)) return type;
   return typeof type === 'string' && Object.hasOwn(Types, type) ? Types[type as keyof typeof Types] : undefined;

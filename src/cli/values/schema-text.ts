@@ -1,4 +1,4 @@
-/** Schemas as people write and read them. */
+/** Reads schemas from files, and describes fields and indexes. */
 import { readFile } from 'node:fs/promises';
 import { typeName } from '../../format/types.ts';
 import { describeConditions } from '../../schema/index-condition.ts';
@@ -6,7 +6,7 @@ import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { typeIdOf } from './row-values.ts';
 
-/** `name varchar`, and what is asked of its values. */
+/** Describes a field: its name, its type, and the rules for its values, as in `name varchar required`. */
 export function describeField(name: string, { typeId, required, oneOf }: FieldDefinition): string {
   const rules = `${required === true ? ' required' : ''}${oneOf === undefined ? '' : ` (${oneOf.join(' | ')})`}`;
   return `${name} ${typeName(typeId)}${rules}`;
@@ -32,8 +32,8 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
 }
 
 /**
- * A schema from a JSON file, as `registerSchema()` takes it; types may be given by name: `{ "typeId": "varchar" }` or just
- * `"varchar"`. What is not a schema is for `registerSchema()` to refuse. Throws `UsageError`.
+ * Reads a schema for `registerSchema()` from a JSON file. Types may be given by name: `{ "typeId": "varchar" }` or just `"varchar"`.
+ * It checks only that the file has fields with types, and leaves the rest to `registerSchema()`. Throws `UsageError`.
  */
 export async function readSchemaFile(file: string): Promise<SchemaDefinition> {
   let parsed: unknown;
@@ -44,13 +44,13 @@ export async function readSchemaFile(file: string): Promise<SchemaDefinition> {
   }
   const { fields } = (parsed ?? {}) as { fields?: unknown };
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) {
-    throw new UsageError(`${file} is no schema: it is an object { name, version, fields, primaryKey, indexes }.`);
+    throw new UsageError(`${file} is no schema: write an object { name, version, fields, primaryKey, indexes }.`);
   }
   const typed = Object.entries(fields).map(([name, field]): [string, FieldDefinition] => {
     const written = (typeof field === 'object' && field !== null ? field : { typeId: field }) as { typeId?: unknown };
     const typeId = typeIdOf(written.typeId);
     if (typeId === undefined) {
-      throw new UsageError(`Field ${name} in ${file} has type ${JSON.stringify(written.typeId)}, which there is not.`);
+      throw new UsageError(`Field ${name} in ${file} has an unknown type ${JSON.stringify(written.typeId)}.`);
     }
     return [name, { ...written, typeId }];
   });

@@ -93,7 +93,7 @@ describe('one command', { timeout: 60_000 }, () => {
   it('shows the draft and writes nothing where nobody says yes', async () => {
     const cities = await file('cities.csv', 'code,name\nFR,Paris\n');
     const refused = await run(['import', folder.url(), cities, '--create']);
-    expect(refused).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
+    expect(refused).toMatchObject({ status: 2, messages: expect.stringContaining('pass --yes') as unknown });
     expect(refused.output).toContain('primaryKey: ');
     expect(await databases()).toEqual([]);
   });
@@ -117,7 +117,7 @@ describe('one command', { timeout: 60_000 }, () => {
   it('is told what goes with it', async () => {
     const cities = await file('cities.csv', 'code\nFR\n');
     for (const [words, message] of [
-      [['import', cities], 'say --create'],
+      [['import', cities], 'pass --create'],
       [['import', '--create'], 'Name a file'],
       [['import', folder.url('main'), 't', cities, '--sample', '5'], '--sample needs --create'],
       [['import', cities, '--create', '--schema', cities], 'leave out --schema'],
@@ -418,7 +418,7 @@ describe('random rows', { timeout: 120_000 }, () => {
 describe('a draft tells what somebody should look at', () => {
   it('a first line that looks like values', async () => {
     const noHead = await run(['schema', 'draft', await file('no-head.csv', '1,A,2.5\n2,B,3.5\n')]);
-    expect(noHead.messages).toContain('"1" looks like a value: if it is a row, say --no-header.');
+    expect(noHead.messages).toContain('"1" looks like a value: if it is a row, pass --no-header.');
     const told = await run(['schema', 'draft', folder.file('no-head.csv'), '--no-header']);
     expect(told.messages).toBe('');
     const years = await run(['schema', 'draft', await file('years.csv', 'country,2020,2021\nFR,1,2\n')]);

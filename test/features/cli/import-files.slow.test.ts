@@ -153,7 +153,7 @@ describe('several files', { timeout: 60_000 }, () => {
     expect(await rows()).toEqual([]);
     const stopped = await run([...words, '--on-bad-row', 'stop', '--rows-per-flush', '1']);
     expect(stopped.status).toBe(1);
-    expect(stopped.messages).toContain(`Go on with --from-file ${folder.file('2.csv')} --from-line 4.`);
+    expect(stopped.messages).toContain(`Continue with --from-file ${folder.file('2.csv')} --from-line 4.`);
     expect(await names()).toEqual(['1 a', '2 b', '3 c', '4 d']);
     await writeFile(folder.file('2.csv'), 'id,name\n3,c\n4,d\n5,e\n');
     const rest = await run([...words, '--from-file', folder.file('2.csv'), '--from-line', '4']);

@@ -64,7 +64,7 @@ it.each([
   expect(messages).toContain('b.csv, line 3: ');
   expect(messages).toContain(message);
   // The flush before is there, and nothing of the one that was refused.
-  expect(messages).toContain('Go on with --from-file');
+  expect(messages).toContain('Continue with --from-file');
   expect(await names()).toEqual(['a', 'b', 'd']);
 });
 

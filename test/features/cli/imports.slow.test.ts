@@ -183,7 +183,7 @@ describe('Ctrl-C', () => {
     const imported = (await ids()).length;
     expect(imported).toBeGreaterThan(0);
     expect(imported % 10).toBe(0);
-    expect(messages).toContain(`Go on with --from-line ${imported + 1}.`);
+    expect(messages).toContain(`Continue with --from-line ${imported + 1}.`);
   });
 });
 

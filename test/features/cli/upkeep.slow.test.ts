@@ -45,7 +45,7 @@ describe('tend', () => {
     };
     expect(await pending()).toBe(3);
     const refused = await run(['tend', folder.url()]);
-    expect(refused).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
+    expect(refused).toMatchObject({ status: 2, messages: expect.stringContaining('pass --yes') as unknown });
     expect(await pending()).toBe(3);
     const tended = await run(['tend', folder.url(), '--yes', '--json']);
     expect(tended.status).toBe(0);
@@ -66,7 +66,7 @@ describe('tend', () => {
     await driver.put('tenants/alan/block0', Buffer.from('damaged'), { if: 'any' });
     const url = (prefix: string): string => `file:${folder.file('db')}#${prefix}`;
     const all = ['tend', url('tenants'), '--all'];
-    expect(await run(all)).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
+    expect(await run(all)).toMatchObject({ status: 2, messages: expect.stringContaining('pass --yes') as unknown });
     const tended = await run([...all, '--yes', '--json', '--concurrency', '1']);
     expect(tended.status).toBe(1);
     expect(tended.messages).toContain('1 of 3 databases failed.');
@@ -95,7 +95,7 @@ describe('snapshots release', () => {
     await put(db, 1);
     const snapshot = await db.snapshot();
     const words = ['snapshots', 'release', folder.url(), snapshot.id];
-    expect(await run(words)).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
+    expect(await run(words)).toMatchObject({ status: 2, messages: expect.stringContaining('pass --yes') as unknown });
     const unknown = await run(['snapshots', 'release', folder.url(), '0-none', '--yes']);
     expect(unknown).toMatchObject({ status: 2, messages: expect.stringContaining('no snapshot 0-none') as unknown });
     expect(jsonLines((await run(['snapshots', folder.url(), '--json'])).output)[0]).toHaveLength(1);

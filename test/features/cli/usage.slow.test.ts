@@ -24,9 +24,9 @@ describe('usage', () => {
     ],
     [
       ['import', 'a.csv', 'file:./data'],
-      'file:./data is a database, and comes first: store-db import file:./data <table>',
+      'file:./data is a database and must come first: store-db import file:./data <table>',
     ],
-    [['import', 'a.csv', 'file:./data', 't', '--create'], 'file:./data is a database, and comes first'],
+    [['import', 'a.csv', 'file:./data', 't', '--create'], 'file:./data is a database and must come first'],
     [['export', 'file:./data#x', 't', '--format', 'ndjsn'], 'and not ndjsn: did you mean ndjson?'],
     [['import', 'file:./data#x', 't', 'a.csv', '--encoding', 'latin-7'], 'gbk or gb18030, and not latin-7.'],
   ])('%j', async (words, message) => {

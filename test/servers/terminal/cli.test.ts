@@ -92,7 +92,7 @@ describe('in a terminal', () => {
   it('makes a table of a file once somebody has said yes', async () => {
     await writeFile(folder.file('cities.csv'), 'code,name\nFR,Paris\n');
     const create = `clear; store-db import "$DATA#drafted" '${folder.file('cities.csv')}' --create; echo "status:$?"`;
-    const question = /Make table cities in .*1 row\?.*\(y\/N\)/s;
+    const question = /Create table cities in .*1 row\?.*\(y\/N\)/s;
     await terminal.line(create);
     expect((await terminal.until(({ text }) => question.test(text))).text).toContain("primaryKey: 'code'");
     await terminal.key('Enter');

@@ -1,4 +1,22 @@
-/** Conditions as they were written, as clauses of the query builder. */
+/**
+ * Turns the conditions of the command line, as query-syntax.ts parses them, into clauses of the query builder:
+ *
+ *     condition  = all { "or" all }
+ *     all        = single { "and" single }
+ *     single     = "not" single | "(" condition ")" | field comparison | fields together
+ *     comparison = ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) value
+ *                | "is" [ "not" ] "null"
+ *                | [ "not" ] "in" "(" value { "," value } ")"
+ *                | [ "not" ] "between" value "and" value
+ *                | [ "not" ] ( "like" | "prefix" ) value
+ *     fields     = "(" field "," field { "," field } ")"
+ *     together   = ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) tuple
+ *                | [ "not" ] "in" "(" tuple { "," tuple } ")"
+ *                | [ "not" ] "between" tuple "and" tuple
+ *     tuple      = "(" value { "," value } ")"
+ *
+ * Each value is read by the type of its field.
+ */
 import { StoreDbError } from '../../base/errors.ts';
 import { didYouMean } from '../../base/options.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../../format/types.ts';
@@ -14,7 +32,7 @@ import type { Token } from './tokens.ts';
 
 export type Row = Record<string, unknown>;
 
-/** A field of a table by its name. Throws `LanguageError` with the nearest one. */
+/** Returns the definition of a field. Throws `LanguageError`, which suggests the nearest name. */
 export function fieldOf(schema: SchemaDefinition, { value: name, at }: Token, source: string): FieldDefinition {
   const names = Object.keys(schema.fields);
   const field = Object.hasOwn(schema.fields, name) ? schema.fields[name] : undefined;
@@ -23,7 +41,7 @@ export function fieldOf(schema: SchemaDefinition, { value: name, at }: Token, so
   throw new LanguageError(message, source, at);
 }
 
-/** Makes clauses of conditions on one table. */
+/** Makes clauses from the conditions on one table. */
 class ClauseMaker {
   readonly #query: Query<Row>;
   readonly #schema: SchemaDefinition;
@@ -86,7 +104,7 @@ class ClauseMaker {
     return this.#clauses.is(field.value, operator as '=', value);
   }
 
-  /** Throws a refusal of the query builder as one that names the place in the text. */
+  /** Turns an error of the query builder into a `LanguageError` with the position in the text. */
   #check(build: () => unknown, { at }: Token): void {
     try {
       build();
@@ -97,7 +115,7 @@ class ClauseMaker {
   }
 }
 
-/** The query with a condition added. Throws `LanguageError`. */
+/** Adds a condition to a query. Throws `LanguageError`. */
 export function withCondition(
   query: Query<Row>,
   schema: SchemaDefinition,
@@ -107,17 +125,15 @@ export function withCondition(
   return query.where((clauses) => new ClauseMaker(query, schema, source, clauses).clause(condition));
 }
 
-// Values of conditions, by the types of the fields that they are compared with.
-
-/** Of milliseconds since 1970. Fewer are a year, a day such as 20240131, or seconds. */
+/** Minimum digits of milliseconds since 1970. A shorter number is a year, a day such as 20240131, or seconds. */
 const minTimeDigits = 12;
 
 function bytesOf(digits: string): Buffer {
   if (/^([0-9a-f]{2})*$/i.test(digits)) return Buffer.from(digits, 'hex');
-  throw new ValueError(`"${digits}" is no bytes: hexadecimal digits come in pairs, as in x'00ff'`);
+  throw new ValueError(`"${digits}" is not bytes: hexadecimal digits come in pairs, as in x'00ff'`);
 }
 
-/** Whether values of a type take part in arithmetic, and stand at the right of their columns. */
+/** Whether values of a type are numbers: they can be summed, and are aligned to the right. */
 export function isNumber(typeId: TypeId): boolean {
   return isInteger(typeId) || typeId === Types.float32 || typeId === Types.float64;
 }
@@ -129,7 +145,7 @@ function isInteger(typeId: TypeId): boolean {
 function typedValue(typeId: TypeId, { kind, value }: Token): unknown {
   if (kind === 'hex') {
     if (typeId === Types.bytes) return bytesOf(value);
-    throw new ValueError(`x'${value}' is bytes, and no ${typeName(typeId)}`);
+    throw new ValueError(`x'${value}' is bytes, not ${typeName(typeId)}`);
   }
   if (typeId === Types.bytes && kind === 'word' && /^0x/i.test(value)) return bytesOf(value.slice(2));
   if (typeId === Types.uuid && !isUuid(value)) {
@@ -142,12 +158,12 @@ function typedValue(typeId: TypeId, { kind, value }: Token): unknown {
       `"${value}" is no timestamp: milliseconds since 1970 have at least ${minTimeDigits} digits, and a day is written 2024-01-31`,
     );
   }
-  // What an integer is compared with need not be one.
+  // An integer may be compared with a fraction.
   if (isInteger(typeId) && /^-?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(value) && !/^-?\d+$/.test(value)) return Number(value);
   return fromText(typeId, value);
 }
 
-/** Where a value stands: what it is compared with, and in which text. */
+/** The field that a value is compared with, and the text that holds the value. */
 export interface ValuePlace {
   readonly source: string;
   readonly schema: SchemaDefinition;
@@ -155,12 +171,12 @@ export interface ValuePlace {
   readonly typeId: TypeId;
 }
 
-/** `null` without quotes is null. Throws `LanguageError`, which names the field and its type. */
+/** Reads a value by the type of its field. `null` without quotes is null. Throws `LanguageError`, which names the field. */
 function valueOf({ source, schema, field, typeId }: ValuePlace, token: Token): unknown {
   const { kind, value, at } = token;
   if (kind === 'word' && value.toLowerCase() === 'null') return null;
   if (kind === 'word' && typeId === Types.varchar && Object.hasOwn(schema.fields, value)) {
-    const message = `${value} is a field, and fields are compared with values: as a text it is '${value}'`;
+    const message = `${value} is a field, and fields are compared with values: write '${value}' for a text`;
     throw new LanguageError(message, source, at);
   }
   try {
@@ -171,7 +187,7 @@ function valueOf({ source, schema, field, typeId }: ValuePlace, token: Token): u
   }
 }
 
-/** What `like` stands for: the beginning of a text, or all of it. Throws `LanguageError`. */
+/** Turns a pattern of `like` into a comparison: by prefix, or by equality if it has no % at its end. Throws `LanguageError`. */
 function likePattern(
   { source, field, typeId }: ValuePlace,
   { kind, value, at }: Token,
@@ -185,7 +201,7 @@ function likePattern(
   const begin = value.endsWith('%') ? value.slice(0, -1) : value;
   if (/[%_]/.test(begin)) {
     const message =
-      "like finds how a text begins, as in 'Paris%', and has no other % and no _; where those are meant as they are, prefix finds them";
+      "like matches the beginning of a text, as in 'Paris%', and takes no other % and no _; prefix takes both literally";
     throw new LanguageError(message, source, at);
   }
   return { operator: begin === value ? '=' : 'PREFIX', value: begin };
