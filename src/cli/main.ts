@@ -8,7 +8,7 @@ const terminal = new Terminal(process.stdin, process.stdout, process.stderr);
 const interrupt = new AbortController();
 
 function stop(): void {
-  // Who asks twice wants out now, unless it is a pager that is asked.
+  // A second Ctrl-C exits at once, unless it is meant for a pager.
   if (interrupt.signal.aborted && !terminal.isPaged) process.exit(130);
   interrupt.abort();
 }
@@ -18,7 +18,7 @@ process.on('SIGINT', () => {
 });
 process.on('SIGTERM', stop);
 
-// Which Node runs is seldom for the person who looks after a database to say, and messages are read by scripts as well.
+// Hides the warning of the AWS SDK about the version of Node, which users of the command line can rarely choose.
 process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
 
 const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {

@@ -1,4 +1,4 @@
-/** A table that is drafted from what is in files. */
+/** Drafts the schema of a table from the contents of files. */
 import { nearestName } from '../../base/options.ts';
 import { isKeyType, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
@@ -10,46 +10,46 @@ import { LikelySet } from '../input/key-check.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { timeOf } from '../values/row-values.ts';
 
-/** One column of the files, as a field. */
+/** The drafted field of one column. */
 export interface DraftedField {
   readonly name: string;
   readonly definition: FieldDefinition;
-  /** Rows in which it is null. */
+  /** The number of rows in which it is null. */
   readonly nulls: number;
   /** Whether it can be the primary key: it has a value in every row of the files, and no value twice. */
   readonly isCandidate: boolean;
-  /** A value, as text; undefined where there is none, and for a key that is made. */
+  /** A value, as text; undefined if there is none, and for a generated key. */
   readonly example: string | undefined;
-  /** What somebody should know who reads the draft; undefined for nothing. */
+  /** A hint for the user; undefined for none. */
   readonly note: string | undefined;
 }
 
 export interface Draft {
   readonly schema: SchemaDefinition & { readonly primaryKey: string };
   readonly fields: readonly DraftedField[];
-  /** Rows in the files. */
+  /** The number of rows in the files. */
   readonly rows: number;
-  /** Rows that the types come from. */
+  /** The number of rows that the types are drafted from. */
   readonly sampled: number;
-  /** Names of the fields that the files have, in their order. */
+  /** The names of the fields that come from the files, in order. */
   readonly columns: readonly string[];
 }
 
-/** What a table and its key are to be called, where somebody says so. */
+/** The options of a draft. */
 export interface DraftOptions {
   readonly table: string;
   readonly key: string | undefined;
   readonly dates: DateFormats;
-  /** How many rows types follow from. */
+  /** The number of rows to draft the types from. */
   readonly sample: number;
 }
 
-/** The expected length of texts: half as much again as the longest that is there, in tens of bytes. */
+/** Returns the expected length of texts: one and a half times the longest, rounded up to tens of bytes. */
 function roomFor(maxBytes: number): number {
   return Math.max(10, Math.ceil((maxBytes * 1.5) / 10) * 10);
 }
 
-/** Names of columns that are likely to be meant as a key, in the order of how likely. */
+/** Returns patterns of column names that are likely to mean a key, the likeliest first. */
 function keyNames(table: string): RegExp[] {
   const singular = table.toLowerCase().replace(/ies$/, 'y').replace(/s$/, '');
   const safe = singular.replace(/[^\p{L}\p{N}_]/gu, '');
@@ -59,7 +59,7 @@ function keyNames(table: string): RegExp[] {
 export class DraftedTable {
   readonly #options: DraftOptions;
   readonly #profiles = new Map<string, ColumnProfile>();
-  /** The types that files have for their columns; undefined where they differ. */
+  /** The types that the files declare for their columns; undefined if they differ. */
   readonly #declared = new Map<string, TypeId | undefined>();
   #rows = 0;
 
@@ -67,13 +67,13 @@ export class DraftedTable {
     this.#options = options;
   }
 
-  /** Takes the type that a file has for a column: it is that of the field, whatever the values are, unless another file has another. */
+  /** Adds the type that a file declares for a column. It becomes the type of the field, unless another file declares another one. */
   declare(name: string, typeId: TypeId): void {
     const isNew = !this.#declared.has(name);
     this.#declared.set(name, isNew || this.#declared.get(name) === typeId ? typeId : undefined);
   }
 
-  /** Takes a row as a file has it: texts and null, or what JSON holds. */
+  /** Adds a row of a file: texts and null, or values of JSON. */
   add(document: Readonly<Record<string, unknown>>, isFromJson: boolean): void {
     const isSampled = this.#rows++ < this.#options.sample;
     for (const name in document) {
@@ -88,7 +88,7 @@ export class DraftedTable {
     }
   }
 
-  /** The draft of what was taken. Throws `UsageError` where there is no column, or `--key` names none that can be one. */
+  /** Drafts the table from the added rows. Throws `UsageError` if there is no column, or if `--key` names no column that can be a key. */
   draft(): Draft {
     const { table, sample } = this.#options;
     const columns = [...this.#profiles.keys()];
@@ -101,7 +101,7 @@ export class DraftedTable {
       nulls: 0,
       isCandidate: true,
       example: undefined,
-      note: 'made for each row: no column has another value in every row',
+      note: 'generated for each row: no column has a different value in every row',
     };
     const fields = columns.includes(key)
       ? drafted.map((field) => (field.name === key ? withoutRequired(field) : field))
@@ -136,7 +136,7 @@ export class DraftedTable {
     return { name, definition, nulls, isCandidate, example, note };
   }
 
-  /** The column that is the key, or a free name for one that is made. */
+  /** Returns the name of the key's column, or a free name for a generated key. */
   #key(fields: readonly DraftedField[]): string {
     const { key, table } = this.#options;
     const names = fields.map(({ name }) => name);
@@ -147,7 +147,7 @@ export class DraftedTable {
         const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
         throw new UsageError(`--key ${key} is none of the columns: ${names.join(', ')}.${meant}`);
       }
-      if (!isKeyType(field.definition.typeId)) throw new UsageError(`--key ${key}: values of type json are no keys.`);
+      if (!isKeyType(field.definition.typeId)) throw new UsageError(`--key ${key}: a json field cannot be a key.`);
       return key;
     }
     const candidates = fields.filter(({ isCandidate }) => isCandidate).map(({ name }) => name);
@@ -162,7 +162,7 @@ export class DraftedTable {
   }
 }
 
-/** Whether values are of a kind that people take for keys. */
+/** Whether a type is usual for keys. */
 function isPlainKey(typeId: TypeId): boolean {
   const unlikely: readonly TypeId[] = [Types.float64, Types.float32, Types.timestamp, Types.boolean];
   return isKeyType(typeId) && !unlikely.includes(typeId);
@@ -174,7 +174,7 @@ function freeName(taken: ReadonlySet<string>): string {
   return `row_id_${n}`;
 }
 
-/** A key is never null, which goes without saying. */
+/** Removes `required` from the field of the key, which is never null anyway. */
 function withoutRequired(field: DraftedField): DraftedField {
   const { required: _, ...definition } = field.definition;
   return { ...field, definition };
@@ -190,22 +190,20 @@ function noteOf(name: string, typeId: TypeId, profile: ColumnProfile): string | 
   return undefined;
 }
 
-// What the values of a column have in common: which types hold all of them exactly.
-
-/** What a value can be, as bits. A column can be what all of its values can be. */
+/** The kinds of a value, as bits. A column is of the kinds that all of its values have in common. */
 const kinds = { integer: 1, float: 2, boolean: 4, uuid: 8, time: 16, date: 32, text: 64, json: 128 } as const;
 const everything = 255;
 
 const integerText = /^(?:0|-?[1-9]\d{0,39})$/;
-/** An exponent needs a point or a sign: `3e5` may as well be a code. */
+/** A number with an exponent needs a point or a sign, since `3e5` may be a code. */
 const decimalText = /^-?(?:(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]\d+)?|(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?)$/;
-/** Words that files have for null. */
+/** Words that stand for null in files. */
 const nullWord = /^(?:null|\\N|N\/?A|nan|nil|none|-|\?)$/i;
 const uuidText = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const isoText = /^\d{4}-\d{2}-\d{2}(?:([T ])\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3}0*)?)?(Z|[-+]\d{2}:\d{2})?)?$/;
 const dayFirstText = /^\d{1,2}([./-])\d{1,2}\1\d{4}\b/;
 
-/** Digits of a number that say something, and zeros behind them. */
+/** Returns the digits of a number, without leading zeros and exponent. */
 function significantDigits(text: string): string {
   const [mantissa = ''] = text.split(/[eE]/);
   return mantissa.replace(/[-.]/g, '').replace(/^0+/, '');
@@ -217,24 +215,24 @@ function withoutEndZeros(digits: string): string {
   return digits.slice(0, end);
 }
 
-/** Whether a float gives back what is written, but for zeros at its end. */
+/** Whether a float holds the written number exactly, except for zeros at its end. */
 function isExactDecimal(text: string): boolean {
   if (!decimalText.test(text)) return false;
   const number = Number(text);
   const digits = significantDigits(text);
   if (digits.length <= 15) return Number.isFinite(number);
-  // More digits are exact where a program wrote the shortest ones of a float.
+  // More digits are exact if they are the shortest ones of a float, as programs write it.
   return withoutEndZeros(significantDigits(String(number))) === withoutEndZeros(digits);
 }
 
-/** The longest key that a table takes, in bytes. */
+/** The maximum length of a key in bytes. */
 const maxKeyBytes = 1024;
 
 const least64 = -(2n ** 63n);
 const most64 = 2n ** 63n - 1n;
 const maxUnsigned64 = 2n ** 64n - 1n;
 
-/** Integer types leave room for values of twice the size. */
+/** A 32-bit type is drafted if values of twice the size would still fit. */
 const most32 = 2 ** 30;
 
 function textOf(value: unknown): string {
@@ -244,33 +242,34 @@ function textOf(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) => (part instanceof LargeInteger ? part.digits : part));
 }
 
+/** Collects facts about the values of a column, and finds the types that hold all of them exactly. */
 class ColumnProfile {
-  /** Values that are not null. */
+  /** The number of values that are not null. */
   count = 0;
   /** UTF-8 bytes of the longest value as text. */
   maxBytes = 0;
   /** The first value, as text. */
   example: string | undefined;
-  /** A value beside others than texts that is likely to stand for null. */
+  /** The first value that is likely to stand for null. */
   nullWord: string | undefined;
-  /** Whether no value came twice so far, among values that may be keys. */
+  /** The values so far; undefined once a value came twice or cannot be a key. */
   #seen: LikelySet | undefined = new LikelySet();
   #kinds: number = everything;
   #least: number | bigint = 0;
   #most: number | bigint = 0;
-  /** How the times of the column are written; undefined before the first. */
+  /** The form of the times of the column; undefined before the first. */
   #form: string | undefined;
   #isDayFirst = true;
   readonly #dateFormat: DateFormat | undefined;
 
-  /** `dateFormat`: how dates may be written beside ISO 8601. */
+  /** `dateFormat`: a format of dates besides ISO 8601. */
   constructor(dateFormat: DateFormat | undefined) {
     this.#dateFormat = dateFormat;
   }
 
   /**
-   * Takes a value that is not null. `isFromJson`: its texts are never numbers, and those of CSV may be. `isSampled`: whether types
-   * follow from it, and not only whether it is a key.
+   * Adds a value that is not null. `isFromJson`: whether texts are only texts; in CSV they may be numbers. `isSampled`: whether the type
+   * depends on the value too, and not only whether the column can be a key.
    */
   add(value: unknown, isFromJson: boolean, isSampled: boolean): void {
     this.count++;
@@ -278,7 +277,7 @@ class ColumnProfile {
     const text = typeof value === 'string' ? value : textOf(value);
     this.example ??= text;
     if (isSampled) {
-      // What is nothing but text stays that, and most columns are.
+      // A column that can only be text needs no more checks, and most columns are text.
       if (this.#kinds !== kinds.text || typeof value !== 'string')
         this.#kinds &= this.#kindsOf(value, text, isFromJson);
       if (text.length * 3 > this.maxBytes) this.maxBytes = Math.max(this.maxBytes, Buffer.byteLength(text));
@@ -347,17 +346,17 @@ class ColumnProfile {
     if (value > this.#most) this.#most = value;
   }
 
-  /** Whether every value of the file is another one. */
+  /** Whether no value comes twice. */
   get isUnique(): boolean {
     return this.#seen !== undefined && this.count > 0;
   }
 
-  /** Whether the times of the column are written as `--date-format` says. */
+  /** Whether all values match `--date-format`. */
   get isDated(): boolean {
     return this.count > 0 && (this.#kinds & kinds.date) !== 0;
   }
 
-  /** Whether the texts look like days of which nobody can say whether the month comes first. */
+  /** Whether the texts look like dates, in which the day or the month may come first. */
   get looksDated(): boolean {
     return this.count > 0 && this.#isDayFirst && this.typeId === Types.varchar;
   }

@@ -1,4 +1,4 @@
-/** Where a drafted table goes: into a database that there is, or into one that is made for it. */
+/** Finds or creates the database for a drafted table. */
 import { stat } from 'node:fs/promises';
 import { realEnvironment } from '../../base/env.ts';
 import { createDatabase } from '../../api/database.ts';
@@ -13,12 +13,12 @@ import { inputFiles } from '../input/input-files.ts';
 import type { InputFile } from '../input/input-files.ts';
 import { tableNameOf } from './draft-files.ts';
 
-/** The database, where none is named. */
+/** The default database. */
 export const defaultDatabase = 'file:./data';
-/** The prefix of a database that is made, where none is named. */
+/** The default prefix of a new database. */
 const defaultPrefix = 'main';
 
-/** What the words of `import --create` name. */
+/** The arguments of `import --create`. */
 export interface NewTable {
   readonly url: string;
   readonly table: string;
@@ -39,8 +39,8 @@ export function isDatabaseUrl(word: string): boolean {
 }
 
 /**
- * Tells the database, the table and the files apart: the database is a URL, and comes first. A word before the files that names
- * none is the table; else the first file names it. Throws `UsageError`.
+ * Parses the arguments of `import --create`. The database is a URL and comes first. A word before the files that is not the name of a
+ * file is the table; otherwise the table is named after the first file. Throws `UsageError`.
  */
 export async function newTableOf(words: readonly string[], named: string | undefined): Promise<NewTable> {
   const [first = ''] = words;
@@ -52,7 +52,7 @@ export async function newTableOf(words: readonly string[], named: string | undef
     table = candidate;
     rest = rest.slice(1);
   }
-  if (rest.length === 0) throw new UsageError('Name a file to make a table of, or - for the input.');
+  if (rest.length === 0) throw new UsageError('Name a file to make a table from, or - for standard input.');
   const [only] = rest;
   if (
     table === undefined &&
@@ -62,14 +62,14 @@ export async function newTableOf(words: readonly string[], named: string | undef
     (await isTableName(only))
   ) {
     throw new UsageError(
-      `${only} is no file. To make a table ${only} of the input, write - behind it: ${hasUrl ? `${first} ` : ''}${only} - --create`,
+      `${only} is no file. To make a table ${only} from standard input, write - after it: ${hasUrl ? `${first} ` : ''}${only} - --create`,
     );
   }
   const files = await inputFiles(rest);
   return { url: hasUrl ? first : defaultDatabase, table: table ?? tableNameOf(files[0] as InputFile), files };
 }
 
-/** The prefix of the database that a URL names, which need not exist. Throws `UsageError`. */
+/** Returns the prefix of the database that a URL names. The database need not exist. Throws `UsageError`. */
 async function prefixOf(url: string, signal: AbortSignal): Promise<string> {
   const { driver, prefix } = locate(url);
   try {
@@ -84,7 +84,7 @@ async function prefixOf(url: string, signal: AbortSignal): Promise<string> {
   return found.prefix;
 }
 
-/** A database for a table that is to be made in it. */
+/** The database in which a table will be created. */
 export class TargetDatabase {
   readonly #session: Session;
   readonly #url: string;
@@ -100,7 +100,7 @@ export class TargetDatabase {
     return new TargetDatabase(session, url, await prefixOf(url, session.signal));
   }
 
-  /** As people are shown it. */
+  /** The URL of the database, for messages. */
   get name(): string {
     return describePlace(this.#place());
   }
@@ -109,13 +109,13 @@ export class TargetDatabase {
     return { ...locate(this.#url), prefix: this.#prefix, storage: this.#session.storage };
   }
 
-  /** Throws `UsageError` where a table of the name is there. Nothing is written. */
+  /** Throws `UsageError` if a table of the name exists. Writes nothing. */
   async refuseTaken(table: string): Promise<void> {
     if (!(await this.#exists())) return;
     await using opened = await this.#session.openAt(this.#place(), 'replica');
     if (!opened.tables.some(({ name }) => name === table)) return;
     throw new UsageError(
-      `There is a table ${table} in ${this.name} already. Leave out --create to import into it, or --table gives the new one another name.`,
+      `There is a table ${table} in ${this.name} already. Leave out --create to import into it, or name the new one with --table.`,
     );
   }
 
@@ -132,13 +132,13 @@ export class TargetDatabase {
     }
   }
 
-  /** Opens it, and makes it where it is not there. */
+  /** Opens the database, and creates it if it does not exist. */
   open(): Promise<OpenDatabase> {
     return this.#session.openAt(this.#place(), 'writer', { create: true });
   }
 }
 
-/** A database in memory with one table, in which rows are tried out before anything is made. */
+/** Opens a database in memory with one table, to test rows before anything is created. */
 export async function scratchDatabase(schema: SchemaDefinition): Promise<Database & AsyncDisposable> {
   const options = { dbPrefix: 'scratch', nodeId: 0, driver: new MemoryDriver(), logLevel: 'silent' } as const;
   const db = createDatabase({ ...options, polling: 'onDemand' }, realEnvironment);

@@ -1,4 +1,4 @@
-/** Which field each column of a file, or each name in its objects, goes to. */
+/** Maps the columns of a file, or the names in its objects, to fields. */
 import { withoutControls } from '../../base/messages.ts';
 import { Types } from '../../format/types.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
@@ -8,15 +8,15 @@ import type { ValueReader } from './field-values.ts';
 import { LineError } from './line-error.ts';
 
 export interface ColumnOptions {
-  /** Names of columns to take; those of a file without a head, in their order. Undefined: all. */
+  /** The columns to read; for a file without a head, the names of all columns in order. Undefined: all. */
   readonly columns: readonly string[] | undefined;
-  /** Fields by the names that a file has for them. */
+  /** Field names by column names. */
   readonly renames: ReadonlyMap<string, string>;
-  /** Whether what no field has the name of is left out. */
+  /** Whether to leave out columns that have no field. */
   readonly ignoreExtra: boolean;
 }
 
-/** What `--rename a=b` says. Throws `UsageError`. */
+/** Parses `--rename a=b`. Throws `UsageError`. */
 export function parseRenames(words: readonly string[]): ReadonlyMap<string, string> {
   const pairs = words.map((word) => {
     const at = word.indexOf('=');
@@ -26,16 +26,16 @@ export function parseRenames(words: readonly string[]): ReadonlyMap<string, stri
   return new Map(pairs);
 }
 
-/** A field's name at the head of a file: text of one line that does nothing to a terminal. */
+/** Returns the name of a field for the head of a file, without control characters and line ends. */
 export function headName(name: string): string {
   return withoutControls(name);
 }
 
-/** The field that a name at the head of a file stands for; the name itself where there is none. */
+/** Returns the field that a name at the head of a file means; the name itself if there is none. */
 function namedAtHead(schema: SchemaDefinition, text: string): string {
   if (Object.hasOwn(schema.fields, text)) return text;
   const names = Object.keys(schema.fields);
-  // As it is, with spaces at its ends that were left out, or as the head of an export has it.
+  // A match may lack the spaces at the ends of the name, or have a ' before it, as an export writes it.
   const alike = names.filter(
     (name) => headName(name).trim() === text || headName(name).replace(/^(?=[=+\-@])/, "'") === text,
   );
@@ -47,19 +47,19 @@ export interface Column {
   readonly read: ValueReader;
 }
 
-/** Tells which field a column is. */
+/** Finds the fields of columns. */
 export interface ColumnFinder {
-  /** The column of a name; undefined for one that is left out. Throws `LineError` where no field has it. */
+  /** Returns the column of a name; undefined if it is left out. Throws `LineError` if it has no field. */
   named(name: string, line: number): Column | undefined;
-  /** The columns at the head of a file, or of one that has none. Throws `LineError`. */
+  /** Returns the columns for the names at the head of a file, or for given names. Throws `LineError`. */
   atHead(names: readonly string[], line: number): (Column | undefined)[];
-  /** Whether a column may be named so whose own name another has already. */
+  /** Whether a column may get this name because another column has its own. */
   isFree(name: string): boolean;
 }
 
 /**
- * The names of the columns in a file's first line, as imports know them. One without a name gets one by its place. One that comes
- * again gets a number where `isFree` takes that, and else stays the same.
+ * Returns the names of the columns in a file's first line. A column without a name is named by its position. A repeated name gets a
+ * number if `isFree` accepts that, and otherwise stays.
  */
 export function columnNames(cells: readonly (string | null)[], isFree: (name: string) => boolean): string[] {
   const given = new Set(cells.map((cell) => headName(cell ?? '').trim()));
@@ -84,14 +84,14 @@ function checkColumns(
   const fields = columns.flatMap((column) => column?.field ?? []);
   const twice = fields.find((field, i) => fields.indexOf(field) < i);
   if (twice !== undefined) {
-    const advice = line === 0 ? '' : `: --rename ${twice}_2=field says where the second goes`;
+    const advice = line === 0 ? '' : `: read the second into another field by --rename ${twice}_2=field`;
     throw new LineError(line, `it names a field twice, ${JSON.stringify(twice)}${advice}`);
   }
   const missing = wanted?.find((name) => !names.includes(name));
   if (missing !== undefined) throw new LineError(line, `it has no column ${JSON.stringify(missing)} of --columns`);
 }
 
-/** Takes every column for a field, with its values as they are: where there is no table yet. */
+/** Makes every column a field with unchanged values, where there is no table yet. */
 export class AnyColumns implements ColumnFinder {
   readonly #options: ColumnOptions;
   readonly #read: ValueReader;
@@ -138,7 +138,7 @@ export class Columns implements ColumnFinder {
   named(name: string, line: number, isHead = false): Column | undefined {
     if (this.#found.has(name)) return this.#found.get(name);
     const column = this.#find(name, line, isHead);
-    // Each line of JSON may have other names, without end.
+    // Each line of JSON may have other names: only those of fields are kept, so that memory is bounded.
     if (column !== undefined || isHead) this.#found.set(name, column);
     return column;
   }
@@ -160,12 +160,14 @@ export class Columns implements ColumnFinder {
     const definition = Object.hasOwn(this.#schema.fields, field) ? this.#schema.fields[field] : undefined;
     if (definition !== undefined) return { field, read: this.#reader(definition.typeId, field) };
     if (ignoreExtra && !renames.has(name)) return undefined;
-    const advice = renames.has(name) ? '' : ': --rename column=field says which it is, --ignore-extra leaves it out';
+    const advice = renames.has(name)
+      ? ''
+      : ': name its field by --rename column=field, or leave it out by --ignore-extra';
     throw new LineError(line, `table ${this.#schema.name} has no field ${JSON.stringify(field)}${advice}`);
   }
 }
 
-/** The value of a cell or of a property. Throws `LineError`. */
+/** Reads the value of a cell or a property. Throws `LineError`. */
 export function readValue({ field, read }: Column, written: unknown, line: number): unknown {
   try {
     return read(written);
@@ -175,12 +177,12 @@ export function readValue({ field, read }: Column, written: unknown, line: numbe
   }
 }
 
-/** Whether fields can be set one by one: a key named __proto__ is a field like any other, and never a prototype. */
+/** Whether fields can be set by assignment. A field named `__proto__` cannot: that would set the prototype. */
 export function hasPlainNames(columns: readonly (Column | undefined)[]): boolean {
   return columns.every((column) => column?.field !== '__proto__');
 }
 
-/** Names of the fields of a table that hold blobs. */
+/** Returns the names of the blob fields of a table. */
 export function blobFieldsOf({ fields }: SchemaDefinition): readonly string[] {
   return Object.entries(fields).flatMap(([name, { typeId }]) => (typeId === Types.blob ? [name] : []));
 }

@@ -1,34 +1,34 @@
-/** Text with separators as records of cells: CSV, TSV and their kin. */
+/** Parses CSV, TSV and similar text into records of cells. */
 import { LineError } from './line-error.ts';
 
 export const quoteRules = ['strict', 'lenient', 'none'] as const;
 /**
- * What a quote does. `strict`: a cell that begins with one ends with one, and none stands elsewhere but doubled. `lenient`: those
- * that stand elsewhere are taken as they are. `none`: a quote is a character like any other.
+ * The treatment of quotes. `strict`: a quote encloses a whole cell, and must be doubled inside; others are errors. `lenient`: other
+ * quotes are text. `none`: all quotes are text.
  */
 export type QuoteRule = (typeof quoteRules)[number];
 
 export interface CsvRecord {
   /** The line on which it ends, counted from 1. */
   readonly line: number;
-  /** Null: a cell without quotes that has no characters, or those that stand for null. */
+  /** Null: a cell without quotes that is empty, or that stands for null. */
   readonly cells: readonly (string | null)[];
-  /** As the file has it. */
+  /** The record's text in the file. */
   readonly text: string;
-  /** Why it is none; undefined for a good one. */
+  /** The error of a bad record. */
   readonly problem?: LineError;
 }
 
 export interface CsvOptions {
   readonly delimiter: string;
   readonly quotes: QuoteRule;
-  /** Texts that stand for null without quotes, beside the empty one. */
+  /** Texts that stand for null without quotes, in addition to the empty one. */
   readonly nulls: readonly string[];
-  /** How long a record may be. */
+  /** The maximum length of a record. */
   readonly maxLength: number;
 }
 
-/** A record that was read, and where the next begins. */
+/** A record, and the index at which the next begins. */
 interface Found {
   readonly cells: (string | null)[];
   readonly next: number;
@@ -40,12 +40,12 @@ export class CsvParser {
   readonly #options: CsvOptions;
   readonly #nulls: ReadonlySet<string>;
   readonly #longestNull: number;
-  /** What ends a record: a line feed, with or without a carriage return before it, or in old files that alone. */
+  /** The end of records: a line feed, maybe after a carriage return; in old files a carriage return alone. */
   #newline: '\n' | '\r' | undefined;
-  /** Text of which no record ends yet. It begins with a record. */
+  /** The text of an incomplete record. */
   #pending: string[] = [];
   #length = 0;
-  /** The length from which the text is looked at again: twice as much each time, so that a long record takes no square of time. */
+  /** The length at which the pending text is parsed again. It doubles each time, so that a long record takes no quadratic time. */
   #lookAgainAt = 0;
   #line = 0;
 
@@ -55,7 +55,7 @@ export class CsvParser {
     this.#longestNull = Math.max(...[...this.#nulls].map((text) => text.length));
   }
 
-  /** The records that end in a piece of text. Throws `LineError` for one that is too long. */
+  /** Parses a piece of text. Returns the records that end in it. Throws `LineError` for a record that is too long. */
   push(piece: string): CsvRecord[] {
     this.#pending.push(piece);
     this.#length += piece.length;
@@ -68,7 +68,7 @@ export class CsvParser {
     return this.#newline === '\r';
   }
 
-  /** What is left, of which the last record need not end with a line. */
+  /** Returns the remaining records. The last need not end with a line end. */
   end(): CsvRecord[] {
     return this.#read(true);
   }
@@ -92,7 +92,7 @@ export class CsvParser {
       const lineEnd = found === -1 ? text.length : found;
       if (quote < at) quote = this.#nextQuote(text, at);
       if (quote >= lineEnd) {
-        // No quotes until the end of the line, as nearly always.
+        // The usual case: no quotes until the end of the line.
         this.#line++;
         const stop = newline === '\n' && lineEnd > at && text.charCodeAt(lineEnd - 1) === 0x0d ? lineEnd - 1 : lineEnd;
         const line = stop > at ? text.slice(at, stop) : '';
@@ -122,12 +122,12 @@ export class CsvParser {
     return cells;
   }
 
-  /** Most cells are longer than any of these texts, and to look for them in a set takes longer than to read them. */
+  /** Compares lengths first, since most cells are longer than all of these texts, and a lookup in the set is slow. */
   #isNull(cell: string): boolean {
     return cell.length <= this.#longestNull && this.#nulls.has(cell);
   }
 
-  /** Counts the lines of a record, and says where its problem is. */
+  /** Completes a record: counts its lines, and finds the position of its problem. */
   #finished(text: string, begin: number, { cells, next, problem }: Found): CsvRecord {
     const newline = this.#newline as string;
     const first = this.#line + 1;
@@ -142,7 +142,7 @@ export class CsvParser {
     return { line: this.#line, cells: [], text: record, problem: error };
   }
 
-  /** A record with quotes; undefined where its end has not come yet. */
+  /** Parses a record with quotes; undefined if it is incomplete. */
   #quoted(text: string, begin: number, isEnd: boolean): Found | undefined {
     const { delimiter } = this.#options;
     const newline = this.#newline as string;
@@ -164,7 +164,7 @@ export class CsvParser {
         const cell = text.slice(at, stop);
         const stray = this.#options.quotes === 'strict' ? cell.indexOf('"') : -1;
         if (stray !== -1) {
-          const message = 'a quote stands within a text that does not begin with one';
+          const message = 'there is a quote within a text that does not begin with one';
           return this.#skipped(text, { message: `${message}${advice}`, at: at + stray }, isEnd);
         }
         cells.push(this.#isNull(cell) ? null : cell);
@@ -175,7 +175,7 @@ export class CsvParser {
     }
   }
 
-  /** The text of a cell in quotes, and where it ends; undefined where that has not come yet. */
+  /** Parses a cell in quotes: its text, and the index at which it ends; undefined if it is incomplete. */
   #quotedCell(
     text: string,
     begin: number,
@@ -208,7 +208,7 @@ export class CsvParser {
     return newline === '\n' && text[at] === '\r' && (text[at + 1] === '\n' || at + 1 === text.length);
   }
 
-  /** Goes on behind the line of a problem. */
+  /** Skips the rest of the line with a problem. */
   #skipped(text: string, problem: NonNullable<Found['problem']>, isEnd: boolean): Found | undefined {
     const lineEnd = text.indexOf(this.#newline as string, problem.at);
     if (lineEnd === -1 && !isEnd) return undefined;
@@ -216,4 +216,4 @@ export class CsvParser {
   }
 }
 
-const advice = ' (--quotes lenient takes stray quotes as they are, --quotes none all of them)';
+const advice = ' (--quotes lenient reads stray quotes as text, --quotes none all quotes)';

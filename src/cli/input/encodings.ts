@@ -1,7 +1,6 @@
 /**
- * Character encodings of files. Each decodes whole characters and refuses every byte that is none: nothing becomes U+FFFD. The
- * single-byte ones are decoded here, since runtimes differ in them, and the standard takes the name of ISO 8859-1 for
- * Windows-1252.
+ * Decodes the bytes of files. An encoding decodes whole characters, and refuses bytes that are not characters instead of replacing them
+ * by U+FFFD. Single-byte encodings are decoded here: runtimes differ in them, and the standard decodes ISO 8859-1 as Windows-1252.
  */
 import { UsageError } from '../terminal/exit-code.ts';
 import { LineError } from './line-error.ts';
@@ -20,7 +19,7 @@ export const encodingNames = [
 ] as const;
 export type EncodingName = (typeof encodingNames)[number];
 
-/** Other names of encodings, as people and other programs write them, without signs between letters and digits. */
+/** Other common names of encodings, in lower case, without hyphens, underscores and spaces. */
 const otherNames: Readonly<Record<string, EncodingName>> = {
   utf8: 'utf-8',
   utf16: 'utf-16',
@@ -39,22 +38,22 @@ const otherNames: Readonly<Record<string, EncodingName>> = {
   gb2312: 'gbk',
 };
 
-/** Returns the name of an encoding that is known by several. Another text comes back as it is, and is refused as no choice. */
+/** Returns the canonical name of an encoding. An unknown text is returned unchanged, for yargs to refuse. */
 export function encodingNamed(name: string): EncodingName {
   const plain = name.toLowerCase().replaceAll(/[-_ ]/g, '');
   return Object.hasOwn(otherNames, plain) ? (otherNames[plain] as EncodingName) : (name as EncodingName);
 }
 
-/** One that says in which order its bytes are. */
+/** The name of an encoding with a fixed byte order. */
 type ExactName = Exclude<EncodingName, 'utf-16'>;
 
 interface Encoding {
   readonly name: ExactName;
-  /** Whether a character takes one byte or several, and not every byte says which. */
+  /** Whether characters take one or several bytes, and a byte by itself may not show where a character ends. */
   readonly isMultibyte?: boolean;
-  /** Throws for bytes that are not text in the encoding. */
+  /** Decodes bytes. Throws if they are not text in the encoding. */
   decode(bytes: Uint8Array): string;
-  /** How many of the first bytes are sure to be whole characters. */
+  /** Returns the length of the longest beginning that is sure to consist of whole characters. */
   wholeLength(bytes: Uint8Array): number;
 }
 
@@ -66,7 +65,7 @@ function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
 }
 
-/** What Windows-1252 has in the place of the controls from 0x80 on. Five are not assigned. */
+/** The characters of Windows-1252 from 0x80 to 0x9f. Five are not assigned. */
 const windowsCharacters = '€\0‚ƒ„…†‡ˆ‰Š‹Œ\0Ž\0\0‘’“”•–—˜™š›œ\0žŸ';
 
 function windows1252(bytes: Uint8Array): string {
@@ -77,7 +76,7 @@ function windows1252(bytes: Uint8Array): string {
   });
 }
 
-/** UTF-8 in which the last character may not be whole yet. */
+/** `wholeLength` of UTF-8. */
 function wholeUtf8(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] as number;
@@ -89,20 +88,20 @@ function wholeUtf8(bytes: Uint8Array): number {
   return bytes.length;
 }
 
-/** UTF-16 may end within a unit, or between the two of a pair. */
+/** `wholeLength` of UTF-16, which may end within a unit, or between the units of a surrogate pair. */
 function wholeUtf16(bytes: Uint8Array, high: 0 | 1): number {
   const even = bytes.length - (bytes.length % 2);
   const last = even === 0 ? 0 : (bytes[even - 2 + high] as number);
   return last >= 0xd8 && last <= 0xdb ? even - 2 : even;
 }
 
-/** In no multi-byte encoding of East Asia is a byte below 0x30 a part of another character: a space, a comma, a line feed. */
+/** `wholeLength` of the East Asian encodings. In none of them is a byte below 0x30, such as a space, part of a longer character. */
 function wholeMultibyte(bytes: Uint8Array): number {
   for (let at = bytes.length - 1; at >= 0; at--) if ((bytes[at] as number) < 0x30) return at + 1;
   return 0;
 }
 
-/** What some runtimes make of single bytes that are nothing in these encodings. */
+/** Characters that some runtimes return for bytes that are not characters in these encodings. */
 const noCharacter = /[\u0080-\u009f\uf8f5]/;
 
 function platformDecoder(name: ExactName): (bytes: Uint8Array) => string {
@@ -131,7 +130,7 @@ function multibyte(name: ExactName): Encoding {
   };
 }
 
-/** Throws `UsageError` where the runtime does not have it. */
+/** Returns an encoding by its name. Throws `UsageError` if the runtime lacks it. */
 function encodingOf(name: EncodingName): Encoding {
   switch (name) {
     case 'utf-8':
@@ -150,7 +149,7 @@ function encodingOf(name: EncodingName): Encoding {
   }
 }
 
-/** The encoding that the first bytes of a file name, and how long that mark is. */
+/** Reads the byte order mark of a file: the encoding that it names, and its length. */
 function byteOrderMark(bytes: Uint8Array): { readonly name: ExactName; readonly length: number } | undefined {
   const [first, second, third] = bytes;
   if (first === 0xef && second === 0xbb && third === 0xbf) return { name: 'utf-8', length: 3 };
@@ -158,14 +157,14 @@ function byteOrderMark(bytes: Uint8Array): { readonly name: ExactName; readonly 
   return first === 0xfe && second === 0xff ? { name: 'utf-16be', length: 2 } : undefined;
 }
 
-/** The order of UTF-16 without a mark: in text, the first characters have a zero for one of their two bytes. */
+/** Detects UTF-16 without a mark: one of the two bytes of the first characters is zero. */
 function utf16Without(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   const [a, b, c, d] = bytes;
   if (a !== 0 && b === 0 && c !== 0 && d === 0) return 'utf-16le';
   return a === 0 && b !== 0 && c === 0 && d !== 0 ? 'utf-16be' : undefined;
 }
 
-/** Bytes of 0x80 and above that stand alone, as those of the letters of Western Europe mostly do. */
+/** Returns the share of bytes from 0x80 on that stand alone, as most accented letters in Western European text do. */
 function isolatedShare(bytes: Uint8Array): number {
   let runs = 0;
   let single = 0;
@@ -187,7 +186,7 @@ function decodes(name: EncodingName, bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The encoding that bytes are likely to be in; undefined where none of the others fits. */
+/** Guesses the encoding of bytes; undefined if none fits. */
 function fittingEncoding(bytes: Uint8Array): { readonly name: EncodingName; readonly text: string } | undefined {
   const kana = /[\u3041-\u30ff]/;
   for (const name of ['utf-8', 'euc-jp', 'shift_jis'] as const) {
@@ -203,13 +202,13 @@ function fittingEncoding(bytes: Uint8Array): { readonly name: EncodingName; read
   return undefined;
 }
 
-/** Encodings that bytes may be in as well, where nothing but the text tells: a reader of the text knows. */
+/** Returns further encodings that fit, if only a reader of the text can decide. */
 function encodingsBeside(name: EncodingName, bytes: Uint8Array): EncodingName[] {
   if (name !== 'gbk') return [];
   return (['shift_jis', 'euc-jp'] as const).filter((other) => decodes(other, bytes) !== undefined);
 }
 
-/** Text in which U+FFFD stands for bytes that are none; every ASCII character stays. Not for UTF-16. */
+/** Decodes bytes with U+FFFD in place of bad ones. Keeps every ASCII character. Not for UTF-16. */
 function decodeLeniently(bytes: Uint8Array, encoding: Encoding): string {
   const { name } = encoding;
   try {
@@ -220,9 +219,7 @@ function decodeLeniently(bytes: Uint8Array, encoding: Encoding): string {
   }
 }
 
-// Bytes of a file as text, in pieces.
-
-/** Text around the first byte that is none, as people are shown it. */
+/** The length of the text around a bad byte that messages show. */
 const shownLength = 40;
 
 function countLineFeeds(text: string): number {
@@ -231,12 +228,12 @@ function countLineFeeds(text: string): number {
   return count;
 }
 
-/** How many of the bytes can be decoded before the first that cannot. */
+/** Returns the number of bytes before the first that cannot be decoded. */
 function goodLength(bytes: Uint8Array, encoding: Encoding): number {
   const { name } = encoding;
   const decode = (part: Uint8Array): string => encoding.decode(part);
   if (name === 'windows-1252') {
-    // Each byte by itself.
+    // Each byte is a character.
     return bytes.findIndex((_, at) => !canDecode(decode, bytes.subarray(at, at + 1)));
   }
   const decoder = new TextDecoder(name, { fatal: true, ignoreBOM: true });
@@ -244,7 +241,7 @@ function goodLength(bytes: Uint8Array, encoding: Encoding): number {
   for (let at = 0; at < bytes.length; at++) {
     try {
       if (decoder.decode(bytes.subarray(at, at + 1), { stream: true }) !== '') {
-        // What this runtime decodes may still be no character.
+        // The runtime may decode bytes that are not characters.
         if (!canDecode(decode, bytes.subarray(good, at + 1))) return good;
         good = at + 1;
       }
@@ -268,7 +265,7 @@ function hex(byte: number | undefined): string {
   return `0x${(byte ?? 0).toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
-/** The error for bytes that are not text. `before`: the text of the line that was decoded already. */
+/** Returns the error for bytes that are not text. `before`: the length of the line's text that was decoded already. */
 function undecodable(bytes: Uint8Array, encoding: Encoding, lines: number, before: number): LineError {
   const good = goodLength(bytes, encoding);
   const text = encoding.decode(bytes.subarray(0, good));
@@ -292,25 +289,25 @@ function undecodable(bytes: Uint8Array, encoding: Encoding, lines: number, befor
       .slice(0, shownLength / 2);
     return `in ${each} it reads ${JSON.stringify(`${begin}${end}`.replaceAll('\r', ''))}`;
   });
-  return new LineError(line, `${problem}; ${shown.join(', ')}: say --encoding ${names.join(' or ')}`, column);
+  return new LineError(line, `${problem}; ${shown.join(', ')}: pass --encoding ${names.join(' or ')}`, column);
 }
 
 function startOf(head: Uint8Array, asked: EncodingName | undefined): { encoding: Encoding; skipped: number } {
   const mark = byteOrderMark(head);
   if (asked === undefined && mark === undefined) {
     const order = utf16Without(head);
-    if (order !== undefined) throw new LineError(1, `it looks like UTF-16 without a mark: say --encoding ${order}`, 1);
+    if (order !== undefined) throw new LineError(1, `it looks like UTF-16 without a mark: pass --encoding ${order}`, 1);
   }
   const name = asked === undefined || (asked === 'utf-16' && mark?.name !== 'utf-8') ? mark?.name : undefined;
   const encoding = encodingOf(name ?? asked ?? 'utf-8');
   return { encoding, skipped: mark?.name === encoding.name ? mark.length : 0 };
 }
 
-/** Lines with bytes that are not text, as they come, for a reader that leaves the rows of these out. */
+/** The lines with bad bytes, in order, for a reader that leaves out the rows of these lines. */
 export class BadLines {
   #lines: LineError[] = [];
   #first: LineError | undefined;
-  /** Whether lines are counted otherwise by who reads the text: then every row with U+FFFD is taken for a bad one. */
+  /** Whether the reader of the text counts lines differently: then every row with U+FFFD after the first bad byte counts as bad. */
   areCountedOtherwise = false;
 
   add(problem: LineError): void {
@@ -318,7 +315,7 @@ export class BadLines {
     if (this.#lines.at(-1)?.line !== problem.line) this.#lines.push(problem);
   }
 
-  /** The first problem in lines `from` to `to`. Those before `from` are forgotten. */
+  /** Returns the first problem in lines `from` to `to`, and forgets the lines before `from`. */
   within(from: number, to: number): LineError | undefined {
     if (this.areCountedOtherwise) return this.#first;
     if (this.#lines.length === 0) return undefined;
@@ -329,7 +326,7 @@ export class BadLines {
   }
 }
 
-/** Decodes line by line, with U+FFFD for what is not text. `first`: the line that the bytes begin in. */
+/** Decodes line by line, with U+FFFD in place of bad bytes. `first`: the number of the line in which the bytes begin. */
 function decodeLines(bytes: Uint8Array, encoding: Encoding, first: number, before: number, badLines: BadLines): string {
   let text = '';
   let line = first;
@@ -346,9 +343,9 @@ function decodeLines(bytes: Uint8Array, encoding: Encoding, first: number, befor
 }
 
 /**
- * Decodes a stream of bytes; a byte order mark is left out. Without `asked` the mark says the encoding, and UTF-8 is meant where
- * there is none. Throws `LineError` at the first bytes that are not text in the encoding; with `badLines` it names their lines
- * there, and U+FFFD stands for them, but not in UTF-16. `maxBytes`: how much of it is held where no character is sure to end.
+ * Decodes a stream of bytes, without its byte order mark. `asked`: the encoding; default: by the mark, else UTF-8. Throws `LineError` at
+ * the first bad bytes; with `badLines`, except in UTF-16, it adds their lines there and replaces them by U+FFFD. `maxBytes`: the maximum
+ * number of bytes to hold until a character is sure to end.
  */
 export async function* textPieces(
   chunks: AsyncIterable<Uint8Array>,
@@ -380,7 +377,7 @@ export async function* textPieces(
     heldBytes += chunk.length;
     if (encoding === undefined && heldBytes < 4) continue;
     if (heldBytes > maxBytes) throw new LineError(lines + 1, `it is longer than ${Math.floor(maxBytes / 1048576)} MiB`);
-    // A text without a safe end is put together once, when there is one.
+    // Chunks without a safe end are only concatenated once there is one.
     if (encoding?.isMultibyte === true && encoding.wholeLength(chunk) === 0) continue;
     let bytes = held.length === 1 ? chunk : Buffer.concat(held);
     if (encoding === undefined) {

@@ -1,4 +1,4 @@
-/** What imports make of the values in a file, by the type of the field and by what was asked. */
+/** Reads the values of files for import, by the type of their field and the options. */
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { UsageError } from '../terminal/exit-code.ts';
@@ -11,18 +11,18 @@ export type TimeUnit = (typeof timeUnits)[number];
 
 export interface ValueOptions {
   readonly largeIntegers: LargeIntegerRule;
-  /** What numbers in fields of type timestamp count. Undefined: milliseconds, of years that people mean. */
+  /** The unit of numbers in timestamp fields. Undefined: milliseconds, and only for plausible years. */
   readonly timeUnit: TimeUnit | undefined;
-  /** How dates are written in the field; undefined: as ISO 8601. */
+  /** The format of dates in the field; undefined: ISO 8601. */
   readonly dateFormat?: DateFormat | undefined;
-  /** Whether numbers, true and false in JSON are taken for text where the field is text. */
+  /** Whether text fields accept numbers, true and false from JSON. */
   readonly scalarsAsText?: boolean;
 }
 
-/** Gives the value of a field. Throws `ValueError`. */
+/** Reads the value of a field. Throws `ValueError`. */
 export type ValueReader = (written: unknown) => unknown;
 
-/** 1973 and 2200. Before lie seconds, and days that are written as a number; behind lie microseconds. */
+/** 1973 and 2200. Smaller numbers are likely to be seconds, or days written as a number; larger ones microseconds. */
 const plausible = { from: 1e11, to: 7_258_118_400_000 };
 
 function timeOfNumber(written: string, unit: TimeUnit | undefined): Date {
@@ -34,7 +34,7 @@ function timeOfNumber(written: string, unit: TimeUnit | undefined): Date {
   if (unit === undefined && (milliseconds < plausible.from || milliseconds > plausible.to)) {
     const day = date.toISOString().slice(0, 10);
     throw new ValueError(
-      `${written} would be ${day} in milliseconds since 1970: say --time-unit s, ms, us or ns, or write times such as 2026-01-31T12:00:00Z`,
+      `${written} would be ${day} in milliseconds since 1970: pass --time-unit s, ms, us or ns, or write times such as 2026-01-31T12:00:00Z`,
     );
   }
   return date;
@@ -58,7 +58,7 @@ function timeOfText(text: string, { format, read, allowsIso }: DateFormat): unkn
   throw new ValueError(`${JSON.stringify(text)} is no timestamp of the form ${format}`);
 }
 
-/** Reads values that JSON has. */
+/** Returns the function that reads values from JSON. */
 export function jsonReader(typeId: TypeId, options: ValueOptions): ValueReader {
   const { largeIntegers, timeUnit, dateFormat, scalarsAsText = false } = options;
   if (typeId === Types.varchar && scalarsAsText) {
@@ -83,13 +83,13 @@ export function jsonReader(typeId: TypeId, options: ValueOptions): ValueReader {
       return timeOfText(value, dateFormat);
     }
     if (!(value instanceof LargeInteger)) return fromJson(typeId, value);
-    // Digits are exact as text; a float takes the nearest, as it does of every number.
+    // Integer fields take the exact digits; a float takes the nearest value, as for every number.
     if (isInteger(typeId)) return fromJson(typeId, value.digits);
     return fromJson(typeId, Number(value.digits));
   };
 }
 
-/** Reads cells, which are text. */
+/** Returns the function that reads cells, which are text. */
 export function textReader(typeId: TypeId, { largeIntegers, timeUnit, dateFormat }: ValueOptions): ValueReader {
   switch (typeId) {
     case Types.varchar:
@@ -118,9 +118,7 @@ export function textReader(typeId: TypeId, { largeIntegers, timeUnit, dateFormat
   }
 }
 
-// Dates and times as `--date-format` describes them: `DD/MM/YYYY`, `M/D/YYYY h:mm A`.
-
-/** What stands for each token in an expression. */
+/** The regular expression for each part of a `--date-format` such as `DD/MM/YYYY` or `M/D/YYYY h:mm A`. */
 const tokens: Readonly<Record<string, string>> = {
   YYYY: '(?<year>\\d{4})',
   MMM: '(?<monthName>[A-Za-z]{3})',
@@ -141,7 +139,7 @@ const tokens: Readonly<Record<string, string>> = {
 
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
-/** Gives the milliseconds since 1970 that a text stands for; NaN for text of another form, and for days that there are not. */
+/** Parses a text to milliseconds since 1970. NaN for text of another format, and for days that do not exist. */
 export type DateReader = (text: string) => number;
 
 type Parts = Readonly<Record<string, string | undefined>>;
@@ -160,7 +158,7 @@ function timeOfParts(parts: Parts): number {
   const number = monthName === undefined ? Number(month) : months.indexOf(monthName.toLowerCase()) + 1;
   const date = `${year}-${two(number)}-${two(Number(day))}`;
   const midnight = new Date(`${date}T00:00Z`);
-  // There is no 31st of February, though the runtime takes it for the 3rd of March.
+  // The runtime would read the 31st of February as the 3rd of March.
   if (Number.isNaN(midnight.getTime()) || !midnight.toISOString().startsWith(date)) return Number.NaN;
   const offset = zone.length === 5 ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;
   return Date.parse(`${date}T${two(hourOf(parts))}:${minute}:${second}.${fraction}${offset}`);
@@ -170,7 +168,7 @@ function refuse(format: string, why: string): never {
   throw new UsageError(`--date-format ${format}: ${why}. Its parts are ${Object.keys(tokens).join(', ')}.`);
 }
 
-/** Reads dates of a form. Throws `UsageError` for a form that names no day, or has letters that are no parts. */
+/** Returns the function that parses dates of a format. Throws `UsageError` if the format is no full date, or has unknown letters. */
 export function dateReader(format: string): DateReader {
   let source = '';
   const seen = new Set<string>();
@@ -199,20 +197,20 @@ export function dateReader(format: string): DateReader {
 export interface DateFormat {
   readonly format: string;
   readonly read: DateReader;
-  /** Whether text of another form may be ISO 8601: no text can be both then. */
+  /** Whether ISO 8601 is accepted too: only if no text can match both. */
   readonly allowsIso: boolean;
 }
 
-/** How dates are written in the fields of a file. */
+/** The formats of dates in the fields of a file. */
 export interface DateFormats {
-  /** In fields that are not named. */
+  /** The format for all fields without one of their own. */
   readonly general: DateFormat | undefined;
   readonly byField: ReadonlyMap<string, DateFormat>;
 }
 
 export const noDateFormats: DateFormats = { general: undefined, byField: new Map() };
 
-/** What `--date-format` says: `DD/MM/YYYY`, or `born=DD/MM/YYYY` for one field. Throws `UsageError`. */
+/** Parses `--date-format`: `DD/MM/YYYY`, or `born=DD/MM/YYYY` for one field. Throws `UsageError`. */
 export function parseDateFormats(words: readonly string[]): DateFormats {
   const byField = new Map<string, DateFormat>();
   let general: DateFormat | undefined;
@@ -222,7 +220,8 @@ export function parseDateFormats(words: readonly string[]): DateFormats {
     const read = { format, read: dateReader(format), allowsIso: !format.startsWith('YYYY') };
     if (at !== -1) byField.set(word.slice(0, at), read);
     else if (general === undefined) general = read;
-    else throw new UsageError(`--date-format ${word}: another is given for all fields: write field=${word}.`);
+    else
+      throw new UsageError(`--date-format ${word}: there is another one for all fields already: write field=${word}.`);
   }
   return { general, byField };
 }

@@ -1,4 +1,4 @@
-/** The rows of a file in whatever format it is. */
+/** Reads the rows of a file of any format. */
 import type { Readable } from 'node:stream';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { parquetRows, pathOf } from './parquet-file.ts';
@@ -7,7 +7,7 @@ import type { InputFile } from './input-files.ts';
 import { readRows } from './row-reader.ts';
 import type { ReadOptions, RowRecord } from './row-reader.ts';
 
-/** As `readRows`; `onRead` is told how many bytes were read of what is stored. Throws `UsageError` and `LineError`. */
+/** As `readRows`. Calls `onRead` with the number of bytes of the file that were read. Throws `UsageError` and `LineError`. */
 export function rowsOf(
   file: InputFile,
   input: Readable,

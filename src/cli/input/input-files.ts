@@ -1,4 +1,4 @@
-/** The files that an import reads: several, by patterns, compressed, or the input. */
+/** Finds and opens the files that an import reads: by name or pattern, compressed or not, or standard input. */
 import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -8,17 +8,17 @@ import { UsageError } from '../terminal/exit-code.ts';
 import { LineError } from './line-error.ts';
 
 export interface InputFile {
-  /** As messages name it. */
+  /** The name for messages. */
   readonly name: string;
-  /** Undefined: the input. */
+  /** Undefined: standard input. */
   readonly path: string | undefined;
-  /** Bytes in the file; 0 where that is not known. */
+  /** The size of the file in bytes; 0 if it is not known. */
   readonly size: number;
-  /** Whether it can be read again: what came out of a pipe is gone. */
+  /** Whether it can be read again, unlike a pipe. */
   readonly isRegular: boolean;
 }
 
-/** One part of a path with `*`, `?` and `[a-z]` as an expression. */
+/** Turns one part of a path with `*`, `?` and `[a-z]` into a regular expression. */
 function partPattern(part: string): RegExp {
   const source = part.replace(/\[[^\]]+\]|[\\^$.|()+{}*?[\]]/g, (found) => {
     if (found === '*') return '[^/]*';
@@ -70,7 +70,7 @@ async function expand(word: string): Promise<string[]> {
   return files.toSorted();
 }
 
-/** The files that words name, in their order; the input for none, and for `-` and an empty text. Throws `UsageError`. */
+/** Returns the files that words name, in order. No words, `-` and an empty text mean standard input. Throws `UsageError`. */
 export async function inputFiles(words: readonly string[]): Promise<InputFile[]> {
   const files: InputFile[] = [];
   for (const word of words.length === 0 ? ['-'] : words) {
@@ -105,8 +105,8 @@ function decompressorOf(file: string): Decompressor | undefined {
 }
 
 /**
- * The bytes of a file, decompressed where its name ends with .gz or .zst. `onRead` is told how many were read of what is stored.
- * Throws `UsageError`, and `LineError` where the compressed data is damaged.
+ * Reads the bytes of a file, decompressed if its name ends with .gz or .zst. Calls `onRead` with the number of stored bytes read. Throws
+ * `UsageError`, and `LineError` if the compressed data is damaged.
  */
 export async function* bytesOf(
   { path: file }: InputFile,
@@ -117,7 +117,7 @@ export async function* bytesOf(
   const stored: Readable = file === undefined ? input : createReadStream(file, { highWaterMark: 64 * 1024 });
   let read = 0;
   stored.on('data', (chunk: Uint8Array) => onRead((read += chunk.length)));
-  // The consumer decides when there is more.
+  // The listener has started the stream; the consumer must pull it.
   stored.pause();
   if (decompressor === undefined) {
     yield* stored as AsyncIterable<Uint8Array>;

@@ -1,12 +1,12 @@
-/** JSON whose integers beyond 2^53 keep all of their digits. */
+/** Parses JSON without rounding integers beyond 2^53, and splits files into JSON values. */
 import { LineError } from './line-error.ts';
 
-/** Lines of that length can do no harm by how deep they are. */
+/** Lines up to this length cannot be nested deeply enough to do harm. */
 const shallowLength = 100_000;
-/** JSON in a row is less deep, in its field of the row. */
+/** More than the depth that json in a field of a row may have. */
 const maxDepth = 520;
 
-/** Whether so many brackets are open at once that the parser would take up all memory before anybody looks at the value. */
+/** Whether a text is nested so deeply that parsing it would use up all memory. */
 export function isTooDeep(text: string): boolean {
   if (text.length <= shallowLength) return false;
   let depth = 0;
@@ -24,7 +24,7 @@ export function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** An integer that no number of JavaScript holds exactly. */
+/** An integer that a JavaScript number cannot hold exactly. */
 export class LargeInteger {
   readonly digits: string;
 
@@ -33,17 +33,17 @@ export class LargeInteger {
   }
 }
 
-/** Characters that JSON has in strings as one escape only, so that it is plain whether a text holds them. */
+/** Characters that JSON strings can contain only as this escape, so that a search shows whether a text contains them. */
 const marks = ['0001', '0002', '0003', '0004', '0005', '0006', '0007', '0010', '0011', '0012', '0013', '0014', '0015'];
 
 const tokens = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/gs;
 
 /**
- * Parses JSON, and gives integers that are not exact as numbers as {@link LargeInteger}. Throws `SyntaxError`, and `RangeError`
- * for what it cannot keep exact.
+ * Parses JSON. Integers that are not exact as numbers become {@link LargeInteger}. Throws `SyntaxError`, and `RangeError` if it cannot
+ * keep them exact.
  */
 export function parseExactly(text: string): unknown {
-  // Few lines have so many digits in a row.
+  // Few lines have so many digits together.
   if (!/\d{16}/.test(text)) return JSON.parse(text) as unknown;
   const code = marks.find((candidate) => !text.includes(`\\u${candidate}`));
   if (code === undefined) throw new RangeError('it has too many kinds of control characters beside large integers');
@@ -61,10 +61,10 @@ export function parseExactly(text: string): unknown {
 }
 
 export const largeIntegerRules = ['refuse', 'text', 'round'] as const;
-/** What becomes of integers within json that are not exact there. */
+/** The treatment of integers in json fields that are not exact as numbers. */
 export type LargeIntegerRule = (typeof largeIntegerRules)[number];
 
-/** A value for a field of type json. Throws `RangeError` for a large integer, if these are refused. */
+/** Replaces the large integers in a value for a json field. Throws `RangeError` for one if the rule is `refuse`. */
 export function settleLargeIntegers(value: unknown, rule: LargeIntegerRule): unknown {
   if (value instanceof LargeInteger) {
     if (rule === 'refuse') {
@@ -79,8 +79,7 @@ export function settleLargeIntegers(value: unknown, rule: LargeIntegerRule): unk
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, settleLargeIntegers(part, rule)]));
 }
 
-// Text that holds many JSON values as the text of each: in lines, in an array, or one after another.
-
+/** The text of one JSON value in a file. */
 export interface JsonPart {
   /** The line on which it ends, counted from 1. */
   readonly line: number;
@@ -91,7 +90,7 @@ function tooLong(line: number, maxLength: number): LineError {
   return new LineError(line, `it is longer than ${Math.floor(maxLength / 1048576)} MiB`);
 }
 
-/** Splits at line feeds and at nothing else: text in JSON may hold other characters that some take for the end of a line. */
+/** Splits a text at line feeds only: JSON strings may contain other characters that count as line ends elsewhere. */
 export async function* linesOf(pieces: AsyncIterable<string>, maxLength: number): AsyncGenerator<JsonPart[]> {
   let line = 0;
   let pending: string[] = [];
@@ -119,7 +118,7 @@ export async function* linesOf(pieces: AsyncIterable<string>, maxLength: number)
 
 const isSpace = (unit: number): boolean => unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
 
-/** Cuts the objects out of an array, or of text in which they follow each other, as it comes. What they hold is looked at later. */
+/** Splits an array, or a sequence, into the texts of its objects, piece by piece. It does not parse the objects. */
 class ObjectCutter {
   readonly #maxLength: number;
   #line = 1;
@@ -132,7 +131,7 @@ class ObjectCutter {
   /** Undefined before the first character. */
   #isArray: boolean | undefined;
   #isOver = false;
-  /** Between two objects of an array: whether there was a comma. */
+  /** Whether an object of the array must be followed by a comma before the next. */
   #needsComma = false;
 
   constructor(maxLength: number) {
@@ -172,7 +171,7 @@ class ObjectCutter {
     return parts;
   }
 
-  /** Whether an object begins. Throws `LineError` for what belongs to no list of objects. */
+  /** Whether a character begins an object. Throws `LineError` if it cannot be part of a list of objects. */
   #opens(unit: number): boolean {
     if (this.#isArray === undefined) {
       this.#isArray = unit === 0x5b;
@@ -192,17 +191,17 @@ class ObjectCutter {
       return true;
     }
     const found = JSON.stringify(String.fromCharCode(unit));
-    throw new LineError(this.#line, `${found} stands where an object of the list should begin`);
+    throw new LineError(this.#line, `there is ${found} where an object of the list should begin`);
   }
 
-  /** Throws `LineError` if something is open. */
+  /** Throws `LineError` if an object or the array is not closed. */
   end(): void {
     if (this.#depth > 0) throw new LineError(this.#line, 'the file ends within an object');
     if (this.#isArray === true && !this.#isOver) throw new LineError(this.#line, 'the file ends within the array');
   }
 }
 
-/** The objects of an array, or those that follow each other without one. Throws `LineError`. */
+/** Splits a text into the objects of an array, or into objects that follow each other. Throws `LineError`. */
 export async function* objectsOf(pieces: AsyncIterable<string>, maxLength: number): AsyncGenerator<JsonPart[]> {
   const cutter = new ObjectCutter(maxLength);
   for await (const piece of pieces) {

@@ -1,4 +1,4 @@
-/** Which keys come twice in a file, in 16 to 32 bytes for each. */
+/** Finds keys that come twice in a file, with 16 to 32 bytes of memory per key, and rows that violate a unique index. */
 import type { Database } from '../../api/database.ts';
 import { isBytes, isDate } from '../../base/brands.ts';
 import { Types } from '../../format/types.ts';
@@ -6,26 +6,26 @@ import type { TypeId } from '../../format/types.ts';
 import { keyNamesOf } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 
-/** Returns one text for all values that are the same key; undefined for a value that is no key. */
+/** Returns a text that is the same for values that are the same key; undefined for null. */
 export function keyText(typeId: TypeId, value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined;
   if (isDate(value)) return String(value.getTime());
   if (isBytes(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('hex');
   if (typeId === Types.uuid && typeof value === 'string') return value.toLowerCase();
   if (typeId === Types.float32 && typeof value === 'number') return String(Math.fround(value));
-  // Zero has one key, with a sign or without.
+  // 0 and -0 are the same key.
   return typeof value === 'bigint' ? value.toString() : `${value as string | number | boolean}`;
 }
 
-/** What rows must not agree in: the primary key, and the fields of each unique index. */
+/** A key that no two rows may share: the primary key, or the fields of a unique index. */
 interface UniqueKey {
   readonly label: string;
   readonly fields: readonly string[];
-  /** Text of a row's key; undefined where a part of it is null. */
+  /** Returns the text of a row's key; undefined if a part of it is null. */
   readonly textOf: (document: Readonly<Record<string, unknown>>) => string | undefined;
 }
 
-/** A text for the values of fields; undefined where one of them is null. */
+/** Returns a function from the values of fields to a text; undefined if one of them is null. */
 function textsOf(
   schema: SchemaDefinition,
   fields: readonly string[],
@@ -42,14 +42,14 @@ function textsOf(
   };
 }
 
-/** The text of a key for people: that of several fields is JSON as it is. */
+/** Formats the text of a key for messages: the text of several fields is JSON already. */
 export function toldKey(fields: readonly string[], text: string | undefined): string {
   return fields.length === 1 || text === undefined ? JSON.stringify(text) : text;
 }
 
 /** The primary key of a table's rows. */
 export class RowKeys {
-  /** Names of the fields that it is made of. */
+  /** The names of its fields. */
   readonly names: readonly string[];
   readonly #textsOf: (values: readonly unknown[]) => string | undefined;
 
@@ -62,12 +62,12 @@ export class RowKeys {
     return this.names.map((name) => row[name]);
   }
 
-  /** Returns one text for all rows of one key; undefined for a row without a key. */
+  /** Returns a text that is the same for rows of the same key; undefined for a row without a key. */
   textOf(row: Readonly<Record<string, unknown>>): string | undefined {
     return this.#textsOf(this.valuesOf(row));
   }
 
-  /** Returns the text of a primary key as errors have it. */
+  /** Returns the text of the `primaryKey` of an error. */
   textOfKey(key: unknown): string | undefined {
     return this.#textsOf(Array.isArray(key) ? (key as readonly unknown[]) : [key]);
   }
@@ -83,7 +83,7 @@ export function uniqueKeysOf(schema: SchemaDefinition): UniqueKey[] {
   const key = keyNamesOf(schema);
   add(`key ${key.join(', ')}`, key);
   for (const index of schema.indexes ?? []) {
-    // Rows outside of the condition of an index may agree. Those inside are checked when they are committed.
+    // An index with a condition is only checked when rows are committed: rows outside of its condition may agree.
     if (typeof index === 'object' && 'fields' in index && index.unique === true && index.where === undefined) {
       add(`unique index ${index.name ?? index.fields.join(',')}`, index.fields);
     }
@@ -91,7 +91,7 @@ export function uniqueKeysOf(schema: SchemaDefinition): UniqueKey[] {
   return keys;
 }
 
-/** 53 bits that differ for nearly all texts. Never 0. */
+/** Returns a hash of 53 bits, never 0. */
 function hashOf(text: string): number {
   let low = 0x811c9dc5;
   let high = 0x41c6ce57;
@@ -105,12 +105,12 @@ function hashOf(text: string): number {
   return (high & 0x1fffff) * 4_294_967_296 + (low >>> 0) || 1;
 }
 
-/** A set of texts that may take two for the same, and never one for two. */
+/** A set of texts that keeps only their hashes: it may confuse two texts, but never misses a repeated one. */
 export class LikelySet {
   #buckets = new Float64Array(1024);
   #count = 0;
 
-  /** Adds a text. False if it is likely to be there. */
+  /** Adds a text. Returns false if it is likely to be in the set already. */
   add(text: string): boolean {
     if (this.#count * 2 >= this.#buckets.length) this.#grow();
     return this.#put(hashOf(text));
@@ -137,23 +137,22 @@ export class LikelySet {
   }
 }
 
-// Which rows of a file would agree with rows of the table in a unique index.
-
-/** How many values are looked up at once. */
+/** The number of values in one query. */
 const valuesPerQuery = 500;
 
 type Document = Readonly<Record<string, unknown>>;
 
-/** A row that is bad for what it would have in a unique index, and why. */
+/** A row that violates a unique index, and the message for it. */
 export interface Conflict<R> {
   readonly placed: R;
   readonly message: string;
 }
 
+/** Finds rows that would violate a unique index of the table. */
 export class StoredUniques {
   readonly #db: Database;
   readonly #table: string;
-  /** Unique indexes on all rows. Those on some are checked when rows are committed. */
+  /** The unique indexes without a condition. The others are checked when rows are committed. */
   readonly #indexes: readonly UniqueKey[];
 
   constructor(db: Database, schema: SchemaDefinition) {
@@ -163,8 +162,8 @@ export class StoredUniques {
   }
 
   /**
-   * Rows that are to be inserted and agree with stored ones. `amongThem`: or with rows before them that agree with none. Each row is
-   * named once.
+   * Returns the rows that agree with a stored row in a unique index. `amongThem`: also rows that agree with an earlier row that has no
+   * conflict. Each row is returned once.
    */
   async conflicts<R extends { readonly row: Document }>(
     rows: readonly R[],
@@ -185,13 +184,13 @@ export class StoredUniques {
         return `${index.label} ${toldKey(index.fields, text)} is ${where} already`;
       })[0];
       if (message !== undefined) conflicts.push({ placed, message });
-      // What is left out is in the way of none behind it.
+      // A row with a conflict is left out, and cannot conflict with later rows.
       else if (amongThem) for (const [i, text] of texts.entries()) if (text !== undefined) sets[i]?.before.add(text);
     }
     return conflicts;
   }
 
-  /** Texts of the rows that the table has. */
+  /** Returns the texts of the keys that are in the table. */
   async #stored(
     { fields, textOf }: UniqueKey,
     rows: readonly { readonly row: Document }[],

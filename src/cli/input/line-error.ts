@@ -1,4 +1,4 @@
-/** What is wrong with a file that is read, and where. */
+/** Errors in the lines of a file, and the file of the rows that they reject. */
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import type { WriteStream } from 'node:fs';
@@ -8,15 +8,15 @@ import { defined } from '../../base/options.ts';
 import { OutputError } from '../terminal/exit-code.ts';
 import { jsonText } from '../terminal/figures.ts';
 
-/** A row may be as large, and no more. */
+/** The maximum size of a row. */
 export const maxLineBytes: number = 256 * 1024 * 1024;
 
-/** What cannot be read as a row, with the line on which it ends. */
+/** An error in a row, with the line on which the row ends. */
 export class LineError extends Error {
   override readonly name = 'LineError';
-  /** Counted from 1; 0 where it is the file as a whole. */
+  /** Counted from 1; 0 for the file as a whole. */
   readonly line: number;
-  /** Counted from 1 in UTF-16 units; undefined where the whole line is meant. */
+  /** Counted from 1 in UTF-16 units; undefined for the whole line. */
   readonly column: number | undefined;
 
   constructor(line: number, message: string, column?: number) {
@@ -26,25 +26,24 @@ export class LineError extends Error {
   }
 }
 
-/** Where a problem is, as people read it: `cities.csv, line 3, column 7`. */
+/** Describes the position of a problem: `cities.csv, line 3, column 7`. */
 export function describePosition(file: string, { line, column }: Pick<LineError, 'line' | 'column'>): string {
   const parts = [file, ...(line === 0 ? [] : [`line ${line}`]), ...(column === undefined ? [] : [`column ${column}`])];
   return parts.join(', ');
 }
 
-/** That a value does not fit its field is the problem of its line. */
+/** Turns an `EncodeError` into a `LineError`. Returns other errors unchanged. */
 export function asLineError(error: unknown, line: number): unknown {
   return error instanceof StoreDbError && error.code === 'ENCODE' ? new LineError(line, error.message) : error;
 }
 
-// Where rows go that an import leaves out since they are bad.
-
+/** Counts the bad rows that an import leaves out, and writes them to a file. */
 export class Rejects implements AsyncDisposable {
   readonly #file: string | undefined;
   #stream: WriteStream | undefined;
   #count = 0;
 
-  /** Undefined: they are counted only. */
+  /** Undefined: only counts. */
   constructor(file: string | undefined) {
     this.#file = file;
   }
@@ -53,7 +52,7 @@ export class Rejects implements AsyncDisposable {
     return this.#count;
   }
 
-  /** Writes a line for a bad row. `row`: as the file has it. Throws `OutputError`. */
+  /** Writes a line for a bad row. `row`: its text in the file. Throws `OutputError`. */
   async add(file: string, { line, column, message }: LineError, row: string): Promise<void> {
     this.#count++;
     if (this.#file === undefined) return;

@@ -1,4 +1,4 @@
-/** Opens Parquet files, and reads their columns one group of rows after the other. */
+/** Reads the rows of Parquet files, one group of rows at a time, for imports and drafts. */
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import * as zlib from 'node:zlib';
@@ -20,16 +20,16 @@ import type { ReadOptions, RowRecord } from './row-reader.ts';
 
 type Parquet = typeof ParquetModule;
 
-/** Rows that the file keeps together, column by column. */
+/** A group of rows of the file, stored column by column. */
 export interface ParquetGroup {
   readonly rows: number;
-  /** Bytes that it takes in the file. */
+  /** The size of the group in the file. */
   readonly bytes: number;
-  /** The values of a column, as `readingOf` reads them. Rejects with `LineError`. */
+  /** Reads the values of a column, for `readingOf`. Rejects with `LineError`. */
   readonly read: (column: string) => Promise<DecodedArray>;
 }
 
-/** What is wrong with a file, of what the decoder says. */
+/** Turns an error of the decoder into an error of the file. */
 function damage(error: unknown): LineError {
   const message = messageOf(error).replace(/^parquet (?:file )?/, '');
   return new LineError(0, `it cannot be read as Parquet, and may be damaged: ${message}`);
@@ -43,7 +43,7 @@ async function orDamaged<T>(work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** Parts of a file. */
+/** Reads parts of a file for the decoder. */
 function bufferOf(handle: FileHandle, byteLength: number): AsyncBuffer {
   return {
     byteLength,
@@ -70,7 +70,7 @@ async function zstdDecompressor(): Promise<(input: Uint8Array, length: number) =
   return (input, length) => decoder.decode(input, length);
 }
 
-/** What decompresses the columns of a file. Throws `LineError` for a way that nothing here knows. */
+/** Returns the decompressors for the columns of a file. Throws `LineError` for an unknown compression. */
 async function compressorsFor({ row_groups: groups }: FileMetaData): Promise<Compressors> {
   const codecs = new Set(groups.flatMap(({ columns }) => columns.map(({ meta_data: data }) => data?.codec)));
   const known: ReadonlySet<string> = new Set(['UNCOMPRESSED', 'SNAPPY', 'GZIP', 'BROTLI', 'ZSTD']);
@@ -88,17 +88,17 @@ async function compressorsFor({ row_groups: groups }: FileMetaData): Promise<Com
   };
 }
 
-/** Throws `LineError` where a file does not end as Parquet does, so that nobody tells of a footer. */
+/** Throws `LineError` if a file does not end as Parquet does. The message of the decoder would speak of a footer. */
 async function checkEnd(handle: FileHandle, size: number): Promise<void> {
   const end = Buffer.alloc(4);
   if (size >= 12) await handle.read(end, 0, 4, size - 4);
   const mark = end.toString('latin1');
-  if (mark === 'PARE') throw new LineError(0, 'it is encrypted, and such Parquet files are not read');
+  if (mark === 'PARE') throw new LineError(0, 'it is encrypted, and encrypted Parquet files cannot be read');
   if (mark !== 'PAR1') throw new LineError(0, 'it is not Parquet, or its end is missing: it does not end with PAR1');
 }
 
 class ParquetFile implements AsyncDisposable {
-  /** Its columns, in their order. */
+  /** The columns of the file, in order. */
   readonly columns: readonly SchemaTree[];
   readonly #handle: FileHandle;
   readonly #file: AsyncBuffer;
@@ -120,7 +120,7 @@ class ParquetFile implements AsyncDisposable {
     this.columns = root.children;
   }
 
-  /** Rejects with `LineError` where it is no Parquet file, or one that cannot be read. */
+  /** Opens a file. Rejects with `LineError` if it is not a Parquet file, or cannot be read. */
   static async open(path: string): Promise<ParquetFile> {
     const parquet = await import('hyparquet');
     const handle = await open(path);
@@ -131,7 +131,7 @@ class ParquetFile implements AsyncDisposable {
       return await orDamaged(async () => {
         const found = await parquet.parquetMetadataAsync(file, { geoparquet: false });
         const schema = schemaForDecoder(parquet.parquetSchema(found));
-        // As the decoder takes groups, and with the types that the file has.
+        // The tree has the groups as the decoder takes them, and the types that the file declares.
         const root = withTypesOf(parquet.parquetSchema({ schema }), found.schema);
         const metadata = { ...found, schema };
         return new ParquetFile(handle, file, parquet, { metadata, root, compressors: await compressorsFor(found) });
@@ -157,7 +157,7 @@ class ParquetFile implements AsyncDisposable {
     return orDamaged(async () => {
       const scan = await this.#parquet.parquetScan({
         file: this.#file,
-        // Of this group alone: the decoder keeps what it has read of one.
+        // Metadata with this group only, so that the decoder does not keep data of other groups.
         metadata: { ...this.#metadata, row_groups: [group], num_rows: group.num_rows },
         columns: [column],
         compressors: this.#compressors,
@@ -176,7 +176,7 @@ class ParquetFile implements AsyncDisposable {
   }
 }
 
-/** A tree whose leaves have the types that a file has for them. `elements`: those, in the order of the tree. */
+/** Returns a tree whose leaves have the types that the file declares. `elements`: the schema of the file, in the order of the tree. */
 function withTypesOf(root: SchemaTree, elements: FileMetaData['schema']): SchemaTree {
   let at = 0;
   const visit = (tree: SchemaTree): SchemaTree => {
@@ -187,21 +187,19 @@ function withTypesOf(root: SchemaTree, elements: FileMetaData['schema']): Schema
   return visit(root);
 }
 
-// The rows of Parquet files, for imports and drafts.
-
-/** Rows that are handed on together. */
+/** The number of rows in a block. */
 const rowsPerBlock = 1000;
 
 interface ReadColumn {
   readonly name: string;
   readonly column: Column;
-  /** Throws `ValueError`. */
+  /** Decodes a stored value. Throws `ValueError`. */
   readonly read: (stored: unknown) => unknown;
-  /** Of the group of rows that is read. */
+  /** The stored values of the present group. */
   readonly values: DecodedArray;
 }
 
-/** As the row is written where it is left out. */
+/** Returns the text of a row for the file of rejected rows. */
 function textOf(columns: readonly Omit<ReadColumn, 'column'>[], at: number): string {
   const entries = columns.map(({ name, read, values }) => {
     try {
@@ -222,14 +220,14 @@ class ParquetRow implements RowRecord {
   readonly #columns: readonly Omit<ReadColumn, 'column'>[];
   readonly #at: number;
 
-  /** `at`: which of the values of the columns are the row's. */
+  /** `at`: the index of the row in the values of the columns. */
   constructor(line: number, columns: readonly ReadColumn[], at: number) {
     this.line = line;
     this.#columns = columns;
     this.#at = at;
     try {
       for (const { column, read, values } of columns) {
-        // Both steps may find that it is no value of the field.
+        // Both steps may throw `ValueError`.
         const value = readValue({ field: column.field, read: (stored) => column.read(read(stored)) }, values[at], line);
         Object.defineProperty(this.document, column.field, {
           value,
@@ -250,7 +248,7 @@ class ParquetRow implements RowRecord {
   }
 }
 
-/** A column that gives null for NaN. */
+/** Wraps a reading to return null for NaN. */
 function withoutNaN(read: (stored: unknown) => unknown): (stored: unknown) => unknown {
   return (stored) => {
     const value = read(stored);
@@ -258,15 +256,15 @@ function withoutNaN(read: (stored: unknown) => unknown): (stored: unknown) => un
   };
 }
 
-/** The fields that hold the columns of a file, by what the file says of them. Throws `LineError`. */
+/** Returns the type of field that fits each column, by the declarations of the file. Throws `LineError`. */
 export async function parquetTypes(path: string): Promise<ReadonlyMap<string, TypeId>> {
   await using file = await ParquetFile.open(path);
   return new Map(file.columns.map((tree) => [tree.element.name, fieldTypeOf(tree)]));
 }
 
 /**
- * The rows of a Parquet file, in blocks; as lines they have their numbers. Without a schema every column is a field. A group of rows
- * is in memory at once. `onRead` is told how many bytes were read. Throws `LineError` where nothing more can be read.
+ * Reads the rows of a Parquet file, in blocks. Their numbers count as lines. Without a schema every column is a field. One group of rows
+ * is in memory at a time. Calls `onRead` with the number of bytes read. Throws `LineError` if the file cannot be read further.
  */
 export async function* parquetRows(
   path: string,
@@ -287,7 +285,7 @@ export async function* parquetRows(
   let line = 0;
   let bytes = 0;
   for (const group of file.groups()) {
-    // Rows that are handed on keep those that they are of.
+    // A new array for each group, since rows keep a reference to it.
     const held: ReadColumn[] = [];
     for (const { name, column, read } of columns) {
       held.push({ name, column, read, values: await group.read(name) });
@@ -301,8 +299,8 @@ export async function* parquetRows(
   }
 }
 
-/** Refuses what cannot be read from its end. Throws `LineError`. */
+/** Returns the path of a file. Throws `LineError` for standard input, which cannot be read from its end. */
 export function pathOf({ path, name }: InputFile): string {
   if (path !== undefined) return path;
-  throw new LineError(0, `${name} is read from its end: Parquet comes in files`);
+  throw new LineError(0, `${name} cannot be read as Parquet, which is read from its end: name a file`);
 }

@@ -1,4 +1,4 @@
-/** What the columns of a Parquet file hold, by the types that the file has for them. */
+/** Reads the values of Parquet columns, by the types that the file declares. */
 import type { SchemaElement, SchemaTree } from 'hyparquet';
 import { isBytes, isDate } from '../../base/brands.ts';
 import { defined } from '../../base/options.ts';
@@ -9,7 +9,7 @@ import type { ValueOptions, ValueReader } from './field-values.ts';
 import { LargeInteger, parseExactly } from './json-parser.ts';
 import { ValueError } from '../values/row-values.ts';
 
-/** A value that the file has, and that is none: it is the problem of its row alone. */
+/** A stored value that cannot be read. It is an error of its row only. */
 class Unreadable {
   readonly message: string;
 
@@ -56,7 +56,7 @@ function dateOf(milliseconds: bigint | number): Date | Unreadable {
   return Number.isNaN(date.getTime()) ? new Unreadable(`the time ${milliseconds} is too far away`) : date;
 }
 
-/** How the decoder makes values of bytes. Whatever else a file has is left as it is stored, and made a value of here. */
+/** The parsers of the decoder, which never throw. All other values are left as they are stored, and read by `readingOf`. */
 export const parsers = {
   stringFromBytes: (bytes: Uint8Array | undefined): unknown => bytes && textOfBytes(bytes),
   jsonFromBytes: (bytes: Uint8Array | undefined): unknown => bytes && jsonOfBytes(bytes),
@@ -76,7 +76,7 @@ function float16Of(bytes: Uint8Array): number {
   return exponent === 0 ? sign * 2 ** -24 * fraction : sign * 2 ** (exponent - 15) * (1 + fraction / 1024);
 }
 
-/** A decimal as text, which is exact. */
+/** Returns a decimal as text, which is exact. */
 function decimalOf(stored: unknown, scale: number): string {
   const unscaled = isBytes(stored)
     ? BigInt.asIntN(stored.length * 8, BigInt(`0x${hexOf(stored) || '0'}`))
@@ -86,7 +86,7 @@ function decimalOf(stored: unknown, scale: number): string {
   return `${unscaled < 0n ? '-' : ''}${whole}${scale === 0 ? '' : `.${digits.slice(-scale)}`}`;
 }
 
-/** A time of day as text. */
+/** Returns a time of day as text. */
 function timeOfDay(stored: bigint | number, digits: number): string {
   const perSecond = 10n ** BigInt(digits);
   const seconds = Number(BigInt(stored) / perSecond);
@@ -95,7 +95,7 @@ function timeOfDay(stored: bigint | number, digits: number): string {
   return `${parts.map((part) => String(part).padStart(2, '0')).join(':')}.${fraction}`;
 }
 
-/** What a column means beyond how it is stored, in one word for each. */
+/** The logical type of a column, from either of the two annotations that Parquet has for it. */
 type Meaning =
   | 'text'
   | 'json'
@@ -145,7 +145,7 @@ function meaningOf({ type, converted_type: converted, logical_type: logical }: S
   return logicalMeanings[logical?.type ?? ''] ?? convertedMeanings[converted ?? ''] ?? 'none';
 }
 
-/** Digits of a second behind the point that a column counts in. */
+/** Returns the number of fractional digits of a second in a column. */
 function fractionDigits({ converted_type: converted, logical_type: logical }: SchemaElement): number {
   const unit =
     logical !== undefined && 'unit' in logical ? logical.unit : converted?.endsWith('MICROS') ? 'MICROS' : 'MILLIS';
@@ -177,7 +177,7 @@ function integerType(element: SchemaElement, isSigned: boolean): TypeId {
   }
 }
 
-/** The type of field that holds every value of a column. */
+/** Returns the type of field that holds every value of a column. */
 export function fieldTypeOf({ element, children }: SchemaTree): TypeId {
   if (children.length > 0 || element.repetition_type === 'REPEATED') return Types.json;
   switch (meaningOf(element)) {
@@ -231,7 +231,7 @@ function leafReading(element: SchemaElement): Reading {
     case 'time':
       return (stored) => timeOfDay(stored as bigint | number, digits);
     case 'timestamp':
-      // What is that wide, the decoder has made a date of.
+      // The decoder itself turns 96-bit times into dates.
       if (element.type === 'INT96') return asIs;
       return (stored) => dateOf(floorDivide(stored as bigint, 10n ** BigInt(digits - 3)));
     case 'unsigned':
@@ -241,7 +241,7 @@ function leafReading(element: SchemaElement): Reading {
   }
 }
 
-/** A value as JSON has it, but for integers beyond 2^53. */
+/** Returns a value as JSON has it. Integers beyond 2^53 become `LargeInteger`. */
 export function plainOf(value: unknown): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value);
@@ -257,7 +257,7 @@ export function plainOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, plainOf(part)]));
 }
 
-/** A value within others: what is wrong with it is thrown, for there is no other place for that. */
+/** Wraps a reading for a value within another one, in JSON. Throws `ValueError` for a value that cannot be read. */
 function partOf(reading: Reading): Reading {
   return (stored) => {
     if (stored === null || stored === undefined) return null;
@@ -289,14 +289,14 @@ function groupReading(tree: SchemaTree): Reading {
     Object.fromEntries(members.map(([name, read]) => [name, read((stored as Record<string, unknown>)[name])]));
 }
 
-/** `isItem`: of a list, which is what repeats it. */
+/** Returns the reading of a nested column. `isItem`: whether it is the item of a list, which itself repeats it. */
 function nestedReading(tree: SchemaTree, isItem = false): Reading {
   const one = partOf(tree.children.length === 0 ? leafReading(tree.element) : groupReading(tree));
   if (isItem || tree.element.repetition_type !== 'REPEATED') return one;
   return (stored) => (stored === null || stored === undefined ? [] : (stored as unknown[]).map(one));
 }
 
-/** Reads the values of a column as the decoder gives them. Throws `ValueError`. */
+/** Returns the function that reads the decoded values of a column. The function throws `ValueError`. */
 export function readingOf(tree: SchemaTree): Reading {
   const isNested = tree.children.length > 0 || tree.element.repetition_type === 'REPEATED';
   if (isNested) return nestedReading(tree);
@@ -309,7 +309,10 @@ export function readingOf(tree: SchemaTree): Reading {
   };
 }
 
-/** How the decoder is to take a column. `path`: whether it is the key of a map, or within a variant, which the decoder assembles. */
+/**
+ * Returns the declaration of a column for the decoder. `isAssembled`: whether the column is the key of a map or part of a variant, which
+ * the decoder assembles.
+ */
 function elementForDecoder(element: SchemaElement, isAssembled: boolean): SchemaElement {
   const { logical_type: logical, converted_type: converted, ...rest } = element;
   if (isAssembled) return element;
@@ -330,7 +333,7 @@ function elementForDecoder(element: SchemaElement, isAssembled: boolean): Schema
   }
 }
 
-/** The schema of a file for the decoder, which would round some types: what it knows nothing of it leaves as it is stored. */
+/** Returns the schema of a file for the decoder, without the types that it would round: it leaves values of these as they are stored. */
 export function schemaForDecoder(root: SchemaTree): SchemaElement[] {
   const elements: SchemaElement[] = [];
   const visit = (tree: SchemaTree, isAssembled: boolean): void => {
@@ -350,7 +353,7 @@ export function schemaForDecoder(root: SchemaTree): SchemaElement[] {
   return elements;
 }
 
-/** Reads values of a Parquet file for a field. */
+/** Returns the function that reads values of a Parquet file for a field. */
 export function parquetReader(typeId: TypeId, options: ValueOptions): ValueReader {
   const json = jsonReader(typeId, { ...options, scalarsAsText: true });
   const is64 = typeId === Types.int64 || typeId === Types.uint64;
@@ -364,7 +367,7 @@ export function parquetReader(typeId: TypeId, options: ValueOptions): ValueReade
       case 'bigint':
         return is64 ? value : plain(value);
       case 'number':
-        if (Number.isNaN(value)) throw new ValueError('NaN is no value: --null NaN takes it for null');
+        if (Number.isNaN(value)) throw new ValueError('NaN is no value: --null NaN reads it as null');
         return json(value);
       default:
     }

@@ -1,4 +1,4 @@
-/** Brings the rows of files into a table: checks them all first, or leaves out those that are bad. */
+/** Imports the rows of files into a table: checks all of them first, stops at a bad row, or leaves bad rows out. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -37,23 +37,23 @@ export interface ImportOptions {
   readonly onBadRow: BadRowRule;
   readonly rejects: Rejects;
   readonly rowsPerFlush: number;
-  /** In the first file. */
+  /** The line of the first file to start at. */
   readonly fromLine: number;
   readonly blobs: string | undefined;
 }
 
-/** How far an import is: everything up to a line is in the database, and nothing after it. */
+/** The progress of an import: all rows up to a line are in the database, and none after it. */
 export interface Imported {
   readonly rows: number;
-  /** Rows that were there already, with `skip-existing`. */
+  /** The number of rows that the table had already, with `skip-existing`. */
   readonly skipped: number;
-  /** The last line that is imported; undefined before the first. */
+  /** The last imported line; undefined before the first. */
   readonly last: Position | undefined;
 }
 
 export const nothingDone: Imported = { rows: 0, skipped: 0, last: undefined };
 
-/** Where an import ended that could not go on. */
+/** Thrown when an import cannot continue. The cause is the error, `file` the file that was read. */
 export class ImportStopped extends Error {
   readonly done: Imported;
   readonly file: InputFile | undefined;
@@ -65,28 +65,28 @@ export class ImportStopped extends Error {
   }
 }
 
-/** A way to take rows. */
+/** A way to collect and commit rows. */
 interface Taking {
-  /** Takes a row, or notes that it is bad. Throws, or rejects with, `LineError` for one that ends the import. */
+  /** Adds a row, or records that it is bad. Throws, or rejects with, `LineError` for a row that ends the import. */
   readonly add: (file: InputFile, record: RowRecord) => void | Promise<void>;
-  /** How many rows wait to be committed. */
+  /** Returns the number of rows that are not committed yet. */
   readonly count: () => number;
-  /** Commits them. */
+  /** Commits these rows. */
   readonly flush: () => Promise<void>;
-  /** How far the import is. */
+  /** Returns the progress of the import. */
   readonly done: () => Imported;
 }
 
-/** A row and where it comes from. */
+/** A row with its file and line. */
 interface Placed {
   readonly file: InputFile;
   readonly line: number;
   readonly row: Record<string, unknown>;
-  /** As the file has it. */
+  /** The row's text in the file. */
   readonly source: Pick<RowRecord, 'text'>;
 }
 
-/** How many keys are looked up at once. */
+/** The number of keys in one query. */
 const keysPerQuery = 500;
 
 export class RowImport {
@@ -96,9 +96,9 @@ export class RowImport {
   readonly #uniques: StoredUniques;
   /** The file that is being read. */
   #file: InputFile | undefined;
-  /** What rows are encoded into to be checked, and no more. */
+  /** A batch that is never flushed: rows are encoded into it to check them. */
   #scratch: Batch;
-  /** Encodes single rows, one after the other in one place, once the table has taken some. */
+  /** Checks single rows by encoding them, each over the last; undefined until the scratch batch has taken some. */
   #tried: TableOperations | undefined;
 
   constructor(options: ImportOptions) {
@@ -109,7 +109,7 @@ export class RowImport {
     this.#scratch = options.db.batch();
   }
 
-  /** Reads all and writes nothing, so that a bad row is found before. Rejects with {@link ImportStopped}. */
+  /** Reads all files and writes nothing, to find bad rows in advance. Rejects with {@link ImportStopped}. */
   async check(): Promise<void> {
     try {
       const areUnique = this.#options.mode === 'insert' ? await this.#checkRows() : await this.#checkRows(false);
@@ -119,7 +119,7 @@ export class RowImport {
     }
   }
 
-  /** Whether rows differ in their keys, as far as it can be told without keeping these. Throws `LineError`. */
+  /** Checks all rows. Resolves to false if two keys are likely to be equal: only their hashes are kept. Rejects with `LineError`. */
   async #checkRows(withKeys = true): Promise<boolean> {
     const { schema, db, session } = this.#options;
     const isEmpty = !withKeys || (await db.query(schema.name).first({ signal: session.signal })) === undefined;
@@ -155,10 +155,10 @@ export class RowImport {
     return areUnique;
   }
 
-  /** Reads again to tell which keys come twice, by their texts. Throws `LineError` if one does. */
+  /** Reads the files again to find keys that come twice, by their full texts. Rejects with `LineError` if one does. */
   async #nameDuplicate(): Promise<void> {
     for (const { label, fields, textOf } of uniqueKeysOf(this.#options.schema)) {
-      // The texts of those alone that are likely to come twice.
+      // Keeps only the texts that are likely to come twice.
       const likely = new LikelySet();
       const twice = new Set<string>();
       using first = this.#progress('checking keys of');
@@ -183,7 +183,7 @@ export class RowImport {
     }
   }
 
-  /** Rejects with {@link ImportStopped}. */
+  /** Imports all rows. Rejects with {@link ImportStopped}. */
   async run(): Promise<Imported> {
     const { mode, onBadRow } = this.#options;
     const isLookedUp = mode === 'skip-existing' || (onBadRow === 'skip' && mode !== 'upsert');
@@ -195,7 +195,7 @@ export class RowImport {
     return this.#runPlaced(isLookedUp, isTriedOut);
   }
 
-  /** Where every good row is taken as it is. */
+  /** Imports without looking rows up or checking them in advance. */
   #runDirectly(rows: DirectRows): Promise<Imported> {
     let done = nothingDone;
     const flush = async (): Promise<void> => {
@@ -207,7 +207,7 @@ export class RowImport {
     return this.#take({ add, count: () => rows.count, flush, done: () => done });
   }
 
-  /** Where rows are looked up or tried out before, or have blobs. */
+  /** Imports rows that are looked up or checked in advance, or that have blobs. */
   #runPlaced(isLookedUp: boolean, isTriedOut: boolean): Promise<Imported> {
     const { mode, onBadRow } = this.#options;
     let done = nothingDone;
@@ -234,7 +234,7 @@ export class RowImport {
     return this.#take({ add, count: () => rows.length, flush, done: () => done });
   }
 
-  /** Adds all rows, and flushes whenever enough wait. Rejects with {@link ImportStopped}. */
+  /** Adds all rows, and flushes when enough are collected. Rejects with {@link ImportStopped}. */
   async #take({ add, count, flush, done }: Taking): Promise<Imported> {
     const { session, rowsPerFlush } = this.#options;
     using progress = this.#progress('importing');
@@ -242,10 +242,10 @@ export class RowImport {
       for await (const { file, records } of this.#blocks(progress)) {
         for (const record of records) {
           const added = add(file, record);
-          // No promise for each row where nothing is waited for.
+          // Awaits only rows that returned a promise, which saves time.
           if (added !== undefined) await added;
           if (count() < rowsPerFlush) continue;
-          // Between flushes, so that what is done is known.
+          // Stops only between flushes, so that the progress is known.
           session.signal.throwIfAborted();
           await flush();
         }
@@ -258,7 +258,7 @@ export class RowImport {
     }
   }
 
-  /** How rows are written that the mode does not leave out. */
+  /** The operation by which the mode writes rows. */
   get #operation(): 'insert' | 'update' | 'upsert' {
     const { mode } = this.#options;
     return mode === 'skip-existing' ? 'insert' : mode;
@@ -288,7 +288,7 @@ export class RowImport {
     }
   }
 
-  /** Encodes rows and keeps nothing of them. Rejects with `LineError` for the first that is none of the table's. */
+  /** Checks rows by encoding them. Rejects with `LineError` for the first that does not fit the table. */
   async #tryOut(records: readonly RowRecord[]): Promise<void> {
     if (this.#tried !== undefined) return this.#tryEach(this.#tried, records);
     const bad = records.find(({ problem }) => problem !== undefined);
@@ -312,7 +312,7 @@ export class RowImport {
     }
   }
 
-  /** The row with what its blobs hold. Rejects with `LineError` where a reference leads nowhere. */
+  /** Replaces the blob references of a row by the blobs. Rejects with `LineError` if there is no file for a reference. */
   async #withBlobs(
     { line, document }: Pick<RowRecord, 'line' | 'document'>,
     isRead: boolean,
@@ -323,9 +323,11 @@ export class RowImport {
       const reference = row[name];
       if (typeof reference !== 'string') continue;
       if (blobs === undefined) {
-        throw new LineError(line, `field ${name} refers to a blob: --blobs says in which folder what it holds is`);
+        throw new LineError(line, `field ${name} refers to a blob: name the folder with the blobs by --blobs`);
       }
-      if (!isUuid(reference)) throw new LineError(line, `field ${name}: ${JSON.stringify(reference)} is no reference`);
+      if (!isUuid(reference)) {
+        throw new LineError(line, `field ${name}: ${JSON.stringify(reference)} is no blob reference`);
+      }
       const file = path.join(blobs, reference);
       await stat(file).catch(() => {
         throw new LineError(line, `field ${name}: there is no file ${file}`);
@@ -335,7 +337,7 @@ export class RowImport {
     return row;
   }
 
-  /** Adds rows to a batch, with what their blobs hold. Rejects with `LineError` for the first that is none of the table's. */
+  /** Adds rows with their blobs to a batch. Rejects with `LineError` for the first that does not fit the table. */
   async #addAll(
     batch: Batch,
     rows: readonly Pick<RowRecord, 'line' | 'document'>[],
@@ -345,7 +347,7 @@ export class RowImport {
     const { schema } = this.#options;
     const add = (row: Record<string, unknown>): Promise<unknown> => batch[this.#operation](schema.name, row);
     const hasBlobs = this.#blobFields.length > 0;
-    // Together: to wait for each of a million rows takes longer than to encode it.
+    // Awaits all rows together: awaiting each takes longer than encoding it.
     const added = hasBlobs ? [] : rows.map(({ document }) => add(document));
     const areGood =
       !hasBlobs &&
@@ -364,7 +366,7 @@ export class RowImport {
     }
   }
 
-  /** Those rows whose keys are in the table. */
+  /** Returns the rows whose keys are in the table. */
   async #existing(rows: readonly Placed[]): Promise<Placed[]> {
     const { db, schema, session } = this.#options;
     const { names } = this.#keys;
@@ -388,11 +390,11 @@ export class RowImport {
     const key = this.#keys.textOf(row);
     return new LineError(
       line,
-      `there is a row with key ${toldKey(this.#keys.names, key)} already: --mode says what to do with it`,
+      `there is a row with key ${toldKey(this.#keys.names, key)} already: choose another --mode to replace or skip it`,
     );
   }
 
-  /** Leaves out what the mode does not take: rows that are there, or are not, or come twice. */
+  /** Leaves out the rows that the mode does not write: existing or missing ones, and repetitions. */
   async #taking(rows: readonly Placed[]): Promise<readonly Placed[]> {
     const { mode, rejects } = this.#options;
     const existing = new Set(await this.#existing(rows));
@@ -414,7 +416,7 @@ export class RowImport {
     return mode === 'insert' || mode === 'skip-existing' ? this.#withoutConflicts(taken) : taken;
   }
 
-  /** Leaves out rows that agree with others in a unique index, if bad rows are left out. */
+  /** Leaves out rows that violate a unique index, if bad rows are to be skipped. */
   async #withoutConflicts(rows: readonly Placed[]): Promise<readonly Placed[]> {
     const { onBadRow, rejects, session } = this.#options;
     if (onBadRow !== 'skip') return rows;
@@ -426,7 +428,7 @@ export class RowImport {
     return rows.filter((placed) => !bad.has(placed));
   }
 
-  /** Commits rows as one. Resolves to how many were written. */
+  /** Commits rows together. Resolves to the number written. */
   async #flush(rows: readonly Placed[], isLookedUp: boolean): Promise<number> {
     const { onBadRow, rejects } = this.#options;
     let taken = isLookedUp ? await this.#taking(rows) : rows;
@@ -441,7 +443,7 @@ export class RowImport {
     return taken.length;
   }
 
-  /** Commits rows, and resolves to the one for which that was rejected, with all of them; undefined if it was not. */
+  /** Commits rows. If the flush is rejected because of a row, nothing is written, and it resolves to that row; else to undefined. */
   async #commit(
     taken: readonly Placed[],
   ): Promise<{ readonly placed: Placed; readonly message: string; readonly isUniqueIndex: boolean } | undefined> {
@@ -465,24 +467,22 @@ export class RowImport {
   }
 }
 
-// Rows that are taken as they come: encoded at once, and not kept otherwise until they are committed.
-
-/** Where a row comes from. */
+/** The file and line of a row. */
 interface Position {
   readonly file: InputFile;
   readonly line: number;
 }
 
-/** The rows of one flush after the other. */
+/** Collects the rows of one flush after another. Rows are encoded at once, and kept in no other form. */
 class DirectRows {
   readonly #db: Database;
   readonly #table: string;
   readonly #kind: Operation;
   readonly #batch: Batch;
   #operations: TableOperations;
-  /** By row. */
+  /** The line of each row. */
   #lines: number[] = [];
-  /** Where the rows of each file begin. */
+  /** The files, each with the index of its first row. */
   #files: { readonly file: InputFile; readonly from: number }[] = [];
 
   private constructor(db: Database, table: string, kind: Operation, batch: Batch, operations: TableOperations) {
@@ -493,19 +493,19 @@ class DirectRows {
     this.#operations = operations;
   }
 
-  /** Undefined for a table whose rows cannot be taken so. */
+  /** Returns undefined for a table whose rows cannot be collected in this way. */
   static on(db: Database, table: string, kind: Operation): DirectRows | undefined {
     const batch = db.batch();
     const operations = batch.operationsOn(table);
     return operations && new DirectRows(db, table, kind, batch, operations);
   }
 
-  /** How many wait to be committed. */
+  /** The number of rows that are not committed yet. */
   get count(): number {
     return this.#lines.length;
   }
 
-  /** Throws `LineError` for a row that is none of the table's. */
+  /** Adds a row. Throws `LineError` if it does not fit the table. */
   add(file: InputFile, { line, document, problem }: RowRecord): void {
     if (problem !== undefined) throw problem;
     try {
@@ -517,7 +517,7 @@ class DirectRows {
     this.#lines.push(line);
   }
 
-  /** Where a row comes from; undefined where there is none. */
+  /** Returns the file and line of a row; undefined if there is no such row. */
   #placeOf(row: number): Position | undefined {
     const line = this.#lines[row];
     const file = this.#files.findLast(({ from }) => from <= row)?.file;
@@ -525,8 +525,8 @@ class DirectRows {
   }
 
   /**
-   * Commits the rows as one, and resolves to where the last of them comes from. Rejects with `LineError` where one of them is
-   * refused, after `onRefused` was told of its file; nothing was written then.
+   * Commits the rows together, and resolves to the file and line of the last one. If one of them is refused, nothing is written: it calls
+   * `onRefused` with the file of that row, and rejects with `LineError`.
    */
   async flush(onRefused: (file: InputFile) => void): Promise<Position | undefined> {
     const last = this.#placeOf(this.#lines.length - 1);
@@ -548,7 +548,7 @@ class DirectRows {
   }
 }
 
-/** Where more commits wait than there is memory for, they are merged first. */
+/** Flushes a batch. If too many commits are pending for that, merges them first. */
 async function flushPatiently(db: Database, batch: Batch): Promise<void> {
   try {
     await batch.flush();

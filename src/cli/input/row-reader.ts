@@ -1,4 +1,4 @@
-/** Rows of a table from the bytes of a file. */
+/** Reads the rows of a table from the bytes of a file. */
 import type { TypeId } from '../../format/types.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { AnyColumns, columnNames, Columns, hasPlainNames, readValue } from './columns.ts';
@@ -17,9 +17,9 @@ import { parquetReader, plainOf } from './parquet-values.ts';
 export const inputFormats = ['ndjson', 'json', 'csv', 'tsv', 'parquet'] as const;
 export type InputFormat = (typeof inputFormats)[number];
 
-/** The format that a file's name says; undefined where it says none. */
+/** Derives the format from the name of a file; undefined if the name does not show it. */
 export function inputFormatOf(file: string | undefined): InputFormat | undefined {
-  // It is compressed within.
+  // Parquet is compressed internally, and has no further ending.
   if (/\.(?:parquet|pq)$/i.test(file ?? '')) return 'parquet';
   const [, ending] = /\.(csv|tsv|tab|ndjson|jsonl|json)(?:\.(?:gz|zst))?$/i.exec(file ?? '') ?? [];
   switch (ending?.toLowerCase()) {
@@ -37,29 +37,29 @@ export function inputFormatOf(file: string | undefined): InputFormat | undefined
 
 export interface ReadOptions {
   readonly format: InputFormat;
-  /** Undefined: by the mark at the beginning, else UTF-8. */
+  /** Undefined: by the byte order mark, else UTF-8. */
   readonly encoding?: EncodingName | undefined;
-  /** Undefined: a comma, or what else separates the names in the first line. */
+  /** Undefined: a comma, or the separator of the first line. */
   readonly delimiter?: string | undefined;
   readonly quotes?: QuoteRule;
-  /** Texts that stand for null without quotes, beside the empty one. */
+  /** Texts that stand for null without quotes, in addition to the empty one. */
   readonly nulls?: readonly string[];
   /** Whether the first record of CSV names the columns. */
   readonly hasHead?: boolean;
   readonly columns?: ColumnOptions;
   readonly values?: ValueOptions;
   readonly dates?: DateFormats;
-  /** Whether bytes that are not text are the problem of their row alone. Default: nothing behind them is read. */
+  /** Whether bad bytes are an error of their row only. Default: reading stops at them. */
   readonly skipsBadBytes?: boolean;
   readonly maxBytes?: number;
 }
 
-/** A row that was read, or why it is none. */
+/** A row, or the problem with it. */
 export interface RowRecord {
   /** The line on which it ends, counted from 1. */
   readonly line: number;
   readonly document: Record<string, unknown>;
-  /** The row as the file has it. */
+  /** The row's text in the file. */
   readonly text: string;
   readonly problem?: LineError;
 }
@@ -72,7 +72,7 @@ interface Written {
   readonly text: string;
 }
 
-/** The row that `read` gives; a problem with it stands for it, and others come after. */
+/** Returns the row that `read` returns, or a record with the `LineError` that it throws. */
 function recordOf({ line, text }: Written, read: () => Record<string, unknown>): RowRecord {
   try {
     return { line, text, document: read() };
@@ -82,7 +82,7 @@ function recordOf({ line, text }: Written, read: () => Record<string, unknown>):
   }
 }
 
-/** Whether one of the lines of a record has bytes that are not text. */
+/** Returns the error of the first bad bytes in the lines of a record; undefined for none. */
 function problemOf({ line, text }: Written, badLines: BadLines): LineError | undefined {
   if (!text.includes('\ufffd')) return undefined;
   const problem = badLines.within(line - (text.split('\n').length - 1), line);
@@ -90,7 +90,7 @@ function problemOf({ line, text }: Written, badLines: BadLines): LineError | und
   return new LineError(line, problem.message);
 }
 
-/** Rows of which some have bytes that are not text. */
+/** Replaces rows with bad bytes by their errors. */
 async function* withoutBadLines(
   blocks: AsyncGenerator<RowRecord[], void, undefined>,
   badLines: BadLines,
@@ -105,7 +105,7 @@ async function* withoutBadLines(
 }
 
 function parseObject({ text, line }: JsonPart): object {
-  if (isTooDeep(text)) throw new LineError(line, 'it is nested deeper than any row');
+  if (isTooDeep(text)) throw new LineError(line, 'it is nested too deeply for a row');
   let parsed: unknown;
   try {
     parsed = parseExactly(text);
@@ -114,12 +114,12 @@ function parseObject({ text, line }: JsonPart): object {
     throw new LineError(line, `it is not JSON: ${(error as Error).message}${hint}`);
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw new LineError(line, 'it is JSON, and not an object');
+    throw new LineError(line, 'it is JSON, but not an object');
   }
   return parsed;
 }
 
-/** Whether text begins as an array does. The pieces are given back whole. */
+/** Detects whether a text begins with an array. `all`: all pieces, including the ones read for that. */
 async function beginsArray(pieces: AsyncGenerator<string>): Promise<{ isArray: boolean; all: AsyncIterable<string> }> {
   let head = '';
   for (;;) {
@@ -155,10 +155,10 @@ async function* readJson(
   }
 }
 
-/** A line before the names by which spreadsheets are told what separates them. */
+/** A line before the names that declares the separator for spreadsheets. */
 const separatorLine = /^sep=([^\w"])$/i;
 
-/** What separates the names in the first line, where no comma does. */
+/** Detects the separator of the names in the first line. */
 function sniffDelimiter(text: string): string {
   const [first = ''] = text.split(/[\r\n]/, 1);
   const [, told] = separatorLine.exec(first) ?? [];
@@ -172,7 +172,7 @@ function withoutSeparator(records: CsvRecord[]): CsvRecord[] {
   return first?.line === 1 && separatorLine.test(first.text.trimEnd()) ? records.slice(1) : records;
 }
 
-/** The records of CSV, in blocks. */
+/** Parses the records of CSV, in blocks. */
 async function* csvRecords(
   pieces: AsyncGenerator<string>,
   { format, delimiter, quotes = 'strict', nulls = [] }: ReadOptions,
@@ -190,7 +190,7 @@ async function* csvRecords(
   if (parser !== undefined) yield withoutSeparator(parser.end());
 }
 
-/** Makes rows of records whose columns are known. */
+/** Returns the function that makes a row from a record. */
 function rowMaker(columns: readonly (Column | undefined)[], isNamed: boolean): (record: CsvRecord) => RowRecord {
   const isPlain = hasPlainNames(columns);
   return (record) =>
@@ -199,7 +199,7 @@ function rowMaker(columns: readonly (Column | undefined)[], isNamed: boolean): (
       if (problem !== undefined) throw problem;
       if (cells.length !== columns.length) {
         const named = isNamed ? `the first line names ${columns.length}` : `there are ${columns.length} columns`;
-        throw new LineError(line, `it has ${cells.length} fields, and ${named}`);
+        throw new LineError(line, `it has ${cells.length} fields, but ${named}`);
       }
       const document: Record<string, unknown> = {};
       for (let i = 0; i < columns.length; i++) {
@@ -231,7 +231,7 @@ async function* readCsv(
     if (make === undefined) {
       const problem = first.problem ?? (hasHead && badLines !== undefined ? problemOf(first, badLines) : undefined);
       if (problem !== undefined) throw problem;
-      // Without a head and a table, columns are named by their places.
+      // Without a head and a table, columns are named by their positions.
       const names = columnNames(hasHead ? first.cells : first.cells.map(() => null), (name) => columns.isFree(name));
       make = rowMaker(columns.atHead(names, first.line), hasHead);
       if (hasHead) records = block.slice(1);
@@ -242,7 +242,7 @@ async function* readCsv(
 
 const valueReaders = { csv: textReader, tsv: textReader, json: jsonReader, ndjson: jsonReader, parquet: parquetReader };
 
-/** Which fields the columns of a file are. */
+/** Returns the finder for the columns of a file. */
 export function findColumns(schema: SchemaDefinition | undefined, options: ReadOptions): ColumnFinder {
   const { format, columns = allColumns, values = usualValues, dates = noDateFormats } = options;
   if (schema === undefined) return new AnyColumns(columns, format === 'parquet' ? plainOf : undefined);
@@ -253,8 +253,8 @@ export function findColumns(schema: SchemaDefinition | undefined, options: ReadO
 }
 
 /**
- * The rows of a stream of bytes, in blocks. A bad row stands among them with its problem. Without a schema, every column is a field
- * and values are as the file has them: texts and null, or what JSON holds. Throws `LineError` where nothing that follows can be read.
+ * Reads the rows of a stream of bytes, in blocks. A bad row is returned with its problem. Without a schema, every column is a field and
+ * values are unchanged: texts and null, or values of JSON. Throws `LineError` if the rest of the file cannot be read.
  */
 export function readRows(
   bytes: AsyncIterable<Uint8Array>,

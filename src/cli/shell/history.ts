@@ -1,12 +1,12 @@
-/** The lines that were typed into the shell, kept in a file for the next time. */
+/** The lines typed into the shell, kept in a file for the next session. */
 import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 
-/** Lines that are kept. */
+/** The number of lines to keep. */
 const maxLines = 1000;
 
-/** The file that holds them; undefined where `STOREDB_HISTORY` is empty, and none are kept. */
+/** Returns the path of the file; undefined if `STOREDB_HISTORY` is empty, which turns the history off. */
 export function historyFile(): string | undefined {
   const named = process.env['STOREDB_HISTORY'];
   if (named !== undefined) return named === '' ? undefined : named;
@@ -37,12 +37,12 @@ export class ShellHistory {
     return history;
   }
 
-  /** The newest first, as readline wants them. */
+  /** The lines, newest first, as readline takes them. */
   get newestFirst(): string[] {
     return this.#lines.slice(-maxLines).toReversed();
   }
 
-  /** Keeps a line, unless it repeats the last one. Others who type at the same time keep theirs. */
+  /** Adds a line, unless it repeats the last one. It is appended, so that other shells can write to the file too. */
   add(line: string): void {
     const file = this.#file;
     if (line.trim() === '' || this.#lines.at(-1) === line) return;
@@ -50,12 +50,12 @@ export class ShellHistory {
     if (file === undefined) return;
     this.#write(async () => {
       await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-      // Conditions may hold what nobody else is to read.
+      // Conditions may contain secrets.
       await appendFile(file, `${line}\n`, { mode: 0o600 });
     });
   }
 
-  /** Waits until all is written. Returns why it was not; undefined if it was. */
+  /** Waits until all lines are written. Resolves to the error if one was not, else to undefined. */
   async written(): Promise<Error | undefined> {
     await this.#writing;
     return this.#failure;

@@ -1,4 +1,4 @@
-/** The shell: a database that stays open, and statements on it, typed by somebody or read from a file. */
+/** The shell: keeps a database open, and runs statements on it from a terminal or a file. */
 import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
 import { didYouMean } from '../../base/options.ts';
@@ -14,16 +14,16 @@ import { printFacts } from '../terminal/text-table.ts';
 import { describeField, describeIndexes } from '../values/schema-text.ts';
 import type { ShellHistory } from './history.ts';
 
-/** Commands of the shell's own, and what they do. */
+/** The shell's own commands, with their help. */
 const ownCommands = [
-  ['.help', 'this list'],
-  ['.explain QUERY', 'how a query would be run, and what that would take'],
-  ['.schema [TABLE]', 'the fields, the primary key and the indexes of a table, or of all'],
-  ['.refresh', 'open the database anew, with the tables that there are now'],
-  ['.quit', 'leave, as Ctrl-D does'],
+  ['.help', 'Show this list'],
+  ['.explain QUERY', 'Show the plan of a query and its estimated cost'],
+  ['.schema [TABLE]', 'Show the fields, the primary key and the indexes of a table, or of all tables'],
+  ['.refresh', 'Open the database again, with its present tables'],
+  ['.quit', 'Leave, as Ctrl-D does'],
 ] as const;
 
-/** After these the database is as it was, as far as this command line goes. */
+/** Commands that change nothing. After any other, the database is opened again. */
 const reading: ReadonlySet<string> = new Set([
   'cat',
   'cost',
@@ -36,14 +36,14 @@ const reading: ReadonlySet<string> = new Set([
   'verify',
 ]);
 
-/** Thrown where somebody asks to leave. */
+/** Thrown to leave the shell. */
 class Left extends Error {}
 
 export interface ShellOptions {
   readonly session: Session;
   /** URL of the database. */
   readonly database: string;
-  /** Commands that take a database first: they can be run with a dot before their name. */
+  /** Commands whose first argument is a database. They can be run by their name after a dot. */
   readonly commands: readonly Command[];
   readonly history: ShellHistory;
 }
@@ -51,7 +51,7 @@ export interface ShellOptions {
 export class Shell implements AsyncDisposable {
   readonly #options: ShellOptions;
   #opened: OpenDatabase | undefined;
-  /** What the statement that runs is stopped by. */
+  /** Stops the running statement. */
   #stopping: AbortController | undefined;
 
   constructor(options: ShellOptions) {
@@ -74,7 +74,7 @@ export class Shell implements AsyncDisposable {
     await opened?.[Symbol.asyncDispose]();
   }
 
-  /** Runs what the input holds, statement after statement, up to the first that fails. Resolves to the exit status. */
+  /** Runs the statements of the input, up to the first that fails. Resolves to the exit status. */
   async runInput(): Promise<ExitCode> {
     const { terminal, signal } = this.#options.session;
     const lines = createInterface({ input: terminal.input, crlfDelay: Number.POSITIVE_INFINITY });
@@ -105,7 +105,7 @@ export class Shell implements AsyncDisposable {
     return ExitCode.done;
   }
 
-  /** Asks for statements until somebody leaves. Errors are told, and it goes on. */
+  /** Prompts for statements until the user leaves. Prints errors and continues. */
   async runPrompt(): Promise<ExitCode> {
     const { session, history } = this.#options;
     const { terminal } = session;
@@ -130,12 +130,12 @@ export class Shell implements AsyncDisposable {
       for (;;) {
         const line = await typed.next(written === '' ? prompt : more);
         if (line === undefined) {
-          // What comes after it begins a line of its own.
+          // Ends the line of the prompt.
           terminal.tell('');
           break;
         }
         if (line === null) {
-          if (typed.isWarned && written === '') terminal.tell('Ctrl-C once more leaves, as Ctrl-D and .quit do.');
+          if (typed.isWarned && written === '') terminal.tell('Press Ctrl-C again to leave, or Ctrl-D, or type .quit.');
           written = '';
           continue;
         }
@@ -149,11 +149,11 @@ export class Shell implements AsyncDisposable {
       terminal.onInterrupt = undefined;
     }
     const failure = await history.written();
-    if (failure !== undefined) terminal.tell(`The lines could not be kept for the next time: ${failure.message}`);
+    if (failure !== undefined) terminal.tell(`The history could not be saved: ${failure.message}`);
     return ExitCode.done;
   }
 
-  /** Runs what was typed, and tells what goes wrong. Resolves to what is not complete yet. */
+  /** Runs typed text and prints errors. Resolves to the rest of the text that is not complete yet. */
   async #runTyped(text: string, isWhole: boolean): Promise<string> {
     const { session } = this.#options;
     this.#stopping = new AbortController();
@@ -169,7 +169,7 @@ export class Shell implements AsyncDisposable {
     }
   }
 
-  /** Runs the statements of a text. Resolves to what is left of it: a query that goes on in the next line. */
+  /** Runs the statements of a text. Resolves to the rest of it: a query that continues on the next line. */
   async #runText(text: string, isWhole: boolean, signal: AbortSignal): Promise<string> {
     if (text.trimStart().startsWith('.')) {
       const line = text.trim();
@@ -196,7 +196,7 @@ export class Shell implements AsyncDisposable {
     await terminal.flushed();
   }
 
-  /** Runs a command with a dot before its name. */
+  /** Runs a command that begins with a dot. */
   async #runCommand(line: string, signal: AbortSignal): Promise<void> {
     const { session, database, commands } = this.#options;
     const [name = '', rest = ''] = /^\.(\S*)\s*(.*)$/s.exec(line)?.slice(1) ?? [];
@@ -245,8 +245,8 @@ export class Shell implements AsyncDisposable {
 
   #help(): void {
     const { terminal } = this.#options.session;
-    terminal.print('A table by its name, or a query: cities where people > 1000000 order by people desc limit 10');
-    terminal.print('A query ends with its line where it is complete, and with ; or an empty line in any case.');
+    terminal.print('Type the name of a table, or a query: cities where people > 1000000 order by people desc limit 10');
+    terminal.print('A query ends with the line in which it is complete, and always with ; or an empty line.');
     terminal.print();
     printFacts(terminal, [
       ...ownCommands,
@@ -254,12 +254,12 @@ export class Shell implements AsyncDisposable {
     ]);
     terminal.print();
     terminal.print(
-      'What stands behind a command is as on the command line, without the database. .import --help, say, tells more.',
+      'Commands take the same arguments as on the command line, without the database. See for example .import --help.',
     );
   }
 }
 
-/** A command that was run by the shell ended with another status than 0. It has told why. */
+/** A command of the shell ended with another status than 0. It has printed its error. */
 class CommandFailed extends Error {
   readonly status: ExitCode;
   constructor(status: ExitCode) {
@@ -268,29 +268,29 @@ class CommandFailed extends Error {
   }
 }
 
-/** Whether a query fails only since it ends too early: more of it may follow. */
+/** Whether a query fails only because it is incomplete, and may continue on the next line. */
 function isCutShort(error: unknown, text: string): boolean {
   return error instanceof LanguageError && error.position > text.trimEnd().length;
 }
 
 /**
- * Lines as somebody types them. While none is asked for, nobody reads the terminal, and it is as programs find it: Ctrl-C is a signal,
- * and commands can ask questions.
+ * Reads typed lines one at a time. Between lines, readline is closed and the terminal is in its normal mode: Ctrl-C sends a signal, and
+ * commands can ask questions.
  */
 class TypedLines {
   readonly #open: () => Interface;
-  /** Pasted behind a line. */
+  /** Lines that were pasted after another one. */
   readonly #early: string[] = [];
-  /** The beginning of a line that was typed already. */
+  /** The beginning of the next line, if it is typed already. */
   #begun = '';
-  /** Whether an empty line was given up: the next Ctrl-C leaves. */
+  /** Whether Ctrl-C was pressed on an empty line: a second Ctrl-C then leaves. */
   isWarned = false;
 
   constructor(open: () => Interface) {
     this.#open = open;
   }
 
-  /** The next line; null where it was given up, and undefined at the end. */
+  /** Reads the next line. Resolves to null if Ctrl-C was pressed, and to undefined at the end of the input. */
   next(prompt: string): Promise<string | null | undefined> {
     const early = this.#early.shift();
     if (early !== undefined) return Promise.resolve(early);
@@ -305,7 +305,7 @@ class TypedLines {
         }
         answer = isGivenUp ? null : line;
         if (!isGivenUp) this.isWarned = false;
-        // What was pasted comes in one piece, and the rest of it before this.
+        // Pasted lines come in one piece: their `line` events come before this microtask.
         queueMicrotask(() => lines.close());
       });
       lines.on('close', () => {
@@ -320,7 +320,7 @@ class TypedLines {
         }
         this.isWarned = isEmpty;
         isGivenUp = true;
-        // Takes away what was typed, on both sides of the cursor.
+        // Deletes the typed text on both sides of the cursor.
         lines.write(null, { ctrl: true, name: 'e' });
         lines.write(null, { ctrl: true, name: 'u' });
         lines.write(null, { name: 'return' });
@@ -332,8 +332,7 @@ class TypedLines {
   }
 }
 
-// What Tab completes in the shell: commands, tables, fields of the tables that are named, and words of the query language.
-
+/** The keywords of the query language that Tab completes. */
 const keywords = [
   'select',
   'from',
@@ -360,7 +359,7 @@ const keywords = [
   'max(',
 ];
 
-/** What may come instead of the last word of a line, and that word. */
+/** Returns the completions of the last word of a line, and that word: commands, tables, fields of the named tables, and keywords. */
 export function completions(
   line: string,
   tables: readonly SchemaDefinition[],
@@ -377,7 +376,7 @@ export function completions(
   if (line.trimStart().startsWith('.') && !/^\s*\.explain\s+\S+\s/.test(before)) return starting(names);
   if (/\bfrom\s+$/i.test(before)) return starting(names);
   const named = tables.filter(({ name }) => new RegExp(`(^|[^\\w])${escaped(name)}([^\\w]|$)`, 'i').test(before));
-  // After select, the table is named only later.
+  // The columns of a select come before its table.
   const fields = (named.length > 0 ? named : tables).flatMap(({ fields: all }) => Object.keys(all));
   return starting([...fields, ...keywords]);
 }
@@ -386,11 +385,9 @@ function escaped(text: string): string {
   return text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&');
 }
 
-// What is written to the shell, taken apart: statements, and the words of commands.
-
 const piece = /'(?:[^']|'')*'|"(?:[^"]|"")*"|;|[^'";]+|['"]/g;
 
-/** The statements of a text, at the `;` between them; those in quotes are part of the text. `isEnded`: whether the last one has its `;`. */
+/** Splits a text into statements at each `;` outside of quotes. `isEnded`: whether the last statement has its `;`. */
 export function splitStatements(text: string): { readonly statements: readonly string[]; readonly isEnded: boolean } {
   const statements = [''];
   for (const [part] of text.matchAll(piece)) {
@@ -408,7 +405,7 @@ export function splitStatements(text: string): { readonly statements: readonly s
 const word = /(?:[^\s'"]|'[^']*'|"[^"]*")+|['"]/g;
 const quoted = /'([^']*)'|"([^"]*)"/g;
 
-/** The words of a line as a Unix shell has them: quotes of either kind keep spaces. Throws `UsageError` for a quote that is not closed. */
+/** Splits a line into words as a Unix shell does: quotes of either kind keep spaces. Throws `UsageError` for a quote that is not closed. */
 export function splitWords(line: string): string[] {
   return [...line.matchAll(word)].map(([text]) => {
     if (text === "'" || text === '"') throw new UsageError(`The quote ${text} is opened here and not closed: ${line}`);

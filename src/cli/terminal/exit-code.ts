@@ -1,14 +1,15 @@
+/** The exit statuses of the command line, and the errors of its arguments and its output. */
 import { messageText } from '../../base/messages.ts';
 
-/** What the exit status of the command line says. docs/cli.md lists them. */
+/** The exit statuses, which docs/cli.md lists. */
 export const ExitCode = {
-  /** Everything went as asked. */
+  /** Success. */
   done: 0,
-  /** The command worked, and what it looked for is there: damage, an unsafe store, a bad line. */
+  /** The command worked, and found a problem: damage, an unsafe store, a bad line. */
   found: 1,
-  /** The command was not understood, or asks for something that there is not. Nothing was done. */
+  /** The command line is wrong, or names something that does not exist. Nothing was done. */
   usage: 2,
-  /** The database or its store could not do it. */
+  /** The database or its store failed. */
   failed: 3,
   /** Stopped by Ctrl-C or a signal: 128 and the number of SIGINT. */
   interrupted: 130,
@@ -16,7 +17,7 @@ export const ExitCode = {
 
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
 
-/** What the user of the command line got wrong. Its message is shown without anything around it, and without secrets. */
+/** An error of the user of the command line. Its message is shown without an error code, and contains no secrets. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 
@@ -26,7 +27,7 @@ export class UsageError extends Error {
   }
 }
 
-/** Where results should go does not take them: a full disk, a pipe that nobody reads. */
+/** The output cannot be written: a full disk, or a pipe that nobody reads. */
 export class OutputError extends Error {
   override readonly name = 'OutputError';
 

@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Formats numbers for people, and values as JSON. */
 const grouped = new Intl.NumberFormat('en-US');
 
 /** `1,234,567` */
@@ -16,14 +16,14 @@ export function formatBytes(bytes: number): string {
   return `${scaled.toFixed(scaled < 10 ? 1 : 0)} ${units[unit] as string}`;
 }
 
-/** Dollars: two digits that count where they are few. */
+/** `$12.34`; amounts below a cent have two significant digits. */
 export function formatDollars(dollars: number): string {
   if (dollars === 0) return '$0';
   if (dollars < 0.01) return `$${dollars.toPrecision(2)}`;
   return `$${dollars.toFixed(2)}`;
 }
 
-/** A time by the clock of its writer. */
+/** `2026-01-31 12:00:00Z` */
 export function formatTime(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString().replace('T', ' ').replace('.000Z', 'Z') : String(ms);
 }
@@ -33,12 +33,10 @@ export function plural(count: number, one: string, many: string = `${one}s`): st
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-// JSON as the command line writes it.
-
-/** What JSON may hold as it is, and a terminal would obey: DEL, C1, ends of lines, and turns of the direction of text. */
+/** Characters that JSON does not escape, but that control a terminal: DEL, C1, line ends, and changes of text direction. */
 const controls = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Writes a value as JSON without characters that a terminal obeys. A parser reads the value unchanged; bigints are strings. */
+/** Encodes a value as JSON without characters that control a terminal. A parser reads the value unchanged. Bigints become strings. */
 export function jsonText(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part), indent);
   return text.replace(controls, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -1,4 +1,4 @@
-/** A bar for what takes long. Nothing is shown where nobody looks. */
+/** A progress bar for long work. It is shown only in a terminal. */
 import { Presets, SingleBar } from 'cli-progress';
 import { formatCount } from './figures.ts';
 import type { Terminal } from './terminal.ts';
@@ -6,13 +6,13 @@ import { printable } from './text-table.ts';
 
 export interface ProgressOptions {
   readonly what: string;
-  /** 0: not known yet. Undefined: it never is, and only what is done is shown. */
+  /** 0: not known yet. Undefined: never known, and only the count is shown. */
   readonly total: number | undefined;
-  /** What is counted, where the total is never known. */
+  /** The unit of the count, if the total is never known. */
   readonly unit?: string;
-  /** Not shown: what reads the output may write to the same terminal. Default false. */
+  /** Whether to hide the bar: the reader of the output may write to the same terminal. Default false. */
   readonly hidden?: boolean;
-  /** How a number is written. Default: as a count. */
+  /** Formats a number. Default: as a count. */
   readonly format?: (value: number) => string;
 }
 
@@ -26,7 +26,7 @@ export class Progress implements Disposable {
   ) {
     this.#terminal = terminal;
     if (hidden || !terminal.showsProgress) return;
-    // The bar takes braces for places, and the rest as it is.
+    // The bar would replace names in braces.
     const what = printable(named).replaceAll(/[{}]/g, '');
     this.#bar = new SingleBar(
       {
@@ -54,7 +54,7 @@ export class Progress implements Disposable {
     this.#bar?.update(done);
   }
 
-  /** Writes lines to the same terminal: the bar makes room for them, and is there again with the next {@link set}. */
+  /** Writes lines to the same terminal. The bar is removed before them, and shown again by the next {@link set}. */
   behind(write: () => void): void {
     if (this.#bar !== undefined) this.#terminal.messages.write('\r\u001b[2K');
     write();

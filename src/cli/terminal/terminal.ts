@@ -1,6 +1,6 @@
 /**
- * Where the command line writes: results to the output, everything else beside it, so that pipes get results alone. All text
- * passes here, and none of it does anything to a terminal: names and values come from the writers of the database.
+ * The input and the outputs of the command line. Results go to the output and everything else to the messages, so that pipes get only
+ * results. All text is printed without control characters: names and values come from the writers of the database.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -14,8 +14,6 @@ import { withoutControls, messageLines, messageText } from '../../base/messages.
 import { UsageError, ExitCode, OutputError } from './exit-code.ts';
 import { jsonText } from './figures.ts';
 
-// How many columns of a terminal text takes: letters of East Asian scripts and emoji take two, marks none.
-
 const ascii = /^[\u0020-\u007e]*$/;
 const wide =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]|\ufe0f/u;
@@ -27,9 +25,10 @@ function widthOf(grapheme: string): number {
   return wide.test(grapheme) ? 2 : 1;
 }
 
-/** No column is so wide, and it takes long to find out. */
+/** The length from which a text is not measured: no column is as wide, and measuring takes long. */
 const longest = 1000;
 
+/** Returns the columns that a text takes in a terminal: East Asian letters and emoji take two, marks none. */
 export function displayWidth(text: string): number {
   if (text.length > longest || ascii.test(text)) return text.length;
   let width = 0;
@@ -37,7 +36,7 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/** As much of a text as fits into so many columns, with an ellipsis where something is left out. */
+/** Cuts a text to a width in columns, with an ellipsis if it is longer. */
 export function cutToWidth(text: string, width: number): string {
   if (ascii.test(text)) return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}\u2026`;
   let taken = '';
@@ -51,7 +50,7 @@ export function cutToWidth(text: string, width: number): string {
   return text;
 }
 
-/** Without the graphemes at the end that reach beyond so many columns. */
+/** Removes the graphemes at the end that exceed a width in columns. */
 function withoutLast(text: string, width: number): string {
   let taken = '';
   let used = 0;
@@ -70,15 +69,15 @@ export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 const escape = '\u001b';
 
 export class Terminal {
-  /** Stands for the ESC of styles until a line is written. Nobody can have put it into a database. */
+  /** Stands for the ESC of styles until a line is written. It is random, so no text of a database contains it. */
   readonly #mark = `\u{10ffff}${realEnvironment.random().toString(36)}`;
   readonly input: Readable & Partial<Pick<ReadStream, 'isTTY'>>;
   readonly output: Output;
   readonly messages: Output;
-  /** Whether results are wanted as JSON. */
+  /** Whether results are printed as JSON. */
   json = false;
 
-  /** Takes Ctrl-C in place of the command as a whole, while there is one: the shell stops only what it runs. */
+  /** Handles Ctrl-C in place of ending the command, if set: the shell stops only the running statement. */
   onInterrupt: (() => void) | undefined;
 
   readonly #closed = new AbortController();
@@ -93,21 +92,21 @@ export class Terminal {
       this.#failure ??= error;
       this.#closed.abort();
     });
-    // There is nobody left to tell.
+    // An error of the messages cannot be reported anywhere.
     messages.on('error', () => undefined);
   }
 
-  /** Aborted when nobody takes results any more: their reader has left, or they cannot be written. */
+  /** Aborted when results cannot be written any more, or their reader has left. */
   get closed(): AbortSignal {
     return this.#closed.signal;
   }
 
-  /** Why results could not be written; undefined if they were. A reader such as `head` that has seen enough is no failure. */
+  /** The error that prevented results from being written; undefined for none. A reader such as `head` that leaves is no error. */
   get failure(): Error | undefined {
     return this.#failure?.code === 'EPIPE' ? undefined : this.#failure;
   }
 
-  /** Whether a pager has the terminal. */
+  /** Whether a pager is running. */
   get isPaged(): boolean {
     return this.#pager !== undefined;
   }
@@ -117,8 +116,8 @@ export class Terminal {
   }
 
   /**
-   * Results go to a pager from now on, until {@link endPager}. Returns a signal that is aborted when its reader has left it;
-   * undefined where there is no pager.
+   * Sends results to a pager until {@link endPager}. Returns a signal that is aborted when the user leaves the pager; undefined if there
+   * is no pager.
    */
   async page(): Promise<AbortSignal | undefined> {
     if (this.output.isTTY !== true || this.input.isTTY !== true || this.json) return undefined;
@@ -129,7 +128,7 @@ export class Terminal {
     return left.signal;
   }
 
-  /** Waits until the reader has left the pager. Throws `UsageError` if it could not be run. */
+  /** Waits until the user has left the pager. Throws `UsageError` if it could not be run. */
   async endPager(): Promise<void> {
     const pager = this.#pager;
     if (pager === undefined) return;
@@ -137,20 +136,20 @@ export class Terminal {
     const status = await pager.left;
     this.#pager = undefined;
     if (status === 126 || status === 127) {
-      throw new UsageError('The pager cannot be run: see STOREDB_PAGER and PAGER, or say --no-pager.');
+      throw new UsageError('The pager cannot be run: see STOREDB_PAGER and PAGER, or pass --no-pager.');
     }
   }
 
-  /** Waits until what was written is written, or has failed. */
+  /** Waits until all output is written, or has failed. */
   async flushed(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.output.write('', () => resolve());
     });
-    // An error is told after the write that met it.
+    // The stream emits an error after the callback of the write that failed.
     await new Promise(setImmediate);
   }
 
-  /** Whether somebody sits before it who can be asked and shown progress. */
+  /** Whether there is a user who can answer questions and see progress. */
   get isInteractive(): boolean {
     return this.input.isTTY === true && this.messages.isTTY === true;
   }
@@ -159,42 +158,42 @@ export class Terminal {
     return this.messages.isTTY === true && !this.json;
   }
 
-  /** Characters in a line of the output; undefined where it is no terminal, and nothing need be cut. */
+  /** The width of the output in characters; undefined if it is no terminal, and nothing must be cut. */
   get columns(): number | undefined {
     return this.output.isTTY === true ? this.output.columns : undefined;
   }
 
-  /** A part of the results, in lines: as it is, or for a terminal in characters that do nothing to it. */
+  /** Writes a part of the results: without control characters for a terminal, else unchanged. */
   write(text: string): void {
     this.#sink.write(this.output.isTTY === true ? this.#lines(text) : text);
   }
 
-  /** A part of the results that is no text. No terminal should get it. */
+  /** Writes a part of the results that is not text. The caller must not do this on a terminal. */
   writeBytes(bytes: Uint8Array): void {
     this.#sink.write(bytes);
   }
 
-  /** A line of the results. */
+  /** Prints a line of the results. */
   print(line: string = ''): void {
     this.#sink.write(`${this.#line(line)}\n`);
   }
 
-  /** Results of several lines that nobody else may begin. */
+  /** Prints several lines of the results, which must be free of names and values with line ends. */
   printLines(text: string): void {
     this.#sink.write(`${this.#lines(text)}\n`);
   }
 
-  /** The whole result for machines, on a line of its own. */
+  /** Prints a result as a line of JSON. */
   printJson(value: unknown): void {
     this.print(jsonText(value));
   }
 
-  /** A line for people that is no result. */
+  /** Prints a line to the messages. */
   tell(line: string): void {
     this.messages.write(`${this.#line(line)}\n`);
   }
 
-  /** Several such lines. */
+  /** Prints several lines to the messages. */
   tellLines(text: string): void {
     this.messages.write(`${this.#lines(text)}\n`);
   }
@@ -210,7 +209,7 @@ export class Terminal {
       .join('\n');
   }
 
-  /** Colours only what can show them: neither pipes nor where `NO_COLOR` is set. */
+  /** Styles a text if the output shows colours: not in a pipe, and not with `NO_COLOR`. */
   style(style: Style, text: string): string {
     return this.#styled(this.output, style, text);
   }
@@ -220,7 +219,7 @@ export class Terminal {
   }
 
   #styled(output: Output, style: Style, text: string): string {
-    // Knows of NO_COLOR, FORCE_COLOR and TERM itself.
+    // `hasColors` respects NO_COLOR, FORCE_COLOR and TERM.
     const colors = output.isTTY === true && output.hasColors?.() === true;
     return colors ? styleText(style, withoutControls(text)).replaceAll(escape, this.#mark) : text;
   }
@@ -243,18 +242,17 @@ export class Terminal {
   }
 }
 
-// Shows what is longer than a screen as the user likes to read: in `less`, or the program that a variable names.
-
+/** A running pager. */
 interface Pager {
   readonly input: Writable;
-  /** Resolves to the exit status once the reader has left it. */
+  /** Resolves to the exit status once the user has left it. */
   readonly left: Promise<number>;
 }
 
-/** Ends by itself where all fits on the screen, shows colours, and leaves the text where it was. */
+/** Makes `less` exit if the text fits on one screen, show colours, and leave the text on the screen. */
 const environment = { LESS: 'FRX', LV: '-c', ...process.env };
 
-/** The words that start the pager; undefined where none is wanted. A variable holds a command for the shell, as with git. */
+/** Returns the command line of the pager; undefined for no pager. A variable holds a command for the shell, as for git. */
 function pagerWords(): readonly string[] | undefined {
   const named = process.env['STOREDB_PAGER'] ?? process.env['PAGER'];
   if (named === undefined) return ['less'];
@@ -262,7 +260,7 @@ function pagerWords(): readonly string[] | undefined {
   return command === '' || command === 'cat' ? undefined : ['sh', '-c', command];
 }
 
-/** Starts a pager on this process's terminal; undefined where there is none. */
+/** Starts a pager on the terminal of this process. Resolves to undefined if there is none. */
 async function startPager(): Promise<Pager | undefined> {
   const [command, ...words] = pagerWords() ?? [];
   if (command === undefined) return undefined;
@@ -273,14 +271,13 @@ async function startPager(): Promise<Pager | undefined> {
   } catch {
     return undefined;
   }
-  // Who has seen enough leaves it, and the rest is written to nobody.
+  // When the user leaves the pager, the rest of the output fails with EPIPE, which is no error.
   child.stdin?.on('error', () => undefined);
   const left = once(child, 'close').then(([status]) => (typeof status === 'number' ? status : 1));
   return { input: child.stdin as Writable, left };
 }
 
-// How the command line tells what went wrong: in words, or as JSON, and by its exit status.
-
+/** Codes of library errors that are errors of the command line's user. */
 const usageCodes: ReadonlySet<string> = new Set([
   'INVALID_OPTION',
   'INVALID_QUERY',
@@ -289,7 +286,7 @@ const usageCodes: ReadonlySet<string> = new Set([
   'SCHEMA_NOT_FOUND',
 ]);
 
-/** Whether an error says that something was given up. */
+/** Whether an error says that an operation was aborted. */
 export function isAbort(error: unknown): boolean {
   return error instanceof AbortedError || (error as Error).name === 'AbortError';
 }
@@ -300,7 +297,7 @@ function codeOf(error: unknown): string {
   return error instanceof OutputError ? 'OUTPUT' : 'UNEXPECTED';
 }
 
-/** Tells an error, in words or for machines, and returns the exit status that goes with it. */
+/** Prints an error as text or JSON, and returns its exit status. */
 export function reportError(terminal: Terminal, error: unknown): ExitCode {
   const code = codeOf(error);
   const message = (code === 'USAGE' ? messageLines : messageText)((error as Error).message);
@@ -309,7 +306,7 @@ export function reportError(terminal: Terminal, error: unknown): ExitCode {
     terminal.tell(jsonText({ error: { code, message, ...(typeof position === 'number' && { position }) } }));
   } else
     terminal.tellLines(`${terminal.styleMessage('red', 'error')}: ${message}${code === 'USAGE' ? '' : ` [${code}]`}`);
-  // An error that nobody foresaw is a fault of ours: where it came from helps to find it.
+  // An unexpected error is a bug in StoreDb: the stack helps to find it.
   if (code === 'UNEXPECTED') terminal.tellLines(messageLines((error as Error).stack ?? message));
   return code === 'USAGE' || usageCodes.has(code) ? ExitCode.usage : ExitCode.failed;
 }

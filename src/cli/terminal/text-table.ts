@@ -1,4 +1,4 @@
-/** Tables that line up, for people; where the output is no terminal they have no lines around them. */
+/** Prints tables with aligned columns. They have borders in a terminal only. */
 import { withoutControls } from '../../base/messages.ts';
 import { cutToWidth, displayWidth } from './terminal.ts';
 import type { Style, Terminal } from './terminal.ts';
@@ -8,7 +8,7 @@ export interface Column {
   readonly align?: 'left' | 'right';
 }
 
-/** What stands in a table: a text, or one with a colour. */
+/** A cell of a table: a text, or a text with a style. */
 export type Cell = string | { readonly text: string; readonly style: Style };
 
 interface PrintableCell {
@@ -22,19 +22,19 @@ function printableCell(cell: Cell): PrintableCell {
     : { text: printable(cell.text), style: cell.style };
 }
 
-/** The widest column gives way where the lines would not fit. */
+/** The width down to which a column is cut if the lines are too long, the widest column first. */
 const minWidth = 8;
-/** Rows that say how wide the columns of a long table are. */
+/** The number of rows from which the column widths of a long table follow. */
 const measuredRows = 1000;
-/** Text is written in pieces of about that many characters. */
+/** Text is written in pieces of about this many characters. */
 const pieceLength = 64 * 1024;
 
-/** Text from the database must not move the cursor, or colour what follows. */
+/** Replaces control characters of a text from the database, which could move the cursor or change colours. */
 export function printable(text: string): string {
   return withoutControls(text.replaceAll('\n', '\u23ce').replaceAll('\t', ' '));
 }
 
-/** Widths that fit into a line, by cutting the widest. */
+/** Returns column widths that fit into a line, by cutting the widest columns. */
 function widthsFor(cells: readonly (readonly PrintableCell[])[], columns: number | undefined): number[] {
   const widths = (cells[0] ?? []).map((_, i) =>
     cells.reduce((widest, row) => Math.max(widest, displayWidth(row[i]?.text ?? '')), 0),
@@ -57,15 +57,14 @@ function sum(numbers: readonly number[]): number {
 }
 
 /**
- * Prints a table row by row, however long it is. The first 1,000 rows say how wide its columns are: a wider value further down is
- * cut in a terminal, and moves the rest of its line elsewhere. A terminal that is too narrow for the columns gets one field in a
- * line.
+ * Prints a table of any length row by row. The first 1,000 rows determine the widths of its columns: a wider value further down is cut
+ * in a terminal, and elsewhere shifts the rest of its line. A terminal that is too narrow for the columns gets one field per line.
  */
 export class TableWriter {
   readonly #terminal: Terminal;
   readonly #columns: readonly Column[];
   readonly #names: readonly string[];
-  /** Rows from which the widths will follow; undefined once the head is printed. */
+  /** Rows to determine the widths from; undefined once the head is printed. */
   #measured: PrintableCell[][] | undefined = [];
   #widths: number[] = [];
   #isNarrow = false;
@@ -82,7 +81,7 @@ export class TableWriter {
     return this.#terminal.columns === undefined;
   }
 
-  /** Takes a row, and waits while the output is full. */
+  /** Adds a row, and waits while the output is full. */
   async add(row: readonly Cell[]): Promise<void> {
     this.#take(row, measuredRows);
     if (this.#piece.length < pieceLength) return;
@@ -90,12 +89,12 @@ export class TableWriter {
     await this.#terminal.drained();
   }
 
-  /** Takes all rows that there are: their widths are those of the table. */
+  /** Adds all rows of a table. All of them determine the widths. */
   addAll(rows: readonly (readonly Cell[])[]): void {
     for (const row of rows) this.#take(row, Number.POSITIVE_INFINITY);
   }
 
-  /** Prints what is left, and the last line. */
+  /** Prints the remaining rows and the bottom line. */
   end(): void {
     this.#begin();
     if (!this.#isPlain && !this.#isNarrow) this.#rule('\u2514', '\u2534', '\u2518');
@@ -112,7 +111,7 @@ export class TableWriter {
     if (this.#measured.length >= most) this.#begin();
   }
 
-  /** Prints the head and the rows that were measured, if that was not done. */
+  /** Prints the head and the measured rows, unless that is done. */
   #begin(): void {
     if (this.#measured === undefined) return;
     const rows = this.#measured;
@@ -135,7 +134,7 @@ export class TableWriter {
     else this.#line(cells);
   }
 
-  /** A row with one field in a line. */
+  /** Prints a row with one field per line. */
   #record(cells: readonly PrintableCell[]): void {
     const columns = this.#terminal.columns ?? Number.POSITIVE_INFINITY;
     const longestName = Math.max(1, Math.min(this.#widths[0] ?? 0, columns >> 1));
@@ -175,19 +174,19 @@ export class TableWriter {
   }
 }
 
-/** What a line of a table takes, with what stands between the columns. */
+/** Returns the width of a line, with the borders of the columns. */
 function lineWidth(widths: readonly number[]): number {
   return sum(widths) + widths.length * 3 + 1;
 }
 
-/** Prints rows of texts under the names of their columns. */
+/** Prints a whole table. */
 export function printTable(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly Cell[])[]): void {
   const table = new TableWriter(terminal, columns);
   table.addAll(rows);
   table.end();
 }
 
-/** Prints names and what belongs to them, one in a line. */
+/** Prints names with their values, one per line. */
 export function printFacts(terminal: Terminal, facts: readonly (readonly [name: string, value: string])[]): void {
   const width = Math.max(...facts.map(([name]) => name.length));
   for (const [name, value] of facts)
