@@ -66,7 +66,7 @@ async function printRows(
     await terminal.endPager();
   }
   if (most !== undefined && count > most) {
-    terminal.tell(`These are the first ${most} rows, and there are more: set the number of rows with limit.`);
+    terminal.tell(`These are the first ${most} rows, but there are more: set the number of rows with limit.`);
   } else if (terminal.isInteractive) terminal.tell(plural(count, isGrouped ? 'line' : 'row'));
 }
 

@@ -302,7 +302,7 @@ describe('checks and repair', () => {
     expect(jsonLines((await run(['verify', url, '--json'])).output)[0]).toMatchObject({ ok: false });
     expect((await run(['cat', url, name])).status).toBe(3);
     const dry = await run(['repair', url, '--dry-run']);
-    expect(dry.output).toContain('Index country of cities would be made anew: 600 entries.');
+    expect(dry.output).toContain('Index country of cities would be rebuilt: 600 entries.');
     expect((await run(['verify', url])).status).toBe(1);
     // Nobody is there to say yes.
     expect(await run(['repair', url])).toMatchObject({
@@ -336,7 +336,7 @@ describe('checks and repair', () => {
     const mended = await run(['repair', url, '--log', 'skip', '--yes']);
     expect(mended).toMatchObject({
       status: 0,
-      output: expect.stringContaining('2 commits behind the hole were kept.') as unknown,
+      output: expect.stringContaining('2 commits after the hole were kept.') as unknown,
     });
     expect((await run(['verify', url])).status).toBe(0);
     expect((await run(['query', url, 'cities', '--count'])).output.trim()).toBe('3');
@@ -388,7 +388,7 @@ describe('migrate', () => {
     const refused = await run(['migrate', url, 'cities', '--to', dropping]);
     expect(refused.status).toBe(2);
     for (const field of ['name', 'country', 'people']) expect(refused.messages).toContain(`Field ${field} (`);
-    expect(refused.messages).toContain('Bring cities to version 2 as said above, with no migrate function?');
+    expect(refused.messages).toContain('Bring cities to version 2 as shown above, without a migrate function?');
     const { output, status, messages } = await run(['migrate', url, 'cities', '--to', schema, '--yes', '--json']);
     expect(status).toBe(0);
     expect(messages).toMatch(/^store-db: .* without a migrate function\. Field founded \(timestamp\) is dropped.*\n$/);
@@ -534,7 +534,7 @@ describe('migrate --finish', () => {
     expect(before).toMatchObject({ state: asks ? 'building' : 'dual-write', from: 1, to: 2 });
     const asked = await run(['migrate', url, 'cities', '--finish']);
     expect(asked).toMatchObject({ status: 2, output: '' });
-    expect(asked.messages).toMatch(/Make the rest of version 2 of cities, of which [\d,]+ of 3,\d+ rows are there\?/);
+    expect(asked.messages).toMatch(/Migrate the rest of cities to version 2, which has [\d,]+ of 3,\d+ rows\?/);
     const finished = await run(['migrate', url, 'cities', '--finish', '--yes', '--json']);
     expect(finished).toMatchObject({ status: 0 });
     expect(jsonLines(finished.output)[0]).toMatchObject({ state: 'none', from: 2 });
@@ -552,7 +552,7 @@ describe('migrate --finish', () => {
     const refused = await run(['migrate', folder.url('coded-half'), 'cities', '--finish', '--yes']);
     expect(refused).toMatchObject({ status: 2, output: '' });
     expect(refused.messages).toContain(
-      'is made by the migrate function of the application, and nobody has asked for it',
+      'needs the migrate function of the application, which has not started the migration',
     );
   });
 });

@@ -194,7 +194,7 @@ describe('blobs', () => {
     await writeFile(folder.file(`blobs/${reference}`), 'a photo');
     const blobs = ['--blobs', folder.file('blobs')];
     const outside = await run(into(await file('{"id":1,"photo":"../t.json"}\n'), ...blobs));
-    expect(outside).toMatchObject({ status: 1, messages: expect.stringContaining('is no reference') as unknown });
+    expect(outside).toMatchObject({ status: 1, messages: expect.stringContaining('is no blob reference') as unknown });
     const missing = reference.replace('0192', '0193');
     expect((await run(into(await file(`{"id":1,"photo":"${missing}"}\n`), ...blobs))).messages).toContain(
       'there is no file',

@@ -51,7 +51,9 @@ it('drops an index after it was told to, and nothing else', async () => {
   expect(await names()).toEqual(['country', 'name']);
   const unknown = await indexes('--drop', 'nam', '--yes');
   expect(unknown).toMatchObject({ status: 2, output: '' });
-  expect(unknown.messages).toContain('Table cities has no index nam: did you mean name? They are country; name.');
+  expect(unknown.messages).toContain(
+    'Table cities has no index nam: did you mean name? Its indexes are country; name.',
+  );
   const dropped = await indexes('--drop', 'name', '--yes', '--json');
   expect(dropped).toMatchObject({ status: 0, messages: '' });
   expect(jsonLines(dropped.output)).toEqual([{ table: 'cities', dropped: 'name', entries: 5 }]);

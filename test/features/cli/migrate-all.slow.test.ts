@@ -93,7 +93,9 @@ describe('migrate --all', { timeout: 60_000 }, () => {
     const lines = asked.messages.split('\n');
     expect(lines[0]).toBe(`In ${url('tenants/ada')} and 1 other: version 1 goes to version 2.`);
     expect(lines[1]).toBe('  Field size goes from varchar to uint32: a value that does not fit stops the migration.');
-    expect(lines[2]).toBe(`In ${url('tenants/mary')}: there is no table notes, or its first rows are still in the log.`);
+    expect(lines[2]).toBe(
+      `In ${url('tenants/mary')}: there is no table notes, or its first rows are still in the log.`,
+    );
     expect(lines[3]).toContain(
       `Bring notes to version 2, without a migrate function, in 3 databases in ${url('tenants')}?`,
     );

@@ -85,7 +85,7 @@ describe('a long table', () => {
     process.env['STOREDB_PAGER'] = '';
     const { output, messages } = await run(['query', url, 't'], { tty: 'both' });
     expect(output.split('\n')).toHaveLength(100 + 4 + 1);
-    expect(messages).toContain('first 100 rows, and there are more');
+    expect(messages).toContain('first 100 rows, but there are more');
     const all = await run(['query', url, 't', '--limit', '2500'], { tty: 'both' });
     expect(all.output.split('\n')).toHaveLength(2500 + 4 + 1);
   });
@@ -194,7 +194,7 @@ describe('an export', () => {
     const where = folder.url('formulas');
     await run(['import', where, 't', '--schema', folder.file('t.json')], { input: lines });
     const plain = await run(['export', where, 't', folder.file('plain.csv')]);
-    expect(plain.messages).toContain('take 5 texts for formulas');
+    expect(plain.messages).toContain('run 5 texts as formulas');
     const defused = await run(['export', where, 't', folder.file('defused.csv'), '--defuse-formulas']);
     expect(defused.messages).not.toContain('formulas');
     const cells = (await readFile(folder.file('defused.csv'), 'utf8')).split('\n').map((line) => line.split(',')[1]);
@@ -231,8 +231,8 @@ describe('an export', () => {
 
   it.each([
     [['t', 'x.csv', '--columns', 'id,nmae'], 'did you mean name'],
-    [['t', 'x.csv', '--where', 'id = 1 id'], 'Here comes and'],
-    [['t', 'x.csv', '--order', 'id up'], 'Here comes'],
+    [['t', 'x.csv', '--where', 'id = 1 id'], 'Expected and'],
+    [['t', 'x.csv', '--order', 'id up'], 'Expected'],
     [['t', 'x.csv', '--limit', '-1'], 'whole number'],
     [['t', 'x.csv.zst'], 'name it .gz'],
     [['t where id = 1', 'x.csv'], 'There is no table'],

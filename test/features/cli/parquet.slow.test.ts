@@ -250,7 +250,7 @@ describe('an export', () => {
     const url = `file:${folder.file('part')}#main`;
     const gz = await run(['export', url, 'part', folder.file('part.parquet.gz')]);
     expect(gz).toMatchObject({ status: 2 });
-    expect(gz.messages).toContain('Parquet is compressed within');
+    expect(gz.messages).toContain('Parquet is compressed internally');
     const shown = await run(['export', url, 'part', '--format', 'parquet'], { tty: 'output' });
     expect(shown).toMatchObject({ status: 2, output: '' });
     expect(await stat(folder.file('part.parquet.gz')).catch(() => 'none')).toBe('none');

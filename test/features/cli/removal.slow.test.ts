@@ -70,12 +70,12 @@ describe('drop', () => {
     const asked = await run(['drop', folder.url('main')]);
     expect(asked).toMatchObject({ status: 2, output: '' });
     expect(asked.messages).toContain('the table notes.\n');
-    expect(asked.messages).toMatch(/Delete file:.*#main, \d+ objects of [\d.]+ K?B\? There is no way back/);
+    expect(asked.messages).toMatch(/Delete file:.*#main, \d+ objects of [\d.]+ K?B\? Only a backup can bring it back/);
     expect(await keys()).toEqual(before);
     const dropped = await run(['drop', folder.url('main'), '--yes']);
     expect(dropped.status).toBe(0);
     expect(dropped.output).toMatch(/#main is deleted: \d+ objects\.\n/);
-    expect(dropped.messages).toMatch(/\d+ objects under its prefix belong to something else, and stay\./);
+    expect(dropped.messages).toMatch(/\d+ objects under its prefix do not belong to it, and stay\./);
     expect(await keys()).toEqual(
       before.filter((key) => /^(?:mainly|main\/inner)\//.test(key) || key === 'main/readme.txt'),
     );
@@ -117,7 +117,7 @@ describe('drop', () => {
     await expect(open()).rejects.toMatchObject({ code: 'NOT_A_DATABASE' });
     const rest = await run(['drop', folder.url('main'), '--yes']);
     expect(rest.status).toBe(0);
-    expect(rest.messages).toContain('what is left of a database');
+    expect(rest.messages).toContain('the remains of a database');
     expect(await keys()).toEqual([]);
   });
 
@@ -138,7 +138,7 @@ describe('drop', () => {
     await driver.put('main/block0', Buffer.from('nonsense'), { if: 'any' });
     const refused = await run(['drop', folder.url('main'), '--yes']);
     expect(refused).toMatchObject({ status: 2 });
-    expect(refused.messages).toContain('cannot be read, so nobody knows what is in it');
+    expect(refused.messages).toContain('cannot be read, so its tables and nodes are not known');
     expect(await run(['drop', folder.url('main'), '--yes', '--force'])).toMatchObject({ status: 0 });
     expect(await keys()).toEqual([]);
   });
@@ -167,7 +167,7 @@ describe('rename', () => {
     await fill('taken');
     const before = await keys();
     const own = await run(['rename', folder.url('main'), folder.url('main'), '--yes']);
-    expect(own).toMatchObject({ status: 2, messages: expect.stringContaining('is the name that it has') as string });
+    expect(own).toMatchObject({ status: 2, messages: expect.stringContaining('is its present name') as string });
     expect((await run(['rename', folder.url('main'), folder.url('taken'), '--yes'])).status).toBeGreaterThan(1);
     const names = async (): Promise<string[]> => (await keys()).filter((key) => !key.includes('/roots/'));
     expect(await names()).toEqual(before.filter((key) => !key.includes('/roots/')));
@@ -205,7 +205,7 @@ describe('clear', () => {
     await fill();
     const asked = await run(['clear', folder.url('main'), 'notes', '--where', "text = 'note 1'"]);
     expect(asked).toMatchObject({ status: 2 });
-    expect(asked.messages).toContain('Delete the rows that are asked for of notes, 2 rows, with their blobs?');
+    expect(asked.messages).toContain('Delete the matching rows of notes, 2 rows, with their blobs?');
     expect(await countOf()).toBe('5\n');
     const some = await run(['clear', folder.url('main'), 'notes', '--where', "text = 'note 1'", '--yes']);
     expect(some).toMatchObject({ status: 0, output: '2 rows of notes deleted.\n' });

@@ -119,7 +119,7 @@ describe('statements from the input', () => {
   it('tell a query that is not complete at the end', async () => {
     const { status, messages } = await shell('select name\n');
     expect(status).toBe(2);
-    expect(messages).toContain('Here comes from and a table');
+    expect(messages).toContain('Expected from and a table');
   });
 
   it('run commands with the database of the shell, and show what these have changed', async () => {

@@ -61,7 +61,7 @@ describe('files to import', () => {
   it('may have JSON of any depth: only what a row can hold is parsed', async () => {
     for (const open of ['[', '{"a":']) {
       const text = `{"id":1}\n{"id":1,"__proto__":${open.repeat(400_000)}`;
-      expect(await badLine('ndjson', [text])).toMatchObject({ line: 2, message: 'it is nested deeper than any row' });
+      expect(await badLine('ndjson', [text])).toMatchObject({ line: 2, message: 'it is nested too deeply for a row' });
     }
     const brackets = '[{'.repeat(100_000);
     const [row] = await read('ndjson', [`{"id":1,"__proto__":"\\"${brackets}"}`]);
