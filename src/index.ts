@@ -1,4 +1,4 @@
-/** The package `store-db`: exports only. */
+/** The entry of the package `store-db`: its functions, and the exports of other files. */
 import { realEnvironment } from './base/env.ts';
 import { namingAborts } from './base/abort.ts';
 import { backupsAt } from './maintenance/backup/backup.ts';
@@ -25,7 +25,7 @@ import type { DatabasesReport, ForEachDatabaseOptions } from './api/for-each-dat
 import type { StoreDbOptions } from './instance/options.ts';
 
 /**
- * Makes a database instance. It does nothing until `start()` is called. Throws `InvalidOptionError` for a missing, unknown
+ * Creates a database instance. It does nothing until `start()` is called. Throws `InvalidOptionError` for a missing, unknown
  * or wrong option.
  */
 export function StoreDb(options: StoreDbOptions): Database {
@@ -33,9 +33,9 @@ export function StoreDb(options: StoreDbOptions): Database {
 }
 
 /**
- * Opens databases, a few at a time, calls `run` with each, and stops it: to migrate, check or tend those of all tenants. `run` may
- * register schemas. Where one database fails, the others go on; `failed` of the report says which did. Databases share one driver
- * and one `MemoryBudget`. Rejects with `InvalidOptionError` before any is opened.
+ * Opens databases, a few at a time, calls `run` with each, and stops it: to migrate, check or maintain the databases of all tenants. `run`
+ * may register schemas. If one database fails, it continues with the others, and lists the failures in `failed` of the report. Databases
+ * share one driver and one `MemoryBudget`. Rejects with `InvalidOptionError` before any database is opened.
  */
 export async function forEachDatabase<T>(
   prefixes: Iterable<string>,
@@ -45,15 +45,14 @@ export async function forEachDatabase<T>(
   return visitDatabases(realEnvironment, prefixes, run, options);
 }
 
-/** The backups of a place, the oldest first. Rejects with `InvalidOptionError` and `StorageError`. */
+/** Lists the backups at a place, oldest first. Rejects with `InvalidOptionError` and `StorageError`. */
 export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
   return backupsAt(placeOptions.check('listBackups()', place, 'place'), signal);
 }
 
 /**
- * Restores a backup that `db.backup()` made: a database with a new id, at a place where nothing is. What an attempt that was
- * broken off has copied is not copied again. Rejects with `InvalidOptionError`, `CorruptionError` and `StorageError`: then
- * there is no database yet.
+ * Restores a backup that `db.backup()` made, to a database with a new id at an empty place. Objects that an interrupted attempt has
+ * copied are not copied again. Rejects with `InvalidOptionError`, `CorruptionError` and `StorageError`: then there is no database yet.
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const checked = checkRestore(options);
@@ -61,10 +60,10 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
 }
 
 /**
- * Removes the backups of a place that no rule keeps, and what only they consist of. The newest is always kept. Safe beside
- * backups that are being made: then the objects are left for the next run. Rejects with `InvalidOptionError`, also if there is
- * no rule, with `CorruptionError`, having deleted nothing, if a backup that is kept cannot be read, with `StorageError`, and
- * with `ContentionError` if this process stood still for hours.
+ * Removes the backups of a place that no rule keeps, and the objects that only they need. The newest backup is always kept. Safe while
+ * backups are being made: then the objects are left for the next run. Rejects with `InvalidOptionError`, also if there is no rule; with
+ * `CorruptionError`, having deleted nothing, if a backup that is kept cannot be read; with `StorageError`; and with `ContentionError` if
+ * this process was suspended for hours.
  */
 export async function pruneBackups(options: PruneOptions): Promise<PruneReport> {
   const checked = checkPrune(options);
@@ -72,9 +71,9 @@ export async function pruneBackups(options: PruneOptions): Promise<PruneReport> 
 }
 
 /**
- * Tells which keys the backups of a place need, and what of them is not encrypted. It reads the inner nodes of every backup
- * and looks at each object once. Rejects with `InvalidOptionError` and `StorageError`; what cannot be read is told with the
- * backup that it is of.
+ * Reports the keys that the backups of a place need, and the objects that are not encrypted. It reads the inner nodes of every backup, and
+ * checks each object once. Rejects with `InvalidOptionError` and `StorageError`. A backup that cannot be read is reported with its
+ * problem.
  */
 export async function inspectBackups(options: InspectBackupsOptions): Promise<BackupsReport> {
   const checked = checkInspectBackups(options);
@@ -82,10 +81,10 @@ export async function inspectBackups(options: InspectBackupsOptions): Promise<Ba
 }
 
 /**
- * Stores anew what the backups of a place consist of, where it is not encrypted with the current key and compressed as the
- * options say: after a key was replaced, or when encryption is turned on or off. Every object is replaced where it is, so that
- * each backup can be restored at every moment, with all keys. Safe beside backups that are being made. What could not be read
- * stays as it is, and is told in the report. Rejects with `InvalidOptionError` and `StorageError`; the next call goes on.
+ * Rewrites the objects of a place's backups that are not encrypted with the current key or not compressed as the options ask: after a key
+ * was replaced, or when encryption is turned on or off. Every object is replaced in place, so that each backup can be restored at every
+ * moment with all keys. Safe while backups are being made. An object that cannot be read stays unchanged, and is in the report. Rejects
+ * with `InvalidOptionError` and `StorageError`; the next call continues.
  */
 export async function rewriteBackups(options: RewriteBackupsOptions): Promise<RewriteReport> {
   const checked = checkRewriteBackups(options);

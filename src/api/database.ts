@@ -1,4 +1,4 @@
-/** The facade: what an application holds. It wires the parts together and does nothing else itself. */
+/** The class `Database`, the public API. It checks arguments and delegates to the other parts. */
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
@@ -76,22 +76,22 @@ export class Database {
   }
 
   /**
-   * Opens the database, or creates it where there is none, and starts the write-forward loop. Required before any
-   * operation; calling it again changes nothing. `registerSchema()` and its like may come before or after. Rejects with
-   * `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
-   * for a new database, with `DeadlineExceededError` if it cannot be reached, and with `BackpressureError` if more commits
-   * wait to be merged than there is memory for, and cannot be. With polling `'onDemand'` it does not wait for the look at the
-   * log, and what is found there, be it damage, is told by the calls that need it. With `expectAtLeast` it rejects with
-   * `DatabaseReplacedError` if what is stored is older, or nothing, and with `InvalidOptionError`.
+   * Opens the database, or creates it if it does not exist, and starts the write-forward loop. Required before any
+   * operation; calling it again changes nothing. `registerSchema()`, `registerFunction()` and `registerTrigger()` may come before or
+   * after. Rejects with `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
+   * for a new database, with `DeadlineExceededError` if it cannot be reached, and with `BackpressureError` if the pending commits exceed
+   * the memory and cannot be merged. With polling `'onDemand'` it does not wait to read the log, and errors of that, such as damage, are
+   * reported by the calls that need the log. With `expectAtLeast` it rejects with `DatabaseReplacedError` if the stored database is older
+   * or does not exist, and with `InvalidOptionError`.
    */
   async start(options: StartOptions = {}): Promise<void> {
     await this.#instance.start(startOptions.check('db.start()', options).expectAtLeast);
   }
 
   /**
-   * Stops the write-forward loop, waits for flushes and merges under way and releases what the instance holds. Nothing
-   * is merged for it: what was flushed is durable as it is. The instance leaves the list of nodes that share write
-   * authority, with one write. A stopped instance can be started again. It leaves no timers or sockets behind.
+   * Stops the write-forward loop, waits for flushes and merges under way, and releases all resources. It does not merge: flushed commits
+   * are durable already. The instance leaves the list of nodes that share write authority, with one write. A stopped instance can be
+   * started again. It leaves no timers or sockets behind.
    */
   async stop(): Promise<void> {
     await this.#instance.stop();
@@ -108,10 +108,9 @@ export class Database {
   }
 
   /**
-   * Registers a table in one version; must come before any use of the table. Of several versions, this instance uses
-   * the newest. The fields and the primary key of a version never change. It may be registered with more indexes than are stored:
-   * those are added in the background, and `indexes()` tells how far they are. With fewer, those that are stored stay.
-   * Throws `InvalidSchemaError`.
+   * Registers a table in one version; must come before any use of the table. If several versions are registered, this instance uses
+   * the newest. The fields and the primary key of a version never change. New indexes of the definition are added to the stored table in
+   * the background, and `indexes()` shows their progress. Stored indexes that the definition lacks stay. Throws `InvalidSchemaError`.
    */
   registerSchema(schema: SchemaDefinition): void {
     this.#instance.registry.registerSchema(schema, this.#instance.engine?.view);
@@ -119,15 +118,15 @@ export class Database {
   }
 
   /**
-   * Asks that a table go to another version of its schema, which this instance has registered. Resolves when that is in
-   * Block 0; the rows are made in the background, by instances that have registered the version, while instances with the old
-   * one read and write on. Once all rows are there the table switches; the old version stays until `finishMigration()` is
-   * called. `migrationStatus()` tells how far it is. Called again for a migration that is blocked, it tries again. For
-   * the version in force it does nothing, or goes back to it. A table without any rows yet is made in the version.
+   * Starts the migration of a table to another version of its schema, which this instance must have registered. Resolves when the target
+   * is in Block 0. The rows are migrated in the background, by instances that have registered the version, while instances with the old
+   * version continue to read and write. Once all rows are migrated the table switches; the old version stays until
+   * `finishMigration()` is called. `migrationStatus()` shows the progress. Calling it again retries a blocked migration. For the active
+   * version it does nothing, or goes back to it. A table without rows is created in the version.
    *
-   * Rejects with `InvalidSchemaError` if the version is not registered here or the table cannot go there, with
-   * `MigrationActiveError` while it is on its way to another version, with `InvalidOptionError`, also for a version lower than
-   * the one in force, and with `ReadOnlyError` on a replica.
+   * Rejects with `InvalidSchemaError` if the version is not registered here or the table cannot be migrated to it, with
+   * `MigrationActiveError` while the table is being migrated to another version, with `InvalidOptionError`, also for a version lower than
+   * the active one, and with `ReadOnlyError` on a replica.
    */
   async setTargetSchemaVersion(
     table: TableRef,
@@ -139,37 +138,37 @@ export class Database {
   }
 
   /**
-   * Has the old version of a table go, once all rows are there in the new one: what still uses it is refused from then on,
-   * before anything is written, and so is its `start()`. Resolves when the old version has gone; given up before that, the rest
-   * follows in the background. `migrationStatus()` shows who uses it. Without a migration it does nothing.
+   * Retires the old version of a table, once all rows are migrated. From then on, instances that use the old version are refused before
+   * they write anything, and so is their `start()`. Resolves when the old version is removed; if the call is aborted before that, the
+   * removal continues in the background. `migrationStatus()` shows the instances that use it. Without a migration it does nothing.
    *
-   * Rejects with `MigrationActiveError` while instances are known to use the old version (pass `force` where they are gone
-   * without a word), before the table has switched, and while rows cannot be migrated; with `InvalidSchemaError` if the
-   * table is registered here, but not in the new version, or with another `migrate`, and with `ReadOnlyError` on a replica.
+   * Rejects with `MigrationActiveError` while instances are known to use the old version (pass `force` if they were killed), before the
+   * table has switched, and while rows cannot be migrated; with `InvalidSchemaError` if the table is registered here, but not in the new
+   * version, or with another `migrate`; and with `ReadOnlyError` on a replica.
    */
   async finishMigration(table: TableRef, options: FinishOptions = {}): Promise<void> {
     await this.#instance.maintenance.migrations('db.finishMigration()').finish(table, options);
   }
 
   /**
-   * Goes back to the old version of a table that is on its way to a new one, or has switched to it: what was made for the new
-   * version is dropped, and what only the new version knew is lost. Without a migration it does nothing. Rejects with
-   * `MigrationActiveError` once the old version is retired, and with `ReadOnlyError` on a replica.
+   * Goes back to the old version of a table that is being migrated or has switched. The rows of the new version are dropped, and values
+   * that only the new version has are lost. Without a migration it does nothing. Rejects with `MigrationActiveError` once the old version
+   * is retired, and with `ReadOnlyError` on a replica.
    */
   async cancelMigration(table: TableRef, options: CallOptions = {}): Promise<void> {
     const what = 'db.cancelMigration()';
     await this.#instance.maintenance.migrations(what).cancel(table, signalOptions.check(what, options).signal);
   }
 
-  /** How far the migration of a table is. The table need not be registered. */
+  /** Returns the progress of a table's migration. The table need not be registered. */
   async migrationStatus(table: TableRef, options: CallOptions = {}): Promise<MigrationStatus> {
     return this.#instance.maintenance.migrationStatus(table, signalOptions.check('db.migrationStatus()', options));
   }
 
   /**
-   * The indexes of a table, those that are being added included: which there are, and whether queries use them. They are those of
-   * the version of the table that is in force, and none where nothing is stored of it yet. The table need not be registered. With
-   * `sizes: true` it tells the bytes of each as well, for which it reads the inner blocks that are not in memory, and no others.
+   * Returns the indexes of a table's active version, including indexes that are being added, and whether queries use them. A table of
+   * which nothing is stored has none. The table need not be registered. With `sizes: true` it returns the size of each as well, for which
+   * it reads the inner blocks that are not in memory, and no others.
    */
   async indexes(table: TableRef, options: IndexesOptions = {}): Promise<IndexStatus[]> {
     const what = 'db.indexes()';
@@ -186,9 +185,9 @@ export class Database {
   }
 
   /**
-   * Drops an index of a table, by its name, or one that is being added. Registering a definition without an index does not do that.
-   * The index must not be in the definition that is registered here, unless it has failed: then it is begun anew. Other processes whose
-   * definition has it add it again. From then on, what a unique index held is checked no more. `gc()` deletes its blocks.
+   * Drops an index of a table by its name, also one that is being added. Registering a definition without the index does not drop it.
+   * The definition that is registered here must not have the index, unless adding it has failed: then it is added again from the start.
+   * Other processes whose definition has the index add it again. A unique index is not checked any more. `gc()` deletes its blocks.
    *
    * Rejects with `InvalidOptionError` if there is no such table or index, with `InvalidSchemaError` if the index is in the
    * definition, with `MigrationActiveError` while a migration of the table is under way, and with `ReadOnlyError` on a replica.
@@ -200,10 +199,10 @@ export class Database {
   }
 
   /**
-   * Registers a function of whole rows for use in `where(name, '=', value)`, in queries of every table. Its result is
-   * compared with `===`. It must be synchronous, pure and without side effects. A field of the same name is hidden by it.
-   * A second function of the same name replaces the first. `version`: any number, which tells what the function returns from
-   * what another one of the name did; without it, indexes on the function are not used. Throws `InvalidOptionError`.
+   * Registers a function of whole rows for use in `where(name, '=', value)`, in queries on every table. Its result is
+   * compared with `===`. It must be synchronous, pure and without side effects. It hides a field of the same name.
+   * A second function of the same name replaces the first. `version`: any number, which must change when the function returns other
+   * results; without it, indexes on the function are not used. Throws `InvalidOptionError`.
    */
   registerFunction(name: string, fn: (row: Record<string, unknown>) => unknown, version?: number): void {
     this.#instance.registry.registerFunction(name, fn, version);
@@ -211,9 +210,9 @@ export class Database {
   }
 
   /**
-   * Registers a trigger: `handler` is called for every mutation of the table when it is added to a batch, in the order of
-   * registration. What it adds to `batch` is committed with the mutation; if it rejects, the mutation is not added and
-   * one flush is rejected with its error. `'*'` stands for all three operations. Triggers fire in this instance only.
+   * Registers a trigger: `handler` is called for every change of the table when it is added to a batch, in the order of
+   * registration. Operations that it adds to `batch` are committed with the change. If it rejects, the change is not added, and
+   * one flush is rejected with its error. `'*'` means all three operations. Triggers fire in this instance only.
    * Throws `InvalidOptionError`.
    */
   registerTrigger<T extends TableRef>(
@@ -224,35 +223,35 @@ export class Database {
     this.#instance.registry.registerTrigger(table, operation, handler);
   }
 
-  /** A new, empty root batch. */
+  /** Returns a new, empty root batch. */
   batch(): Batch {
     return new Batch(this.#instance);
   }
 
   /**
-   * Runs `run` as a transaction: what it reads and writes through `tx` takes effect at one point in the order of all commits,
-   * on all nodes. All of its reads are of one state, with its own writes on top. What it wrote is committed when it has
-   * returned, if nothing that it read has been changed by others; if it has, `run` is called again, on a newer state. So it
-   * may run several times and must have no other effects. Resolves to what it returns. If it throws, nothing is written, and
-   * the transaction rejects with that.
+   * Runs `run` as a transaction: its reads and writes through `tx` take effect at one point in the order of all commits,
+   * on all nodes. All of its reads are of one state, with its own writes on top. Its writes are committed when it has
+   * returned, if nothing that it read was changed by others; otherwise `run` is called again on a newer state. So it
+   * may run several times, and must have no other effects. Resolves to the result of `run`. If `run` throws, nothing is written, and
+   * the transaction rejects with that error.
    *
    * Rejects with `TransactionConflictError` after too many attempts, with `DuplicateKeyError`, `RowNotFoundError` and
-   * `CommitOutcomeUnknownError` as `batch.flush()` does, and with `InvalidOptionError`. One that writes nothing commits
-   * nothing: it shows a state that may be up to two intervals old, unless `db.refresh()` came before it.
+   * `CommitOutcomeUnknownError` as `batch.flush()` does, and with `InvalidOptionError`. A transaction without writes commits
+   * nothing: it reads a state that may be up to two intervals old, unless `db.refresh()` came before it.
    */
   transaction<T>(run: TransactionFunction<T>, options: TransactionOptions = {}): Promise<T> {
     return runTransaction(this.#instance, run, options);
   }
 
-  /** A query on a table, given by name or, for typed rows, by its schema definition. */
+  /** Starts a query on a table, which is given by name or, for typed rows, by its schema definition. */
   query<T extends TableRef>(table: T): Query<RowFor<T>> {
     return new Query<RowFor<T>>(this.#instance, tableName(table));
   }
 
   /**
-   * The row with a primary key, as a fresh plain object; undefined if there is none. The fast way to one row. Rejects
-   * with `SchemaNotFoundError` if the table is not registered, and with `InvalidQueryError` for a key of another kind. A text
-   * that is no UUID is the key of no row.
+   * Returns the row with a primary key, as a new plain object; undefined if there is none. This is the fastest way to read one row.
+   * Rejects with `SchemaNotFoundError` if the table is not registered, and with `InvalidQueryError` for a key of another type. For a uuid
+   * key, a text that is not a UUID finds no row.
    */
   get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     try {
@@ -264,7 +263,7 @@ export class Database {
   }
 
   /**
-   * Wraps data for a blob field. It is stored as an object of its own when the batch is flushed, and the row holds its
+   * Wraps data for a blob field. The data is stored as a separate object when the batch is flushed, and the row holds its
    * reference. Strings are stored as UTF-8 and buffers are copied at once; streams are read once, by the flush.
    * Throws `InvalidOptionError` for anything else.
    */
@@ -273,8 +272,8 @@ export class Database {
   }
 
   /**
-   * A stored blob by its reference, the UUID that a row's blob field holds. Nothing is read yet: whether there is such a
-   * blob is told by the methods of what is returned.
+   * Returns a stored blob by its reference, the UUID in a row's blob field. It reads nothing yet: the methods of the result
+   * reject if there is no such blob.
    */
   getBlob(reference: string): BlobReference {
     if (typeof reference !== 'string') {
@@ -288,17 +287,17 @@ export class Database {
   }
 
   /**
-   * Where this instance is in the log: the slot of the newest commit that it shows, 0 before the first. It only goes up.
-   * After `flush()` it is at least that of the flushed commit, so that another instance can be brought up to it
-   * (`refresh({ atLeast })`). With polling `'onDemand'`, until the first call that reads or writes, it may be that of what was
-   * merged. Throws `NotStartedError`.
+   * The position of this instance in the log: the slot of the newest commit that it shows, 0 before the first. It only increases.
+   * After `flush()` it is at least the position of the flushed commit, so that another instance can catch up with it by
+   * `refresh({ atLeast })`. With polling `'onDemand'`, until the first call that reads or writes, it may be the position of the last
+   * merged commit. Throws `NotStartedError`.
    */
   get position(): number {
     return this.#instance.running('db.position').view.tail;
   }
 
   /**
-   * Catches up with everything that was committed anywhere before the call, or with a position. Later queries see it.
+   * Catches up with all commits of all instances before the call, or with a position. Later queries see them.
    * Rejects with `DeadlineExceededError` if that takes longer than a minute, and with `InvalidOptionError`.
    */
   async refresh(options: RefreshOptions = {}): Promise<void> {
@@ -310,8 +309,8 @@ export class Database {
   }
 
   /**
-   * What is committed, by whichever instance: an endless loop over commits in the order of the log, each with its changes. It
-   * gives every commit exactly once, and can be taken up again after any of them. It ends when `break` leaves it; it
+   * Returns the commits of all instances: an endless iterable in the order of the log, each with its changes. It
+   * returns every commit exactly once, and can be continued after any of them. It ends when the loop is left with `break`. It
    * rejects with `AbortedError`, with `NotStartedError` when this instance is stopped, and with `ChangesExpiredError` if
    * the log begins after the position. While the store cannot be reached it waits. Throws `NotStartedError` and
    * `InvalidOptionError`.
@@ -322,11 +321,11 @@ export class Database {
   }
 
   /**
-   * What became of a commit whose outcome was unknown: pass the `CommitOutcomeUnknownError`, or its `commitId` and `slot`,
-   * also in another process or on a replica. True: it was applied, and this instance shows it. False: it was not, and never
-   * will be. Rejects with `CommitOutcomeUnknownError` while that cannot be told, and with `InvalidOptionError`, also for a
-   * commit to another database. Where the batch is still at hand, flushing it again asks as well, and commits it if it was
-   * not.
+   * Returns whether a commit with an unknown outcome took effect: pass the `CommitOutcomeUnknownError`, or its `commitId` and `slot`,
+   * also in another process or on a replica. True: it took effect, and this instance shows it. False: it did not, and never
+   * will. Rejects with `CommitOutcomeUnknownError` while the outcome cannot be determined, and with `InvalidOptionError`, also for a
+   * commit to another database. If you still have the batch, flush it again: this resolves the outcome too, and commits the batch if it
+   * was not committed.
    */
   async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
     const what = 'db.resolveCommit()';
@@ -334,27 +333,27 @@ export class Database {
   }
 
   /**
-   * Merges all pending commits into blocks now, instead of at the next turn of write authority: for instance after a
-   * large load. Rejects with `ContentionError` if other instances merge all the time.
+   * Merges all pending commits into blocks now, instead of at the next turn of write authority: for example after a
+   * large import. Rejects with `ContentionError` if other instances keep merging.
    */
   async checkpoint(options: CallOptions = {}): Promise<void> {
     await this.#instance.writing('db.checkpoint()').checkpoint(signalOptions.check('db.checkpoint()', options).signal);
   }
 
   /**
-   * Reads everything that is stored and checks it: trees, counts, indexes against rows, checksums, with `deep` also
-   * blobs, snapshots, history and the list of all objects. What is wrong is in the report; it rejects only if the store
-   * cannot be read, or with `ContentionError` if garbage is collected past what it reads again and again. It takes as long
-   * as reading all that does. Rejects with `InvalidOptionError`.
+   * Reads and checks the whole database: trees, counts, indexes against rows, checksums; with `deep` also
+   * blobs, snapshots, history and the list of all objects. Problems are in the report. It rejects only if the store
+   * cannot be read, with `ContentionError` if garbage collection keeps deleting the blocks that it reads, and with `InvalidOptionError`.
+   * It takes as long as reading all of the data.
    */
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
     return this.#instance.maintenance.verify(verifyOptions.check('db.verify()', options));
   }
 
   /**
-   * Checks everything as {@link verify} with `deep` does, and makes indexes that are damaged, missing or wrong anew from the
-   * rows of their tables. What cannot be repaired is in the report, and stays as it is: no row, blob or snapshot is ever
-   * changed. Other nodes may go on reading, writing and merging. Rejects with `ContentionError` if they merge before every
+   * Checks the database as {@link verify} with `deep` does, and rebuilds indexes that are damaged, missing or wrong from the
+   * rows of their tables. Damage that cannot be repaired is in the report, and stays: no row, blob or snapshot is ever
+   * changed. Other nodes may continue to read, write and merge. Rejects with `ContentionError` if they merge before every
    * attempt, and with `InvalidOptionError`.
    */
   async repair(options: RepairOptions = {}): Promise<RepairReport> {
@@ -362,7 +361,7 @@ export class Database {
   }
 
   /**
-   * Holds on to the present state: everything that was committed before the call. What is pending is merged for it.
+   * Takes a snapshot of the present state: everything that was committed before the call. Pending commits are merged for it.
    * Rejects with `InvalidOptionError`, and with `ContentionError` if there are 1,000 snapshots already.
    */
   async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
@@ -371,9 +370,9 @@ export class Database {
   }
 
   /**
-   * Holds on to an earlier state: that of a generation, as snapshots and `db.stats()` tell it, or the one that was in force
-   * at a time, by the clocks of the nodes that merged. The present one can always be had; earlier ones only while option
-   * `history` keeps them. Commits count from when they were merged. Rejects with `SnapshotExpiredError` if the state is not
+   * Takes a snapshot of an earlier state: the state of a generation, as snapshots and `db.stats()` return it, or the state
+   * at a time, by the clocks of the nodes that merged. The present state is always available; earlier states only while the option
+   * `history` keeps them. Commits count from the time of their merge. Rejects with `SnapshotExpiredError` if the state is not
    * kept, and with `InvalidOptionError`.
    */
   async at(state: number | Date, options: SnapshotOptions = {}): Promise<Snapshot> {
@@ -385,7 +384,7 @@ export class Database {
     return new Snapshot(this.#instance, await this.#instance.takeEarlier(state, timeToLiveMs, signal));
   }
 
-  /** The snapshots that are held now, by whichever instance. */
+  /** Lists the snapshots that are held now, by all instances. */
   async snapshots(options: CallOptions = {}): Promise<SnapshotInfo[]> {
     const { signal: outer } = signalOptions.check('db.snapshots()', options);
     const engine = this.#instance.running('db.snapshots()');
@@ -397,8 +396,8 @@ export class Database {
   }
 
   /**
-   * Ends a snapshot by its id, whichever instance holds it: to its holder it has expired then. For snapshots whose holder is gone,
-   * and which would else stay until they expire. False if there is none of that id. Rejects with `ReadOnlyError` on a replica.
+   * Ends a snapshot of any instance by its id. For its holder it has then expired. Use it for snapshots whose holder is gone, which would
+   * otherwise stay until they expire. Returns false if there is no snapshot with that id. Rejects with `ReadOnlyError` on a replica.
    */
   async releaseSnapshot(id: string, options: CallOptions = {}): Promise<boolean> {
     const what = 'db.releaseSnapshot()';
@@ -413,8 +412,8 @@ export class Database {
   }
 
   /**
-   * The definitions of all tables that are stored, ordered by name, each in the version in force (once a migration has switched,
-   * the new one, unless a `migrate` function makes its rows): what a tool registers that has none of its own. The database's own tables are left out.
+   * Returns the definitions of all stored tables, ordered by name, without system tables: for tools, which can register them. Each is in
+   * its active version; once a migration has switched, in the new version, unless that needs a `migrate` function.
    */
   async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
     const { signal: outer } = signalOptions.check('db.tables()', options);
@@ -424,9 +423,9 @@ export class Database {
   }
 
   /**
-   * Deletes what nothing needs any more: blocks that neither the present state nor a snapshot reaches, blobs of deleted
-   * rows, what crashed processes left behind, and the log where it is merged. Safe at any moment, on any number of nodes
-   * at once. Without it the store only grows: run it once a day, for instance. Rejects with `CorruptionError`, having
+   * Deletes the objects that nothing needs any more: blocks that neither the present state nor a snapshot reaches, blobs of deleted
+   * rows, leftovers of crashed processes, and merged commits of the log. Safe at any moment, on any number of nodes
+   * at once. Without it the store only grows: run it for example once a day. Rejects with `CorruptionError`, having
    * deleted nothing, if any state that must be kept cannot be read, and with `InvalidOptionError`.
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
@@ -434,8 +433,8 @@ export class Database {
   }
 
   /**
-   * Copies the present state to a place for backups, with another driver or under another prefix: everything that was committed
-   * before the call. What is there already from earlier backups is not copied again. `restoreBackup()` makes a database of it.
+   * Copies the present state, with everything that was committed before the call, to a place for backups: another store or another
+   * prefix. Objects of earlier backups are not copied again. `restoreBackup()` creates a database from it.
    * Rejects with `InvalidOptionError`, `CorruptionError` and `StorageError`: then no backup was added.
    */
   async backup(to: StorePlace, options: CopyOptions = {}): Promise<BackupReport> {
@@ -445,8 +444,8 @@ export class Database {
   }
 
   /**
-   * Makes a database of its own out of the present state, with a new id, at a place where nothing is. Within one store that can
-   * copy, nothing is moved through this process. Rejects as {@link backup} does.
+   * Creates an independent database from the present state, with a new id, at an empty place. Within one store that can copy
+   * objects, no data passes through this process. Rejects as {@link backup} does.
    */
   async clone(to: StorePlace, options: CopyOptions = {}): Promise<RestoreReport> {
     const what = 'db.clone()';
@@ -455,28 +454,28 @@ export class Database {
   }
 
   /**
-   * Stores anew every object that is not encrypted with the current key, or not compressed, as the options `encryption` and
-   * `compression` say: after a key was replaced, or when encryption is turned on or off. Safe while any number of instances
-   * read, write, merge and collect garbage, as long as all of them have the keys. With `dryRun` it tells which keys are still
-   * needed. Rejects with `InvalidOptionError` where neither option was given, and with `ReadOnlyError` on a replica.
+   * Rewrites every object that is not encrypted with the current key or not compressed as the options `encryption` and
+   * `compression` ask: after a key was replaced, or when encryption is turned on or off. Safe while any number of instances
+   * read, write, merge and collect garbage, as long as all of them have the keys. With `dryRun` it reports the keys that are still
+   * needed. Rejects with `InvalidOptionError` if neither option was given, and with `ReadOnlyError` on a replica.
    */
   async rewrite(options: RewriteOptions = {}): Promise<RewriteReport> {
     return this.#instance.maintenance.rewrite(rewriteOptions.check('db.rewrite()', options));
   }
 
   /**
-   * Tries the store out, under random keys that are deleted again, and looks what is under the prefix: whether writes
-   * keep their conditions, what the credentials allow, how fast and how far off in time the store is. About a hundred
-   * requests. May be called before `start()`, after `stop()` and when `start()` fails. An unsafe store, or one that is
-   * out of reach, is no error but in the report; it rejects only with `AbortedError`, and with `InvalidOptionError`.
+   * Tests the store, with random keys that it deletes again, and checks the objects under the prefix: whether conditional writes
+   * are safe, the permissions of the credentials, the latency and the clock of the store. It makes about a hundred
+   * requests. It may be called before `start()`, after `stop()` and when `start()` fails. An unsafe or unreachable store is
+   * reported, and no error: it rejects only with `AbortedError`, and with `InvalidOptionError`.
    */
   async doctor(options: CallOptions = {}): Promise<StoreReport> {
     return this.#instance.doctor(signalOptions.check('db.doctor()', options).signal);
   }
 
   /**
-   * Figures about this instance: requests, and what they cost, since it was created; its cache, the log and merges since
-   * `start()`. Costs nothing.
+   * Returns figures about this instance: the requests and their cost since it was created; the cache, the log and merges since
+   * `start()`. It makes no requests.
    */
   stats(): DatabaseStats {
     return this.#instance.stats();
@@ -487,9 +486,7 @@ async function rejected(cause: unknown): Promise<never> {
   throw cause;
 }
 
-// Makes instances: the factory behind `StoreDb()`, which simulators call with an environment of their own.
-
-/** A database whose clock, timers and randomness come from `environment`. */
+/** Creates a database whose clock, timers and randomness come from `environment`: the factory behind `StoreDb()`, also for simulators. */
 export function createDatabase(options: StoreDbOptions, environment: Environment): Database {
   return new Database(new Instance(checkOptions(options, driverFromProcess), environment));
 }

@@ -1,4 +1,4 @@
-/** Opens many databases one after the other, some at a time, and does the same with each: for the databases of all tenants. */
+/** `forEachDatabase()`: opens many databases, a few at a time, and runs the same function on each, as for all tenants. */
 import { forEachOf } from '../base/pacer.ts';
 import { defined, kinds, OptionTable } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
@@ -11,30 +11,30 @@ import { checkOptions, storeDbKinds } from '../instance/options.ts';
 import type { StoreDbOptions } from '../instance/options.ts';
 import { driverFromProcess } from '../storage/s3/driver-from-env.ts';
 
-/** How far `forEachDatabase()` is. */
+/** The progress of `forEachDatabase()`. */
 export interface DatabasesProgress {
-  /** The database that has just been dealt with. */
+  /** The prefix of the database that was just completed. */
   readonly prefix: string;
-  /** Databases that were dealt with so far. */
+  /** The number of databases completed so far, including failed ones. */
   readonly done: number;
-  /** How many of those failed. */
+  /** The number of databases that failed. */
   readonly failed: number;
-  /** Databases in all. */
+  /** The number of all databases. */
   readonly total: number;
 }
 
 /**
- * Options of `forEachDatabase()`: those of `StoreDb()`, but for `dbPrefix`, which all databases are opened with, and its own. Unless
- * they say otherwise, `nodeId` is `'auto'` and `polling` `'onDemand'`, and all share a `MemoryBudget` of `maxMemoryBytes`.
+ * Options of `forEachDatabase()`: its own, and the options of `StoreDb()` except `dbPrefix`, for all databases. By default `nodeId` is
+ * `'auto'`, `polling` is `'onDemand'`, and all databases share a `MemoryBudget` of `maxMemoryBytes`.
  */
 export interface ForEachDatabaseOptions extends Omit<StoreDbOptions, 'dbPrefix' | 'nodeId'> {
   /** Default `'auto'`. */
   readonly nodeId?: StoreDbOptions['nodeId'];
-  /** How many databases are open at the same time, 1 to 256. Default 8. */
+  /** The number of databases that are open at the same time, 1 to 256. Default 8. */
   readonly concurrency?: number;
-  /** Whether a database is created where there is none. Default false: that is a failure. */
+  /** Whether to create a database that does not exist. Default false: that is a failure. */
   readonly create?: boolean;
-  /** Begins with no other database once it is aborted. What is under way is waited for: hand it to the calls in `run` as well. */
+  /** Once it is aborted, no other database is opened. Running calls are awaited: pass the signal to the calls in `run` as well. */
   readonly signal?: AbortSignal;
   /** Called after each database. */
   readonly onProgress?: (progress: DatabasesProgress) => void;
@@ -55,17 +55,17 @@ const databasesOptions = new OptionTable<ForEachDatabaseOptions>({
   onProgress: kinds.callback,
 });
 
-/** What became of the databases. */
+/** The results of `forEachDatabase()`. */
 export interface DatabasesReport<T> {
-  /** What `run` gave, by the prefix of the database, of those that were opened, dealt with and stopped. */
+  /** The results of `run` by prefix, for the databases that did not fail. */
   readonly results: ReadonlyMap<string, T>;
-  /** Those that could not be opened or stopped, or for which `run` failed, in the order of the prefixes. */
+  /** The databases that could not be opened or stopped, or for which `run` failed, in the order of the prefixes. */
   readonly failed: readonly { readonly prefix: string; readonly error: unknown }[];
-  /** Prefixes of those that were not begun with, since `signal` was aborted. */
+  /** The prefixes of the databases that were not opened because `signal` was aborted. */
   readonly skipped: readonly string[];
 }
 
-/** {@link forEachDatabase} in an environment. */
+/** `forEachDatabase()` with an environment. */
 export async function visitDatabases<T>(
   environment: Environment,
   given: Iterable<string>,
@@ -80,7 +80,7 @@ export async function visitDatabases<T>(
     ...common
   } = databasesOptions.check('forEachDatabase()', options);
   const prefixes = checkPrefixes(given, common);
-  if (typeof run !== 'function') refuse('run', run, 'a function that is given each database');
+  if (typeof run !== 'function') refuse('run', run, 'a function that takes each database');
   const { memory = new MemoryBudget(common.maxMemoryBytes ?? 100 * mebibyte) } = common;
   const driver = common.driver ?? driverFromProcess();
   const shared = { nodeId: 'auto', polling: 'onDemand', ...common, memory, ...defined({ driver }) } as const;
@@ -92,7 +92,7 @@ export async function visitDatabases<T>(
     try {
       result = await run(db, dbPrefix);
     } catch (error) {
-      // What went wrong first is what matters.
+      // The first error is the one to report.
       await db.stop().catch(() => undefined);
       throw error;
     }
@@ -131,7 +131,7 @@ function reportOf<T>(
   return { results, failed, skipped };
 }
 
-/** The prefixes, each once. Options that no database can have are told before any is opened. */
+/** Returns the prefixes without repetitions, and checks the options. Throws `InvalidOptionError`. */
 function checkPrefixes(given: Iterable<string>, common: object): string[] {
   if (
     typeof given === 'string' ||

@@ -1,4 +1,4 @@
-/** A state of the database that stays as it is, for as long as it is held. */
+/** Snapshots: states of the database that can be read for as long as they are held. */
 import { isPromise } from '../base/brands.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -18,7 +18,7 @@ import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { PriceTable } from '../storage/prices.ts';
 
-/** What queries on a snapshot need of it: the same state every time. */
+/** The host of queries on a snapshot, which returns the same state every time. */
 class SnapshotHost implements QueryHost {
   readonly environment: Environment;
   readonly #instance: Instance;
@@ -67,7 +67,7 @@ class SnapshotHost implements QueryHost {
     return isPromise(state) ? state.catch((error: unknown) => this.#refuse(error)) : state;
   }
 
-  /** What the state is made of is gone only if the snapshot has ended. */
+  /** A block of the state can be missing only if the snapshot has ended. */
   #refuse(error: unknown): never {
     throw error instanceof BlockGone ? this.#held.lost() : error;
   }
@@ -82,9 +82,9 @@ class SnapshotHost implements QueryHost {
 }
 
 /**
- * A snapshot, as returned by `db.snapshot()`: everything that was committed before the call, and nothing after it. It is
- * renewed as long as it is held; release it, or declare it with `await using`, since nothing that it shows can be deleted
- * meanwhile. After its end everything rejects with `SnapshotExpiredError`.
+ * A snapshot, as returned by `db.snapshot()`: it shows everything that was committed before the call, and nothing after it. The instance
+ * renews it as long as it is held, and the data that it shows cannot be deleted until then: release it, or declare it with
+ * `await using`. After its end all calls reject with `SnapshotExpiredError`.
  */
 export class Snapshot {
   readonly #held: HeldSnapshot;
@@ -98,7 +98,7 @@ export class Snapshot {
     this.#blobs = instance.blobs;
   }
 
-  /** Its id, as `db.snapshots()` lists it. */
+  /** The id of the snapshot, as `db.snapshots()` lists it. */
   get id(): string {
     return this.#held.pin.id;
   }
@@ -108,17 +108,17 @@ export class Snapshot {
     return this.#held.pin.generation;
   }
 
-  /** When it was taken, by the clock of who took it. */
+  /** The time at which it was taken, by the clock of the instance that took it. */
   get createdAt(): Date {
     return new Date(this.#held.pin.createdMs);
   }
 
-  /** A query on a table as it was, given by name or, for typed rows, by its schema definition. */
+  /** Starts a query on the table in this state. The table is given by name or, for typed rows, by its schema definition. */
   query<T extends TableRef>(table: T): Query<RowFor<T>> {
     return new Query<RowFor<T>>(this.#host, tableName(table));
   }
 
-  /** The row with a primary key as it was; undefined if there was none. */
+  /** Returns the row with a primary key in this state; undefined if there was none. */
   async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     const { shape } = await this.#host.tableState(tableName(table));
     return this.query(table)
@@ -126,7 +126,7 @@ export class Snapshot {
       .first();
   }
 
-  /** A blob that a row of the snapshot refers to, also if the row is gone by now. */
+  /** Returns a blob that a row of the snapshot refers to, even if the row was deleted since. */
   getBlob(reference: string): BlobReference {
     return new BlobReference(
       reference,
@@ -136,12 +136,12 @@ export class Snapshot {
     );
   }
 
-  /** Ends it. What only it showed can be deleted by the next `db.gc()`. Calling it again changes nothing. */
+  /** Ends the snapshot. The next `db.gc()` can delete the objects that only it needed. Calling it again changes nothing. */
   async release(): Promise<void> {
     await this.#held.release();
   }
 
-  /** Releases it at the end of a block with `await using snapshot = await db.snapshot()`. */
+  /** Releases the snapshot at the end of a block with `await using snapshot = await db.snapshot()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }

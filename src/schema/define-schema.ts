@@ -1,4 +1,4 @@
-/** `defineSchema()`, and what the compiler checks of the definition that it is given. */
+/** `defineSchema()`, and the types by which the compiler checks a definition. */
 import type { Hint } from '../base/options.ts';
 import type { TypeId, Types } from '../format/types.ts';
 import type {
@@ -12,14 +12,14 @@ import type {
   SchemaDefinition,
 } from './schema.ts';
 
-/** Says of each property that there is not. */
+/** An error message for each unknown property. */
 type Unknown<What extends string, D, Known extends string> = {
   readonly [P in string extends keyof D
     ? never
     : Exclude<keyof D, Known> & string]: `${What} has no property '${P}'${Hint<P, Known>}`;
 };
 
-/** Says of each property of a field that it does not exist, and how it is called here if other libraries call it so. */
+/** An error message for each unknown property of a field. For names of other libraries it names the equivalent. */
 type UnknownOfField<D> = {
   readonly [P in Exclude<keyof D, keyof FieldDefinition> & string]: P extends keyof Elsewhere
     ? `A field has no property '${P}': ${Elsewhere[P]}`
@@ -38,7 +38,7 @@ type ConstantJson =
 /** A value as `const` infers it. */
 type Constant<T> = T extends object ? { readonly [K in keyof T]: Constant<T[K]> } : T;
 
-/** What an insert may store where the field is left out. */
+/** The type of a field's default. */
 type DefaultOf<D extends FieldDefinition> = D['typeId'] extends typeof Types.blob
   ? 'A blob field takes no default'
   : D['typeId'] extends typeof Types.uuid | typeof Types.varchar
@@ -51,7 +51,7 @@ type DefaultOf<D extends FieldDefinition> = D['typeId'] extends typeof Types.blo
           ? ConstantJson
           : InputOf<D>;
 
-/** What the values of `oneOf` are. */
+/** The type of `oneOf`. */
 type ListedOf<D extends FieldDefinition> = D['typeId'] extends keyof ListedTypes
   ? readonly ListedTypes[D['typeId']][]
   : '`oneOf` is for fields of integers, varchar and uuid';
@@ -69,16 +69,16 @@ type ListedTypes = {
   15: string;
 };
 
-/** Properties of fields of which {@link FieldDefinition} says all. */
+/** Properties of fields that {@link FieldDefinition} checks completely. */
 type Plain = 'typeId' | 'maxLength' | 'required';
 
-/** A field with whatever the compiler has to say about it; nothing where it is right. */
+/** The type that a correct field matches, with error messages for a wrong one. */
 type CheckedField<D extends FieldDefinition> = {
   readonly default?: DefaultOf<D>;
   readonly oneOf?: ListedOf<D>;
 } & UnknownOfField<D>;
 
-/** Those of some fields that are wrong. It is asked of all at once: the compiler then works far less than field by field. */
+/** The wrong ones among fields. It checks all at once, which costs the compiler much less than field by field. */
 type WrongField<D extends FieldDefinition> = D extends unknown
   ? keyof D extends Plain
     ? never
@@ -93,7 +93,7 @@ type CheckedFields<F extends SchemaDefinition['fields']> = [WrongField<F[keyof F
   ? unknown
   : { readonly [N in keyof F]: CheckedField<F[N]> };
 
-/** The name of a field that a key may be of, or what is wrong with it. `K` is the name that was given. */
+/** The name `K` if that field can be a key, else an error message. */
 type CheckedKey<F extends SchemaDefinition['fields'], K, What extends string> = K extends keyof F & string
   ? F[K]['typeId'] extends typeof Types.json
     ? `Field '${K}' is of type json, which cannot be ${What}`
@@ -102,7 +102,7 @@ type CheckedKey<F extends SchemaDefinition['fields'], K, What extends string> = 
       : K
   : keyof F & string;
 
-/** The primary key, which may be made of several fields, or the mistake in it. */
+/** The primary key, of one or several fields, or an error message. */
 type CheckedPrimaryKey<F extends SchemaDefinition['fields'], K> = K extends readonly []
   ? 'The primary key names at least one field'
   : K extends readonly unknown[]
@@ -119,7 +119,7 @@ type CheckedIndex<F extends SchemaDefinition['fields'], I> = I extends { readonl
       >
     : CheckedKey<F, I, 'indexed'>;
 
-/** What the index on some rows asks of their fields, or what is wrong with it. */
+/** The condition of an index, or error messages. */
 type CheckedConditions<F extends SchemaDefinition['fields'], I> = I extends { readonly where: infer W }
   ? { readonly [N in keyof W]: AskedOf<F, N> }
   : unknown;
@@ -132,14 +132,14 @@ type AskedOf<F extends SchemaDefinition['fields'], N> = N extends keyof F & stri
       : InputOf<F[N]> | null | readonly (InputOf<F[N]> | null)[] | { readonly not: null }
   : `There is no field '${N & string}'${Hint<N & string, keyof F & string>}`;
 
-/** Conditions of an index that are wrong. */
+/** The fields whose conditions in an index are wrong. */
 type WrongConditions<F extends SchemaDefinition['fields'], W> = {
   [N in keyof W]: W[N] extends AskedOf<F, N> ? never : N;
 }[keyof W];
 
 type CheckedIndexes<F extends SchemaDefinition['fields'], I> = { readonly [N in keyof I]: CheckedIndex<F, I[N]> };
 
-/** Those of some indexes that are wrong. */
+/** The wrong ones among indexes. */
 type WrongIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly fields: readonly (infer N)[] }
   ? keyof I extends keyof IndexDefinition
     ? WrongKey<F, N> | (I extends { readonly where: infer W } ? WrongConditions<F, W> : never)
@@ -148,7 +148,7 @@ type WrongIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly 
     ? Exclude<keyof I, keyof FunctionIndexDefinition>
     : WrongKey<F, I>;
 
-/** Those of some names that a key cannot be of. */
+/** The names that cannot be keys. */
 type WrongKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
   ? F[K]['typeId'] extends typeof Types.json | typeof Types.blob
     ? K
@@ -159,15 +159,15 @@ type CheckedNames<F extends SchemaDefinition['fields'], N> = {
   readonly [I in keyof N]: CheckedKey<F, N[I], 'indexed'>;
 };
 
-/** Whether nothing is known of the fields: the definition was read from a file, say, or the compiler is not that far yet. */
+/** Whether the fields are not known: the definition was read from a file, or the compiler has not inferred them yet. */
 type IsUnknown<S extends SchemaDefinition> = unknown extends S ? true : string extends keyof S['fields'] ? true : false;
 
-/** Names that were written out: those that came along with `...row` are any. */
+/** The names that are written out. A row that was spread with `...row` adds unknown names. */
 type WrittenName<R> = keyof { [N in keyof R as string extends N ? never : number extends N ? never : N]: unknown } &
   keyof R &
   string;
 
-/** What is wrong with a row that `migrate` gives. */
+/** An error message for a property of the row that `migrate` returns; `never` if it is right. */
 type WrongResult<S extends SchemaDefinition, R, N> = N extends keyof S['fields'] & keyof R
   ? unknown extends R[N]
     ? never
@@ -187,8 +187,8 @@ type CheckedMigrate<S extends SchemaDefinition> = S extends { readonly migrate: 
   : unknown;
 
 /**
- * What the compiler checks of a definition, beyond its being one. What is right is `unknown`; nothing is checked where nothing
- * is known, as of a definition that was read from a file.
+ * The checks of a definition beyond `SchemaDefinition`. A correct part is `unknown`. Definitions whose fields are not known, such as
+ * those read from a file, are not checked.
  */
 export type CheckedSchema<S extends SchemaDefinition> = CheckedParts<S> & Unknown<'A table', S, keyof SchemaDefinition>;
 
@@ -201,7 +201,7 @@ interface CheckedParts<S extends SchemaDefinition> {
     : [WrongIndex<S['fields'], S['indexes'] extends readonly (infer I)[] ? I : never>] extends [never]
       ? unknown
       : CheckedIndexes<S['fields'], S['indexes']>;
-  /** What it returns fits the fields. */
+  /** The row that it returns fits the fields. */
   readonly migrate?: CheckedMigrate<S>;
   /** Its keys are fields of the definition. */
   readonly renames?: {
@@ -212,8 +212,8 @@ interface CheckedParts<S extends SchemaDefinition> {
 }
 
 /**
- * Takes a schema definition as it is, with the exact types that {@link RowOf} infers the row's type from. The compiler refuses
- * what `registerSchema()` would refuse: properties that there are not, keys that are no fields, defaults of another type.
+ * Returns a schema definition unchanged, with the exact types from which {@link RowOf} infers the type of a row. The compiler refuses
+ * the mistakes that `registerSchema()` would refuse: unknown properties, keys that are not fields, defaults of another type.
  */
 export function defineSchema<const S extends SchemaDefinition & CheckedSchema<S>>(schema: S): S {
   return schema;

@@ -1,4 +1,4 @@
-/** What a definition asks of a field's values beyond their type: that there is one, and that it is one of some. */
+/** The rules for the values of a field beyond their type: `required` and `oneOf`; and the stored form of values in a schema. */
 import { isBytes, isDate } from '../base/brands.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
@@ -10,20 +10,20 @@ import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts
 import type { TypeId } from '../format/types.ts';
 import { normalizeValue } from '../format/values.ts';
 
-/** Most values that a field may be one of: each is in the schema, which every commit to the table carries. */
+/** The maximum number of values in `oneOf`: the schema contains all of them, and every commit to the table carries the schema. */
 const maxValues = 1000;
-/** So many are told in an error. */
+/** The number of values that an error lists. */
 const toldValues = 20;
 
-/** Rules of one field. */
+/** The rules of one field. */
 export interface FieldRule {
   readonly field: LayoutField;
   readonly isRequired: boolean;
-  /** The values that it takes, as texts; undefined for all of its type. */
+  /** The accepted values, as texts; undefined: all values of its type. */
   readonly values: ReadonlySet<string> | undefined;
 }
 
-/** One text for each value of a type that rules may list. */
+/** Returns a text that is the same for equal values of a type that `oneOf` may list. */
 function textOf(value: unknown): string {
   return value === 0 ? '0' : String(value);
 }
@@ -33,7 +33,7 @@ function mayList(typeId: TypeId): boolean {
   return isInteger || typeId === Types.varchar || typeId === Types.uuid;
 }
 
-/** The rules of a definition's field as they are stored. Throws `InvalidSchemaError`. */
+/** Checks the rules of a field, and returns them in their stored form. Throws `InvalidSchemaError`. */
 export function readRules(
   table: string,
   { name, typeId, default: fallback }: StoredField,
@@ -85,7 +85,7 @@ function told(typeId: TypeId, values: readonly (string | number)[]): string {
   return values.length > toldValues ? `${first.join(', ')} and ${values.length - toldValues} more` : first.join(', ');
 }
 
-/** The rules of a schema's fields; undefined where there are none. */
+/** Returns the rules of a schema's fields; undefined if there are none. */
 export function rulesOf(
   fields: readonly StoredField[],
   layoutField: (name: string) => LayoutField,
@@ -100,7 +100,7 @@ export function rulesOf(
   return rules.length === 0 ? undefined : rules;
 }
 
-/** What is wrong with a value, or with null, as the end of a sentence; undefined if nothing is. */
+/** Returns the problem with a value or null, as the end of a sentence; undefined if there is none. */
 export function breach(rule: FieldRule, value: unknown): string | undefined {
   if (value === null || value === undefined) return rule.isRequired ? 'it is required, and has no value' : undefined;
   if (rule.values === undefined || rule.values.has(textOf(value))) return undefined;
@@ -114,7 +114,7 @@ export interface Breach {
   readonly problem: string;
 }
 
-/** The first of a row's fields that breaks its rule. `isGiven` says which fields are looked at. */
+/** Returns the first field of a row that breaks its rule. `isGiven`: selects the fields to check. */
 export function firstBreach(
   rules: readonly FieldRule[],
   source: RowSource,
@@ -125,7 +125,7 @@ export function firstBreach(
     const { field } = rule;
     if (!isGiven(field)) continue;
     const isMissing = isNull(source, base, field);
-    // That a value is there is all that is asked of most.
+    // Most rules are only that there is a value.
     if (!isMissing && rule.values === undefined) continue;
     const value = isMissing ? null : readField(source, base, field);
     const problem = breach(rule, value);
@@ -134,9 +134,7 @@ export function firstBreach(
   return undefined;
 }
 
-// Values of fields as schemas hold them. Block 0 is JSON: what JSON cannot hold as it is travels as a text or a number, and is read back by type.
-
-/** A value of a field, but for json, as JSON. */
+/** Returns a value of a field, except json, in the form of a stored schema: values that JSON cannot hold become a text or a number. */
 export function storedConstant(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
   if (isDate(value)) return value.getTime();
@@ -144,7 +142,7 @@ export function storedConstant(value: unknown): unknown {
   return value;
 }
 
-/** The value that a stored one stands for. */
+/** Returns the value of a stored constant, by its type. */
 export function constantValue(typeId: TypeId, constant: unknown): unknown {
   switch (typeId) {
     case Types.uint64:

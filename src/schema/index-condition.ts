@@ -1,4 +1,4 @@
-/** The condition of an index on some rows: it has entries for those that are inside, and knows nothing of the others. */
+/** The condition of an index on some rows: only rows that meet it, the rows inside, have entries. */
 import { isBytes, isDate } from '../base/brands.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { didYouMean } from '../base/options.ts';
@@ -13,37 +13,37 @@ import { describeValue } from '../base/messages.ts';
 import { normalizeValue } from '../format/values.ts';
 import { constantValue, storedConstant } from './field-rules.ts';
 
-/** A value that the condition of an index may ask for. */
+/** A value in the condition of an index. */
 type IndexedValue = string | number | bigint | boolean | Date | Uint8Array | null;
 
 /**
- * Which rows an index is of: those in which every field that is named here has the value, one of the values, or, for
- * `{ not: null }`, any value at all.
+ * The condition of an index. A row is inside if every field named here has the value, one of the values, or, for `{ not: null }`, any
+ * value but null.
  */
 export interface IndexConditions {
   readonly [field: string]: IndexedValue | readonly IndexedValue[] | { readonly not: null };
 }
 
-/** What a row must have in one field to be inside. */
+/** The condition on one field. */
 export interface FieldTest {
   readonly field: LayoutField;
   readonly takesNull: boolean;
-  /** Values as texts; undefined: any. */
+  /** The accepted values, as texts; undefined: any. */
   readonly values: ReadonlySet<string> | undefined;
 }
 
-/** A condition as the engine works with it. */
+/** A compiled condition. */
 export interface IndexCondition {
-  /** Each of them must hold. */
+  /** The conditions on fields, which must all hold. */
   readonly tests: readonly FieldTest[];
-  /** For people. */
+  /** The condition in words, for messages. */
   readonly text: string;
 }
 
-/** A condition asks for so many values of a field at most: each is in the schema, which every commit to the table carries. */
+/** The maximum number of values for a field: the schema contains all of them, and every commit to the table carries the schema. */
 const maxValues = 1000;
 
-/** One text for each value of a type: that of the constant that stands for it. */
+/** Returns a text that is the same for equal values of a type: the text of the stored constant. */
 export function textOfValue(value: OrderedValue): string {
   return value === 0 ? '0' : String(storedConstant(value));
 }
@@ -57,7 +57,7 @@ function isNotNull(condition: unknown): boolean {
   return Object.keys(condition).join() === 'not' && (condition as { not: unknown }).not === null;
 }
 
-/** The value as it is stored, or null. */
+/** Checks a value, and returns it in its stored form. */
 function readValue(table: string, index: string, { name, typeId }: StoredField, value: unknown): StoredConstant {
   if (value === null) return null;
   let normal: OrderedValue;
@@ -67,15 +67,14 @@ function readValue(table: string, index: string, { name, typeId }: StoredField, 
     refuse(table, index, `field '${name}': ${(error as Error).message}.`);
   }
   if (typeof normal === 'number' && !Number.isFinite(normal)) {
-    refuse(table, index, `field '${name}': ${normal} must be finite, for a schema is stored as JSON.`);
+    refuse(table, index, `field '${name}': ${normal} must be finite, since a schema is stored as JSON.`);
   }
   return storedConstant(normal === 0 ? 0 : normal) as StoredConstant;
 }
 
 function readCondition(table: string, index: string, field: StoredField, condition: unknown): StoredIndexCondition {
   const { name, typeId } = field;
-  if (!isKeyType(typeId))
-    refuse(table, index, `field '${name}' is of type ${typeName(typeId)}, which it cannot ask for.`);
+  if (!isKeyType(typeId)) refuse(table, index, `field '${name}' is of type ${typeName(typeId)}, which it cannot test.`);
   if (isNotNull(condition)) return { field: name, values: 'not null' };
   const given: readonly unknown[] = Array.isArray(condition) ? condition : [condition];
   if (given.length === 0 || given.length > maxValues) {
@@ -91,7 +90,7 @@ function readCondition(table: string, index: string, field: StoredField, conditi
   return { field: name, values: values.toSorted((a, b) => compareStrings(String(a), String(b))) };
 }
 
-/** The condition of an index in its stored form. Throws `InvalidSchemaError`. */
+/** Checks the condition of an index, and returns it in its stored form. Throws `InvalidSchemaError`. */
 export function readConditions(
   table: string,
   index: string,
@@ -115,7 +114,7 @@ export function readConditions(
   return conditions.toSorted((a, b) => compareStrings(a.field, b.field));
 }
 
-/** A condition as it is written in a definition. `typeOf`: the type of a field. */
+/** Returns a stored condition in the form of a definition. `typeOf`: returns the type of a field. */
 export function conditionsOf(
   stored: readonly StoredIndexCondition[],
   typeOf: (field: string) => TypeId,
@@ -131,7 +130,7 @@ export function conditionsOf(
   );
 }
 
-/** A condition in words, such as `deletedAt = null`. */
+/** Describes a condition in words, such as `deletedAt = null`. */
 export function describeConditions(where: IndexConditions): string {
   return Object.entries(where)
     .map(([field, condition]) => {
@@ -142,7 +141,7 @@ export function describeConditions(where: IndexConditions): string {
     .join(' and ');
 }
 
-/** A stored condition, ready for rows. */
+/** Compiles a stored condition. */
 export function compiledCondition(
   stored: readonly StoredIndexCondition[],
   fieldOf: (name: string) => LayoutField,
@@ -155,7 +154,7 @@ export function compiledCondition(
   return { tests, text: describeConditions(conditionsOf(stored, (name) => fieldOf(name).typeId)) };
 }
 
-/** Whether a row is one of those that the index is of. */
+/** Whether a row meets the condition of an index. */
 export function isInside({ tests }: IndexCondition, source: RowSource, base: number): boolean {
   for (const { field, takesNull, values } of tests) {
     if (isNull(source, base, field)) {
@@ -174,7 +173,7 @@ function isSameTest(a: FieldTest, b: FieldTest): boolean {
   return values.size === others.size && [...values].every((value) => others.has(value));
 }
 
-/** Whether two indexes are of the same rows, in tables whose fields of one name hold the same. */
+/** Whether two conditions are the same. Their tables must have the same values in fields of the same name. */
 export function isSameCondition(a: IndexCondition | undefined, b: IndexCondition | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   const others = b.tests;

@@ -1,4 +1,4 @@
-/** Triggers as they are registered. What they are called with is instance/trigger-api.ts. */
+/** Registered triggers and functions, and the call of a function for a row. Their arguments are in instance/trigger-api.ts. */
 import { isError, isThenable } from '../base/brands.ts';
 import { FunctionError } from '../base/errors.ts';
 import { describeKey } from '../base/messages.ts';
@@ -7,7 +7,7 @@ import { decodeRow } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { TableShape } from './table-shape.ts';
 
-/** The mutations that a trigger can be registered for. */
+/** The operations that a trigger can be registered for. */
 export type TriggerOperation = 'insert' | 'update' | 'delete';
 
 export interface RegisteredTrigger {
@@ -26,8 +26,6 @@ export function firesFor(trigger: RegisteredTrigger, operation: TriggerOperation
   return trigger.operation === '*' || trigger.operation === operation;
 }
 
-// Calls of registered functions: one row each, and an error that names function and row where that fails.
-
 /** A function registered for use in `where`. */
 export interface RegisteredFunction {
   readonly name: string;
@@ -35,21 +33,21 @@ export interface RegisteredFunction {
   readonly version: number | undefined;
 }
 
-/** What a function makes of a row. Throws `FunctionError` where it throws, or returns a promise. */
+/** Returns the result of a function for a row. Throws `FunctionError` if it throws or returns a promise. */
 export function callFunction(
   shape: TableShape,
   registered: RegisteredFunction,
   source: RowSource,
   base: number,
 ): unknown {
-  // A row of its own for every call: whatever the function does to it, the result is not affected.
+  // Each call gets its own copy of the row, so that a change of it does not affect anything else.
   const row = decodeRow(shape.layout, source, base);
   let result: unknown;
   let isPromise: boolean;
   try {
     result = registered.fn(row);
     isPromise = isThenable(result);
-    // Nobody will wait for it: its failure must not become an unhandled rejection.
+    // Nothing awaits the promise: its rejection must not be an unhandled one.
     if (isThenable(result)) result.then(undefined, () => undefined);
   } catch (cause) {
     throw functionError(shape, registered, source, base, 'threw an error', cause);

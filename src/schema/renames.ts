@@ -1,7 +1,7 @@
-/** Which field of an older version a field of a newer one takes its values from. Decided here and nowhere else. */
+/** Maps the fields of two versions of a table to each other. No other file decides which field takes its values from which. */
 import type { StoredRename, StoredSchema } from '../format/stored-schema.ts';
 
-/** What of a version says it. */
+/** The parts of a version that decide the mapping. */
 export interface NamedFields {
   readonly version: number;
   readonly fields: readonly { readonly name: string }[];
@@ -13,14 +13,14 @@ function names({ fields }: NamedFields): Set<string> {
   return new Set(fields.map(({ name }) => name));
 }
 
-/** For each field of a version the one of an older version that it takes its values from; new ones are not in it. */
+/** Returns, for each field of a version, the field of an older version that it takes its values from. New fields are left out. */
 export function fieldSources(from: NamedFields, to: NamedFields): Map<string, string> {
   const old = names(from);
   const renamed = new Map((to.renames ?? []).map(({ field, from: before }) => [field, before]));
   const isOnly = to.primaryKey.length === 1 && from.primaryKey.length === 1;
   const sources = new Map<string, string>();
   for (const { name } of to.fields) {
-    // The key is what identifies a row, whatever it is called. Where several fields do, their names tell one from the other.
+    // A key of one field maps to a key of one field, whatever their names are. Keys of several fields are mapped by name.
     const source =
       isOnly && name === to.primaryKey[0]
         ? from.primaryKey[0]
@@ -30,7 +30,7 @@ export function fieldSources(from: NamedFields, to: NamedFields): Map<string, st
   return sources;
 }
 
-/** For each field of an older version the one of a newer version that it takes its values from, while both are written. */
+/** Returns, for each field of an older version, the field of a newer version that it takes its values from, while both are written. */
 export function fieldSourcesBack(from: NamedFields, to: NamedFields): Map<string, string> {
   const forward = fieldSources(from, to);
   const renamed = new Map(
@@ -49,7 +49,7 @@ export function fieldSourcesBack(from: NamedFields, to: NamedFields): Map<string
   return sources;
 }
 
-/** Why the names that a version gives for its fields do not go with an older version, as a sentence; undefined if they do. */
+/** Returns a sentence about a conflict between the `renames` of a version and an older version; undefined for none. */
 export function renameConflict(from: NamedFields, to: NamedFields): string | undefined {
   const old = names(from);
   const [fromKey, toKey] = [from, to].map(({ primaryKey }) => primaryKey.map((name) => `'${name}'`).join(', '));
@@ -81,7 +81,7 @@ export function renameConflict(from: NamedFields, to: NamedFields): string | und
   return undefined;
 }
 
-/** Why rows of a version would be other rows in an older one, as a sentence with the way around; undefined if they are the same. */
+/** Returns a sentence about a change of the primary key between two versions, with a workaround; undefined if it is the same. */
 export function keyConflict(from: StoredSchema, to: StoredSchema): string | undefined {
   const sources = fieldSources(from, to);
   const isSame =

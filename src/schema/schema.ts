@@ -1,4 +1,4 @@
-/** Schema definitions: what users write, the row types that follow from it, and the check before it is accepted. */
+/** Schema definitions, the row types that follow from them, and their check. */
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
@@ -26,14 +26,12 @@ import { normalizeValue } from '../format/values.ts';
 import { readRules, constantValue, storedConstant } from './field-rules.ts';
 import { readConditions } from './index-condition.ts';
 
-// What a schema definition may carry to make rows of its version from rows of another one.
-
-/** A row as applications see it: its fields by name. */
+/** A row as applications see it: its values by field name. */
 export type PlainRow = Record<string, unknown>;
 
 /**
- * Makes a row of this version from one of another. It must be synchronous and pure: the same row always gives the same
- * result. Fields that it leaves out get their constant `default`, or null; those that only the other version has are left out.
+ * Makes a row of this version from a row of another version. It must be synchronous and pure: the same row always gives the same
+ * result. Fields that it leaves out get their constant `default`, or null. Fields that only the other version has are dropped.
  */
 export type MigrateFunction = (row: Record<string, unknown>, fromVersion: number) => Record<string, unknown>;
 
@@ -41,12 +39,12 @@ export type MigrateFunction = (row: Record<string, unknown>, fromVersion: number
 export interface FieldDefinition {
   /** One of {@link Types}. Stored on disk. */
   readonly typeId: TypeId;
-  /** Expected length of varchar, json and bytes, in UTF-8 bytes: a packing hint. Longer values are stored in full. Default: none. */
+  /** The expected length of varchar, json and bytes, in UTF-8 bytes: a packing hint. Longer values are stored in full. Default: none. */
   readonly maxLength?: number;
   /**
-   * What an insert stores where it leaves the field out: a constant of the field's type, or
-   * `'uuidv7'` on a uuid or varchar field for a new time-ordered id, or `'now'` on a timestamp field for the time of the
-   * call, by the clock of the process. Default: null.
+   * The value that an insert stores if it leaves the field out: a constant of the field's type; `'uuidv7'` on a uuid or varchar
+   * field for a new time-ordered id; or `'now'` on a timestamp field for the time of the call, by the clock of the process.
+   * Default: null.
    */
   readonly default?: unknown;
   /**
@@ -55,25 +53,25 @@ export interface FieldDefinition {
    */
   readonly required?: boolean;
   /**
-   * The only values that the field takes, besides null where it is not required: 1 to 1,000 of an integer, varchar or uuid
-   * field. Any other is refused with `EncodeError`. Default: all of the type.
+   * The values that the field takes, besides null if it is not required: 1 to 1,000 values of an integer, varchar or uuid field. Any
+   * other value is refused with `EncodeError`. Default: all values of the type.
    */
   readonly oneOf?: readonly (string | number | bigint)[];
 }
 
 /** An index on one field or several. */
 export interface IndexDefinition {
-  /** Names of 1 to 16 different fields, none of type json or blob. Entries are in the order of the first, then of the second. */
+  /** Names of 1 to 16 different fields, none of type json or blob. Entries are ordered by the first field, then by the second. */
   readonly fields: readonly string[];
   /**
-   * Whether a flush is rejected with `UniqueIndexError` if two rows would then agree in all of the fields. Rows in which
-   * one of them is null may be as many as there like. Default: false.
+   * Whether a flush is rejected with `UniqueIndexError` if two rows would then agree in all of the fields. Rows with null in any of the
+   * fields are exempt: there can be any number of them. Default: false.
    */
   readonly unique?: boolean;
   /**
-   * The rows that have entries, such as `{ deletedAt: null }`: every field that is named has the value, one of the values, or any
-   * but null. Rows outside of it may agree in a unique index. Queries go by the index where their conditions say that all rows
-   * that match are inside. Default: all rows.
+   * The rows that have entries, such as `{ deletedAt: null }`: every named field has the value, one of the values, or, for
+   * `{ not: null }`, any value but null. Other rows may agree in a unique index. A query uses the index if its conditions imply that all
+   * matching rows have entries. Default: all rows.
    */
   readonly where?: {
     readonly [field: string]:
@@ -87,59 +85,59 @@ export interface IndexDefinition {
       | readonly (string | number | bigint | boolean | Date | Uint8Array | null)[]
       | { readonly not: null };
   };
-  /** Name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
+  /** The name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
   readonly name?: string;
 }
 
 /**
- * An index on what a registered function makes of each row, for `where(function, '=', value)`. Nodes that have registered
- * the function, with a version, keep it up to date, and use it where it is.
+ * An index on the results of a registered function, for `where(function, '=', value)`. Nodes that have registered the function with a
+ * version keep the index up to date, and use it once it is.
  */
 export interface FunctionIndexDefinition {
-  /** Name that the function is registered by, with a version. */
+  /** The name of the function, which must be registered with a version. */
   readonly function: string;
-  /** What the function returns, or null: one of {@link Types} but timestamp, bytes, json and blob. */
+  /** The type of the results, which may also be null: one of {@link Types} except timestamp, bytes, json and blob. */
   readonly typeId: TypeId;
-  /** Name of the index: 1 to 128 UTF-8 bytes. Default: the name of the function. */
+  /** The name of the index: 1 to 128 UTF-8 bytes. Default: the name of the function. */
   readonly name?: string;
 }
 
 /** A table in one version. */
 export interface SchemaDefinition {
-  /** Name of the table: 1 to 128 UTF-8 bytes, not beginning with `_`. */
+  /** The name of the table: 1 to 128 UTF-8 bytes, not beginning with `_`. */
   readonly name: string;
-  /** Version of the schema, an integer >= 0. */
+  /** The version of the schema, an integer >= 0. */
   readonly version: number;
   /** Fields by name, 1 to 1000. The definition of a version never changes. */
   readonly fields: { readonly [name: string]: FieldDefinition };
   /**
-   * Name of the field that identifies a row, or of 2 to 16 different ones that do so together: `['tenant', 'slug']`. Rows are stored in
-   * the order of the first, then of the second, and are looked up by an array of their values. Not of type json or blob; never null.
+   * The name of the field that identifies a row, or the names of 2 to 16 different fields that do so together: `['tenant', 'slug']`.
+   * Rows are stored in the order of the first field, then of the second, and are looked up by an array of the values. The fields are not
+   * of type json or blob, and never null.
    */
   readonly primaryKey: string | readonly string[];
   /**
-   * What gets a B+Tree index: a field by its name, or what {@link IndexDefinition} or {@link FunctionIndexDefinition}
-   * says. Default: none.
+   * The indexes: each is the name of a field, an {@link IndexDefinition} or a {@link FunctionIndexDefinition}. Default: none.
    */
   readonly indexes?: readonly (string | IndexDefinition | FunctionIndexDefinition)[];
   /**
-   * What fields were called in older versions, by what they are called in this one: one name, or several where they differ
-   * between versions. Values carry over under the new name, and back under the old one while both versions are in use. Stored,
-   * so that whatever brings rows to this version knows it. Default: none.
+   * The names of fields in older versions, by their names in this version: one name, or several if it differed between versions.
+   * Values carry over to the new name, and back to the old name while both versions are in use. The names are stored, so that every
+   * instance that migrates rows to this version knows them. Default: none.
    */
   readonly renames?: { readonly [field: string]: string | readonly string[] };
   /**
-   * Makes a row of this version from one of another: of an older one to bring it here, and of a newer one where both are
-   * registered and this one is the older. It must be synchronous and pure, and is not stored: a definition with it and one
-   * without are the same. Only that there is one is, while the version is brought up: see `migrateVersion`. Fields that were renamed are in the row by both of their names, and carry
-   * over where it leaves them out. Default: fields of the same name, or the old one, carry over, with numbers widened, and
-   * new ones get their constant `default`, or null.
+   * Makes a row of this version from a row of another version: of an older one to migrate it, and of a newer one if both are
+   * registered and this is the older. It must be synchronous and pure. The function is not stored: definitions with and without it
+   * are the same. During a migration to this version, only whether there is a function is stored: see `migrateVersion`. The row has
+   * renamed fields by both names; they carry over if the function leaves them out. Default: fields of the same name, or of the old
+   * name, carry over, with numbers widened, and new fields get their constant `default`, or null.
    */
   readonly migrate?: MigrateFunction;
   /**
-   * Tells one `migrate` from another, which makes other rows: an integer or a short text. While a version is brought up, instances
-   * whose `migrate` is of another version, or that have none, are refused. Change it with the function. Default: none, and then
-   * only whether there is a function is compared.
+   * The version of the `migrate` function: an integer or a short text. Change it when the function makes other rows. During a migration
+   * to this version, instances whose `migrate` has another version, or that have none, are refused. Default: none, and then only whether
+   * there is a function is compared.
    */
   readonly migrateVersion?: number | string;
 }
@@ -164,26 +162,26 @@ type TypesById = {
   17: number;
 };
 
-/** Where the compiler keeps the type of what a field holds. There is nothing at run time. */
+/** Holds the type of a json field's values for the compiler. It does not exist at run time. */
 declare const jsonOf: unique symbol;
 
-/** A json field of which the compiler knows what it holds: what {@link json} returns. */
+/** A json field with a type for its values, as returned by {@link json}. */
 export interface JsonField<T> {
   /** The type json. */
   readonly typeId: typeof Types.json;
-  /** For the compiler alone: there is no such property at run time. */
+  /** Only for the compiler: the property does not exist at run time. */
   readonly [jsonOf]: T;
 }
 
 /**
- * A json field that is typed: `meta: json<Meta>()`, or `{ ...json<Meta>(), required: true }`. It is `{ typeId: Types.json }`, and the
- * type is for the compiler alone: nothing checks what is stored. `T`: an object or array that JSON gives back unchanged.
+ * Returns a typed json field: `meta: json<Meta>()`, or `{ ...json<Meta>(), required: true }`. The field is `{ typeId: Types.json }`: the
+ * type is only for the compiler, and stored values are not checked. `T`: an object or array that JSON preserves.
  */
 export function json<T extends object>(): JsonField<T> {
   return { typeId: Types.json } as JsonField<T>;
 }
 
-/** What a field is read as: where its definition lists the values that there are, one of these. */
+/** The type of a field's values in rows that are read: with `oneOf`, the union of the listed values. */
 type ValueOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (infer V)[] }
   ? [V & TypesById[D['typeId']]] extends [never]
     ? TypesById[D['typeId']]
@@ -192,7 +190,7 @@ type ValueOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (
     ? T
     : TypesById[D['typeId']];
 
-/** What a field takes, where that is more than what it is read as. */
+/** The types that fields take, some of which are wider than the types that are read. */
 type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
   4: bigint | number;
   8: bigint | number;
@@ -200,16 +198,17 @@ type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
   16: Uint8Array;
 };
 
-/** What a field takes: 64-bit integers that are listed are typed as they are listed. */
+/** The type of the values that a field takes. With `oneOf`, 64-bit integers are typed as they are listed. */
 export type InputOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (infer V)[] }
   ? V & InputsById[D['typeId']]
   : D extends { readonly [jsonOf]: infer T }
     ? T
     : InputsById[D['typeId']];
 
-// The row types below are conditional, so that editors show what they come to, and not a whole definition.
-
-/** The type of a row as it is read, from its schema definition: fields may be null, but for the primary key and required ones. */
+/**
+ * The type of a row that is read, from its schema definition: fields may be null, except the primary key and required ones. This and the
+ * types below are conditional, so that editors show the resulting type instead of a whole definition.
+ */
 export type RowOf<S extends SchemaDefinition> = S extends unknown
   ? KeyFields<S> extends infer K
     ? {
@@ -224,8 +223,8 @@ export type RowOf<S extends SchemaDefinition> = S extends unknown
 export type KeyFields<S extends SchemaDefinition> = S['primaryKey'] extends readonly (infer F)[] ? F : S['primaryKey'];
 
 /**
- * The type of a document, from its schema definition: any of the fields, null where they may be. 64-bit fields take safe
- * integers too, and blob fields what `db.Blob()` returns.
+ * The type of a document, from its schema definition: any of the fields, or null if they may be. 64-bit fields take safe integers too,
+ * and blob fields take the result of `db.Blob()`.
  */
 export type DocumentOf<S extends SchemaDefinition> = S extends unknown
   ? KeyFields<S> extends infer K
@@ -237,7 +236,7 @@ export type DocumentOf<S extends SchemaDefinition> = S extends unknown
     : never
   : never;
 
-/** The fields that an insert must give: those that are never null, and have no default. */
+/** The fields that an insert must contain: fields that are never null and have no default. */
 type GivenFields<S extends SchemaDefinition> =
   KeyFields<S> extends infer K
     ? {
@@ -257,7 +256,7 @@ export type NewDocumentOf<S extends SchemaDefinition> =
     ? DocumentOf<S>
     : DocumentOf<S> & { -readonly [F in GivenFields<S>]-?: InputOf<S['fields'][F]> };
 
-/** The values that a change may ask fields of the row to have. */
+/** The values that fields of the row must have for a conditional change. */
 export type ConditionOf<S extends SchemaDefinition> = S extends unknown
   ? {
       readonly [F in keyof S['fields'] & string as S['fields'][F]['typeId'] extends
@@ -271,7 +270,7 @@ export type ConditionOf<S extends SchemaDefinition> = S extends unknown
 /** Types of numbers. */
 type NumericId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 17;
 
-/** What may be added to the fields of a row that are numbers. */
+/** The numbers to add to numeric fields of a row. */
 export type IncrementsOf<S extends SchemaDefinition> = S extends unknown
   ? {
       readonly [F in keyof S['fields'] & string as S['fields'][F]['typeId'] extends NumericId
@@ -282,7 +281,7 @@ export type IncrementsOf<S extends SchemaDefinition> = S extends unknown
     }
   : never;
 
-/** What a row is looked up by: the values that the primary key takes, an array of them where it is made of several fields. */
+/** The type of a primary key passed to a call: an array for a key of several fields. */
 export type KeyOf<S extends SchemaDefinition> =
   IsLoose<S> extends true
     ? unknown
@@ -294,7 +293,7 @@ type KeyInputs<F extends SchemaDefinition['fields'], K extends readonly string[]
   ? InputOf<F[K[0]]>
   : { readonly [I in keyof K]: InputOf<F[K[I]]> };
 
-/** What a row is identified by, as it is read: an array where the primary key is made of several fields. */
+/** The type of a primary key that is read: an array for a key of several fields. */
 export type RowKeyOf<S extends SchemaDefinition> =
   IsLoose<S> extends true
     ? unknown
@@ -306,12 +305,12 @@ type KeyValues<F extends SchemaDefinition['fields'], K extends readonly string[]
   ? ValueOf<F[K[0]]>
   : { -readonly [I in keyof K]: ValueOf<F[K[I]]> };
 
-/** Names of the fields that a primary key is made of. */
+/** Returns the names of the primary key's fields. */
 export function keyNamesOf({ primaryKey }: Pick<SchemaDefinition, 'primaryKey'>): readonly string[] {
   return typeof primaryKey === 'string' ? [primaryKey] : primaryKey;
 }
 
-/** Whether nothing is known of a definition but that it is one: it was read from a file, say. */
+/** Whether the fields of a definition are not known, as for one that was read from a file. */
 type IsLoose<S extends SchemaDefinition> = string extends keyof S['fields'] ? true : false;
 
 const schemaNames: ReadonlySet<string> = new Set<keyof SchemaDefinition>([
@@ -334,7 +333,7 @@ const fieldNames: ReadonlySet<string> = new Set<keyof FieldDefinition>([
 const indexNames: ReadonlySet<string> = new Set<keyof IndexDefinition>(['fields', 'unique', 'where', 'name']);
 const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefinition>(['function', 'typeId', 'name']);
 
-/** What else people write, from other databases, and what it is here. */
+/** Names of other libraries for properties of a field, and their equivalents here. */
 const elsewhere = {
   type: 'the type is typeId: Types.varchar, for instance',
   notNull: 'a field that is never null has required: true',
@@ -346,10 +345,10 @@ const elsewhere = {
   enum: 'oneOf lists the values of a field',
 } as const;
 
-/** What else people write, for the compiler's messages. */
+/** The type of {@link elsewhere}, for the compiler's messages. */
 export type Elsewhere = typeof elsewhere;
 
-/** Throws `InvalidSchemaError` for a property that there is not. `what` is whose it would be. */
+/** Throws `InvalidSchemaError` for an unknown property. `what`: the owner of the property, for the message. */
 function refuseUnknown(table: string, what: string, object: object, known: ReadonlySet<string>): void {
   const name = firstUnknown(object, known);
   if (name === undefined) return;
@@ -362,7 +361,7 @@ function refuseUnknown(table: string, what: string, object: object, known: Reado
   );
 }
 
-/** Names must fit in object names, even with every byte escaped. */
+/** The maximum length of a name, which must fit in object names even with every byte escaped. */
 const maxNameBytes = 128;
 
 function checkName(table: string, what: string, name: unknown): asserts name is string {
@@ -380,7 +379,7 @@ function readDefault(table: string, name: string, field: FieldDefinition): Store
   try {
     const normal = typeId === Types.blob ? undefined : normalizeValue(typeId, value);
     if (normal === undefined) throw new Error('a blob field takes no default');
-    // A copy, which changing the definition's own object does not change.
+    // A copy, so that later changes of the definition's object do not matter.
     if (typeId === Types.json) return { constant: JSON.parse(normal as string) as unknown };
   } catch (error) {
     throw new InvalidSchemaError(table, `The default of field '${name}': ${(error as Error).message}.`);
@@ -391,7 +390,7 @@ function readDefault(table: string, name: string, field: FieldDefinition): Store
   return { constant: storedConstant(value) };
 }
 
-/** The value that a stored default stands for. */
+/** Returns the value of a field's constant default; undefined if it has none. */
 export function constantDefault(field: StoredField): unknown {
   if (field.default === undefined || !('constant' in field.default)) return undefined;
   return constantValue(field.typeId, field.default.constant);
@@ -438,7 +437,7 @@ function checkKeyField(table: string, fields: readonly StoredField[], name: unkn
   return field.name;
 }
 
-/** The names of the primary key's fields. A list of one is that one. */
+/** Checks the primary key, and returns the names of its fields. */
 function readPrimaryKey(table: string, fields: readonly StoredField[], primaryKey: unknown): readonly string[] {
   if (!Array.isArray(primaryKey)) return [checkKeyField(table, fields, primaryKey, 'primary key')];
   if (primaryKey.length === 0 || primaryKey.length > maxKeyFields) {
@@ -562,7 +561,7 @@ export function readSchema(definition: unknown): StoredSchema {
     );
   }
   const { name, version, fields, primaryKey, indexes = [], renames = {} } = definition as SchemaDefinition;
-  // A name that is missing may be there under another one.
+  // The name may be missing because it is given under another property, which `refuseUnknown` reports.
   const table = typeof (name as unknown) === 'string' ? name : '';
   refuseUnknown(table, table === '' ? 'a table' : `table '${table}'`, definition, schemaNames);
   checkName(table, 'name of a table', name);

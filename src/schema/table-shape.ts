@@ -1,4 +1,4 @@
-/** A table version as the engine works with it: its schema with the layout, keys and indexes that follow from it. */
+/** The compiled form of a table version: its schema with the layout, keys and indexes that follow from it. */
 import { encodeUtf8 } from '../base/bytes.ts';
 import type { ByteWriter, OrderedValue } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
@@ -36,24 +36,24 @@ import { constantDefault } from './schema.ts';
 
 export interface TableIndex {
   readonly name: string;
-  /** In the order of their components in an entry; the primary key follows. None where the index is on a function. */
+  /** The indexed fields, in the order of their components in an entry; the primary key follows. Empty for an index on a function. */
   readonly fields: readonly LayoutField[];
-  /** Whether no two rows may agree in all of them, of those that the index is of. */
+  /** Whether no two rows of the index may agree in all of its fields. */
   readonly unique: boolean;
-  /** Which rows it is of. Undefined: all. */
+  /** The condition on rows of the index. Undefined: all rows. */
   readonly where?: IndexCondition;
-  /** What its entries begin with instead, where it is on a function. */
+  /** The function whose results its entries begin with, for an index on a function. */
   readonly result?: FunctionResult;
 }
 
-/** What one version of a function makes of a row. */
+/** The result of one version of a function. */
 export interface FunctionResult {
   readonly name: string;
   readonly typeId: TypeId;
   readonly version: number;
 }
 
-/** A primary key: its value, or the values of its fields, in their order, where there are several. */
+/** A primary key: the value of its field, or an array of the values if it has several. */
 export type KeyValue = OrderedValue | readonly OrderedValue[];
 
 export interface FieldDefault {
@@ -62,7 +62,7 @@ export interface FieldDefault {
   readonly constant: unknown;
 }
 
-/** Indexes that a definition has and a table has not. */
+/** Indexes of a definition that a table lacks. */
 export interface MissingIndexes {
   readonly indexes: readonly StoredIndex[];
   readonly functionIndexes: readonly StoredFunctionIndex[];
@@ -72,32 +72,32 @@ export class TableShape {
   readonly name: string;
   readonly version: number;
   readonly schema: StoredSchema;
-  /** Equal for equal definitions. */
+  /** A text that is equal for equal definitions. */
   readonly canonical: string;
   readonly layout: RowLayout;
-  /** Those of the primary key, in the order of their components in a key. */
+  /** The fields of the primary key, in the order of their components in a key. */
   readonly keyFields: readonly LayoutField[];
-  /** The only one of them; undefined where there are several. */
+  /** The field of a primary key of one field; undefined for a key of several. */
   readonly keyField: LayoutField | undefined;
-  /** By the index of each field: its place in the primary key, or -1. */
+  /** For each field, its position in the primary key, or -1. */
   readonly keyPlaces: readonly number[];
-  /** Those on fields. */
+  /** The indexes on fields. */
   readonly indexes: readonly TableIndex[];
   readonly functionIndexes: readonly StoredFunctionIndex[];
   readonly defaults: readonly FieldDefault[];
-  /** What is asked of values beyond their types; undefined for nothing. */
+  /** The rules for values beyond their types; undefined for none. */
   readonly rules: readonly FieldRule[] | undefined;
-  /** Fields that hold references to managed blobs. */
+  /** The fields that hold references to blobs. */
   readonly blobFields: readonly LayoutField[];
-  /** Leaves of the table's tree. */
+  /** The shape of leaves of the table's tree. */
   readonly leafShape: EntryShape;
-  /** Leaves of commits, where rows may be marked as deleted or updated. */
+  /** The shape of leaves in commits, whose rows may be marked as deleted or updated. */
   readonly changeShape: EntryShape;
-  /** Makes objects of its rows. */
+  /** Decodes rows to objects. */
   readonly decoder: RowDecoder;
-  /** The last one that was found to be the same: comparing their texts takes longer than much of what is done with them. */
+  /** The last shape that was the same. It is kept since comparing texts is slow. */
   #same: TableShape | undefined;
-  /** The last one that was found to have no index that this one lacks: views ask for all tables whenever they move on. */
+  /** The last definition without a missing index. It is kept since views check all tables whenever they move on. */
   #withoutMore: TableShape | undefined;
 
   constructor(schema: StoredSchema) {
@@ -124,8 +124,8 @@ export class TableShape {
   }
 
   /**
-   * Whether another shape is of the same definition: it has the same rows, and what both call an index is the same index. One may
-   * have indexes that the other has not, since those come and go without a new version.
+   * Whether another shape is of the same definition: it has the same rows, and indexes of the same name are the same. Each may have
+   * indexes that the other lacks, since indexes are added and dropped without a new version.
    */
   isSame(other: TableShape): boolean {
     if (other === this || other === this.#same) return true;
@@ -134,7 +134,7 @@ export class TableShape {
     return true;
   }
 
-  /** Returns the indexes of another definition of the same rows whose names this one does not have; undefined where there are none. */
+  /** Returns the indexes of another definition of the same rows whose names this one lacks; undefined if there are none. */
   missingIndexes(definition: TableShape): MissingIndexes | undefined {
     if (definition === this || definition === this.#withoutMore) return undefined;
     const names = new Set([...this.indexes, ...this.functionIndexes].map(({ name }) => name));
@@ -146,12 +146,12 @@ export class TableShape {
     return undefined;
   }
 
-  /** Name of the primary key's field, or the names of its fields: what a query is given to look up a row by its key. */
+  /** The name or names of the primary key's fields, by which a query looks up a row. */
   get keyNames(): string | readonly string[] {
     return this.keyField === undefined ? this.schema.primaryKey : this.keyField.name;
   }
 
-  /** Appends the key of a primary key that was normalized. */
+  /** Appends the bytes of a normalized primary key. */
   writeKey(writer: ByteWriter, value: KeyValue): void {
     if (this.keyField !== undefined) writeKeyComponent(writer, this.keyField.typeId, value as OrderedValue);
     else {
@@ -163,7 +163,7 @@ export class TableShape {
     }
   }
 
-  /** A document of nothing but a primary key: of an array of values where it is made of several fields. */
+  /** Returns a document of a primary key only. A key of several fields is given as an array. */
   keyDocument(primaryKey: unknown): object {
     const { keyField } = this;
     if (keyField !== undefined) return { [keyField.name]: primaryKey };
@@ -171,26 +171,26 @@ export class TableShape {
     return Object.fromEntries(this.keyFields.map(({ name }, i) => [name, values[i]]));
   }
 
-  /** The primary key that a document has. */
+  /** Returns the primary key of a document. */
   keyOfDocument(document: object): unknown {
     const values = this.schema.primaryKey.map((name) => (document as Record<string, unknown>)[name]);
     return this.keyField === undefined ? values : values[0];
   }
 
-  /** Primary key of a key: an array of values where it is made of several fields. */
+  /** Decodes the bytes of a primary key. */
   keyValue(key: Uint8Array): KeyValue {
     const { keyField } = this;
     if (keyField === undefined) return valuesIn(key, this.keyFields);
     return readKeyComponent(key, 0, skipKeyComponent(key, 0, keyField.typeId), keyField.typeId);
   }
 
-  /** Primary key of a row, as it is read. */
+  /** Reads the primary key of a row. */
   rowKey(source: RowSource, base: number): KeyValue {
     if (this.keyField !== undefined) return readField(source, base, this.keyField) as OrderedValue;
     return this.keyFields.map((field) => readField(source, base, field) as OrderedValue);
   }
 
-  /** Whether the keys of both are made of the same types: the same values then have the same bytes. */
+  /** Whether the keys of both shapes have the same types, so that equal values have equal bytes. */
   hasKeysOf({ keyFields }: TableShape): boolean {
     return (
       keyFields.length === this.keyFields.length &&
@@ -199,8 +199,8 @@ export class TableShape {
   }
 
   /**
-   * Appends the index entry of a row: its indexed values and its primary key. False, and nothing is appended, where the index is
-   * of some rows and this is none of them.
+   * Appends the index entry of a row: its indexed values and its primary key. Returns false and appends nothing if the row does not meet
+   * the condition of the index.
    */
   writeIndexEntry(
     writer: ByteWriter,
@@ -218,7 +218,7 @@ export class TableShape {
   }
 }
 
-/** An index on fields, as the engine works with it. */
+/** Compiles an index on fields. */
 export function tableIndex(layout: RowLayout, { name, fields, unique, where }: StoredIndex): TableIndex {
   const field = (each: string): LayoutField => layout.field(each) as LayoutField;
   return {
@@ -229,7 +229,7 @@ export function tableIndex(layout: RowLayout, { name, fields, unique, where }: S
   };
 }
 
-/** The indexes of a schema by name, each as a text that is the same for the same index. */
+/** Returns, for each index of a schema by name, a text that is the same for equal indexes. */
 export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map<string, string> {
   const onFields = indexes.map((index): [string, string] => [index.name, indexText(index)]);
   return new Map([
@@ -238,7 +238,7 @@ export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map
   ]);
 }
 
-/** An index on fields as a text that is the same for the same index. */
+/** Returns a text that is the same for equal indexes on fields. */
 export function indexText({ fields, unique, where }: StoredIndex): string {
   return JSON.stringify([fields, unique ?? false, where?.map(({ field, values }) => [field, values]) ?? null]);
 }
@@ -250,14 +250,14 @@ function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
   return ![...indexTexts(a)].some(isOther);
 }
 
-/** Shapes that somebody uses, by their schemas as text, in the very order in which those have their fields. */
+/** Shapes in use, by the text of their schemas. The order of fields matters. */
 const shapes = new Map<string, WeakRef<TableShape>>();
-/** So many entries there may be before those of shapes that nobody uses are removed. */
+/** The number of entries at which unused shapes are removed. */
 let maxShapes = 64;
 
 /**
- * The shape of a schema: one for all who have the same in this process. Databases of the same tables share it, and the code that
- * the runtime makes for it.
+ * Returns the shape of a schema: one per process for equal schemas. So databases with the same tables share it, and the machine code
+ * compiled for it.
  */
 export function shapeOf(schema: StoredSchema): TableShape {
   const text = JSON.stringify(schema);
@@ -277,7 +277,7 @@ export function isTextField({ typeId }: LayoutField): boolean {
   return typeId === Types.varchar || typeId === Types.bytes;
 }
 
-/** The component of a row's field as indexes have it. */
+/** Appends the component of a row's field in an index entry. */
 export function writeFieldComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
   if (isTextField(field) && !isNull(source, base, field)) {
     writeTextField(writer, source, base, field, writeTextComponent);
@@ -285,8 +285,8 @@ export function writeFieldComponent(writer: ByteWriter, source: RowSource, base:
 }
 
 /**
- * What a row has in the fields of an index, as components that hold every value whole: equal bytes are equal values. False,
- * and then what was appended means nothing, if one of them is null, or the index is not of the row: it agrees with no other then.
+ * Appends the values of a row in the fields of an index, without shortening them: equal bytes are equal values. Returns false if a value
+ * is null or the row does not meet the condition of the index: the row then agrees with no other, and the appended bytes mean nothing.
  */
 export function writeWholeValues(
   writer: ByteWriter,
@@ -303,7 +303,7 @@ export function writeWholeValues(
   return true;
 }
 
-/** The values that a key begins with, by the fields that they are of: a text that the key holds in part, as far as it does. */
+/** Decodes the values of some fields at the beginning of a key. A text that is shortened in the key stays shortened. */
 export function valuesIn(key: Uint8Array, fields: readonly LayoutField[]): OrderedValue[] {
   let from = 0;
   return fields.map(({ typeId }) => {
@@ -314,7 +314,7 @@ export function valuesIn(key: Uint8Array, fields: readonly LayoutField[]): Order
   });
 }
 
-/** Where the indexed values end in the key of an entry: the primary key follows. Throws `MalformedKey`. */
+/** Returns the length of the indexed values in the key of an entry, after which the primary key follows. Throws `MalformedKey`. */
 export function endOfValues(key: Uint8Array, { fields, result }: TableIndex): number {
   if (result !== undefined) return endOfResult(key, result.typeId);
   let end = 0;
@@ -322,7 +322,7 @@ export function endOfValues(key: Uint8Array, { fields, result }: TableIndex): nu
   return end;
 }
 
-/** Where the indexed values end in the key of an entry: the primary key follows. */
+/** As {@link endOfValues}, but throws `CorruptionError`, also if there is no primary key. */
 export function endOfValue(node: Node, key: Uint8Array, keyLength: number, index: TableIndex): number {
   let end: number;
   try {
@@ -335,7 +335,7 @@ export function endOfValue(node: Node, key: Uint8Array, keyLength: number, index
   return end;
 }
 
-/** The component of a text or bytes field, from where its bytes lie. */
+/** Appends the component of a text or bytes field directly from the bytes of the row. */
 function writeTextField(
   writer: ByteWriter,
   source: RowSource,
@@ -353,37 +353,36 @@ function writeTextField(
   write(writer, source.heap, start, start + length);
 }
 
-/** Shape of the leaves of an index. */
+/** The shape of the leaves of an index. */
 export const indexLeafShape: EntryShape = { kind: BlockKind.index, level: 0 };
 
-// An index that is being added to a table that has rows: it is no index of its schema yet. Every merge changes the entries of
-// rows up to `built` with their rows, whichever node does it, and the others have none (docs/protocol.md, "Added indexes").
-
+/**
+ * An index that is being added to a table with rows, and is not in the schema yet. Rows up to `built` have entries, and every merge keeps
+ * these up to date, on whichever node. The other rows have none (docs/protocol.md, "Added indexes").
+ */
 export interface AddedIndex {
   readonly stored: StoredIndex;
   readonly index: TableIndex;
   /** The entries. */
   readonly tree: Tree;
-  /** The last key whose entry was made; undefined before the first, null once all are. */
+  /** The last key with an entry; undefined before the first, null once all rows have one. */
   readonly built: Bound;
-  /** Rows whose entries were made, for people. */
+  /** The number of rows with an entry, to show progress. */
   readonly rows: number;
-  /** Generation in which it came to be. */
+  /** The generation in which it was created. */
   readonly birth: number;
-  /** Why it cannot be; undefined: no reason is known. */
+  /** The reason for which it cannot be added; undefined for none. */
   readonly problem: string | undefined;
 }
 
-/** Whether it has the entries of all rows, and of nothing else. */
+/** Whether an added index has entries for all rows. */
 export function isComplete({ built, problem }: Pick<AddedIndex, 'built' | 'problem'>): boolean {
   return built === null && problem === undefined;
 }
 
-// Primary keys as calls give them: checked, and in the form that keys are made of.
-
 /**
- * Checks a value as a primary key, an array of values where it is made of several fields, and returns it in the form that keys are
- * made of. Throws {@link FieldProblem}.
+ * Checks a primary key passed to a call, an array for a key of several fields, and returns it in normalized form. Throws
+ * {@link FieldProblem}.
  */
 export function normalizeKey({ keyField, keyFields }: TableShape, value: unknown): KeyValue {
   if (keyField !== undefined) {
@@ -428,7 +427,7 @@ function normalizeKeyField({ name, typeId }: LayoutField, value: unknown, missin
   }
 }
 
-/** Refuses a primary key whose texts and bytes are too long together. */
+/** Throws {@link FieldProblem} if the texts and bytes of a primary key are too long together. */
 function checkKeyBytes(
   name: string,
   value: unknown,
@@ -442,7 +441,7 @@ function checkKeyBytes(
   throw new FieldProblem(name, value, message);
 }
 
-/** Bytes that the texts of a key can have at most. */
+/** Returns an upper bound for the UTF-8 bytes of a text. */
 function maxTextBytes(text: string): number {
   return text.length * 3;
 }

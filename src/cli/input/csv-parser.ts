@@ -164,7 +164,7 @@ export class CsvParser {
         const cell = text.slice(at, stop);
         const stray = this.#options.quotes === 'strict' ? cell.indexOf('"') : -1;
         if (stray !== -1) {
-          const message = 'there is a quote within a text that does not begin with one';
+          const message = 'a quote is within a text that does not begin with one';
           return this.#skipped(text, { message: `${message}${advice}`, at: at + stray }, isEnd);
         }
         cells.push(this.#isNull(cell) ? null : cell);

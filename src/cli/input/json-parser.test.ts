@@ -83,7 +83,7 @@ describe('JSON texts', () => {
     ['[{"a":1', 'within an object'],
     ['[{}{}]', 'should begin'],
     ['[{},,{}]', 'should begin'],
-    ['[1]', '"1" stands where'],
+    ['[1]', 'found "1" where'],
     ['[{}]{}', 'should begin'],
     ['{},{}', 'should begin'],
   ])('are refused where they are no list: %s', async (text, message) => {

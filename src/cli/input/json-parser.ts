@@ -191,7 +191,7 @@ class ObjectCutter {
       return true;
     }
     const found = JSON.stringify(String.fromCharCode(unit));
-    throw new LineError(this.#line, `there is ${found} where an object of the list should begin`);
+    throw new LineError(this.#line, `found ${found} where an object of the list should begin`);
   }
 
   /** Throws `LineError` if an object or the array is not closed. */

@@ -443,6 +443,6 @@ describe('a draft tells what somebody should look at', () => {
   it('a table for the input, where no - says so', async () => {
     const { status, messages } = await run(['import', folder.url('main'), 'piped', '--create', '--yes']);
     expect(status).toBe(2);
-    expect(messages).toContain('To make a table piped of the input, write - behind it');
+    expect(messages).toContain('To make a table piped from standard input, write - after it');
   });
 });

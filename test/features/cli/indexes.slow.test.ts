@@ -46,7 +46,7 @@ it('drops an index after it was told to, and nothing else', async () => {
   const asked = await indexes('--drop', 'name');
   expect(asked).toMatchObject({ status: 2, output: '' });
   expect(asked.messages).toMatch(
-    /Drop index name of cities, which has 5 entries\? What it kept unique is checked no more\./,
+    /Drop index name of cities, which has 5 entries\? Its values are no longer checked to be unique\./,
   );
   expect(await names()).toEqual(['country', 'name']);
   const unknown = await indexes('--drop', 'nam', '--yes');

@@ -36,7 +36,7 @@ describe('a file of Apache Arrow', () => {
   it('becomes a table with the types that it has, and exactly its values', async () => {
     const url = `file:${folder.file('arrow')}#main`;
     const words = ['import', url, 'arrow', arrow, '--create', '--yes'];
-    expect((await run(words)).messages).toContain('line 2: field n2: NaN is no value: --null NaN takes it for null');
+    expect((await run(words)).messages).toContain('line 2: field n2: NaN is no value: --null NaN reads it as null');
     expect(await run([...words, '--null', 'NaN'])).toMatchObject({ status: 0 });
     const found = (await rowsIn(url, 'arrow')) as Record<string, unknown>[];
     expect(found).toHaveLength(3);

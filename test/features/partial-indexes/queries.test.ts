@@ -61,8 +61,8 @@ describe('a condition', () => {
     const about = "The condition of index 'active' of table 'users': ";
     expect(refusal({ deletedat: null })).toBe(`${about}the table has no field 'deletedat': did you mean deletedAt?`);
     expect(refusal({ gone: null })).toBe(`${about}the table has no field 'gone'.`);
-    expect(refusal({ meta: null })).toBe(`${about}field 'meta' is of type json, which it cannot ask for.`);
-    expect(refusal({ photo: null })).toBe(`${about}field 'photo' is of type blob, which it cannot ask for.`);
+    expect(refusal({ meta: null })).toBe(`${about}field 'meta' is of type json, which it cannot test.`);
+    expect(refusal({ photo: null })).toBe(`${about}field 'photo' is of type blob, which it cannot test.`);
     expect(refusal({ made: 'x' })).toMatch(/field 'made': 'x' does not fit type uint32/);
     expect(refusal({ made: -1 })).toMatch(/field 'made': -1 does not fit type uint32/);
     expect(refusal({ kind: undefined })).toMatch(/field 'kind': undefined does not fit type varchar/);
