@@ -39,6 +39,14 @@ export function isPromise(value: unknown): value is Promise<unknown> {
   return value instanceof OwnPromise;
 }
 
+/**
+ * Passes a value on at once, or the value of a promise once that resolves. So work that seldom has to wait makes no promise where it
+ * need not. Loops over rows do the same by hand, without a function for each row.
+ */
+export function andThen<T, R>(value: T | Promise<T>, use: (value: T) => R | Promise<R>): R | Promise<R> {
+  return isPromise(value) ? value.then(use) : use(value);
+}
+
 /** Whether a value is a promise of any kind. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;

@@ -86,10 +86,11 @@ export class Pins {
   }
 
   #storeRoot(id: string, block0: Block0, signal: AbortSignal | undefined): Promise<void> {
-    const { driver, prefix } = this.#options;
+    const { environment, driver, prefix } = this.#options;
     // Other pins are of no interest in it.
     const bytes = encodeBlock0({ ...block0, snapshots: [] });
-    return putRepeatedly(driver, `${prefix}/${rootName(id)}`, bytes, { if: 'absent', ...defined({ signal }) });
+    const key = `${prefix}/${rootName(id)}`;
+    return putRepeatedly(environment, driver, key, bytes, { if: 'absent', ...defined({ signal }) });
   }
 
   /** Keeps a pin for longer. False if it is gone. */

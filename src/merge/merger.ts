@@ -216,9 +216,9 @@ export class Merger {
    */
   async #keep(block0: Block0): Promise<void> {
     if (block0.history === null) return;
-    const { driver, prefix } = this.#options;
+    const { environment, driver, prefix } = this.#options;
     const bytes = encodeBlock0({ ...block0, snapshots: [] });
-    await putRepeatedly(driver, `${prefix}/${historyName(block0.generation)}`, bytes, { if: 'any' });
+    await putRepeatedly(environment, driver, `${prefix}/${historyName(block0.generation)}`, bytes, { if: 'any' });
   }
 }
 

@@ -2,7 +2,7 @@
  * Makes the rows of the active version that a commit needs when rows are written in another version. Both rows have the same
  * key. Nodes without the code of the other version read, write and merge the rows of the active version.
  */
-import { isPromise } from '../base/brands.ts';
+import { andThen } from '../base/brands.ts';
 import { compareBytes } from '../base/bytes.ts';
 import { EncodeError, MigrationError } from '../base/errors.ts';
 import { describeKey } from '../base/messages.ts';
@@ -78,7 +78,7 @@ export class ShadowChanges implements ChangeStream {
       return undefined;
     }
     const advanced = this.#written.advance();
-    return isPromise(advanced) ? advanced.then(() => this.#make()) : this.#make();
+    return andThen(advanced, () => this.#make());
   }
 
   async #makeAll(): Promise<void> {
@@ -101,8 +101,7 @@ export class ShadowChanges implements ChangeStream {
     }
     const activeKey = this.#translation.keyBack(key.slice(keyStart, keyEnd));
     const before = this.#active.lookup(activeKey);
-    if (isPromise(before)) return before.then((found) => this.#take(activeKey, found));
-    return this.#take(activeKey, before);
+    return andThen(before, (found) => this.#take(activeKey, found));
   }
 
   #take(key: Uint8Array, before: RowRef | undefined): void {

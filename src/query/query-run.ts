@@ -1,5 +1,5 @@
 /** One run of a query: on which states of its table, within which budget, and by which plans. */
-import { isPromise } from '../base/brands.ts';
+import { andThen } from '../base/brands.ts';
 import { signalOptions } from '../base/options.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { KeyValue } from '../schema/table-shape.ts';
@@ -125,7 +125,7 @@ export class QueryRun implements RunOptions {
     work: (execution: Execution) => T | Promise<T>,
   ): T | Promise<T> {
     const execution = this.execution(state, written, ends);
-    return isPromise(execution) ? execution.then(work) : work(execution);
+    return andThen(execution, work);
   }
 
   /** Plans a query on a state, as {@link metered} gives it, and makes ready to carry the plan out. */
@@ -142,7 +142,7 @@ export class QueryRun implements RunOptions {
       return execution;
     };
     const planned = plannedQuery(host, state, written, signal);
-    return isPromise(planned) ? planned.then(begin) : begin(planned);
+    return andThen(planned, begin);
   }
 }
 
@@ -164,7 +164,7 @@ function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Ro
   state.shape.writeKey(key, value);
   // Primary keys are held whole: that of a value which is too long for one is no row's.
   const found = state.lookup(key.bytes, key.length);
-  return isPromise(found) ? found.then((rowRef) => decoded(state, rowRef)) : decoded(state, found);
+  return andThen(found, (rowRef) => decoded(state, rowRef));
 }
 
 /** The primary key that rows must have, if that is all that a clause says. */

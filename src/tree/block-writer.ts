@@ -1,13 +1,10 @@
 /**
- * Stores new blocks: names them, keeps a few uploads under way, and holds what was written in the cache. Names are
- * random and created only if absent, so that no block is ever overwritten.
+ * Writes the nodes of new trees: {@link LevelWriter} cuts the entries of a level into nodes, and {@link BlockWriter} stores them as
+ * blocks, a few uploads at a time, and keeps them in the cache. Names of blocks are random and created only if absent, so that no block
+ * is ever overwritten.
  */
-import { backOff } from '../base/backoff.ts';
-import type { Backoff } from '../base/backoff.ts';
 import { isPromise } from '../base/brands.ts';
-import { compareBytes } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError, StorageError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import { openCachedSealed } from '../cache/cached-node.ts';
@@ -18,11 +15,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-
-// Writes the nodes of one level of a new tree, in key order. Entries are added or intact nodes of the old tree passed
-// on; nodes that come out too small are joined with a neighbour, and what is finished goes up to the next level.
-//
-// The last finished node is held back, so that a small one after it can still be joined with it.
+import { putRepeatedly } from '../storage/contract/put-repeatedly.ts';
 
 /** Where finished nodes go. */
 export interface NodeSink {
@@ -74,6 +67,11 @@ export function shortestSeparator(left: Uint8Array, right: Uint8Array): Uint8Arr
   return right.slice(0, shared + 1);
 }
 
+/**
+ * Writes the nodes of one level of a new tree, in key order. Entries are added, or intact nodes of the old tree passed on; nodes that
+ * come out too small are joined with a neighbour, and finished nodes go up to the next level. The last finished node is held back, so
+ * that a small one after it can still be joined with it.
+ */
 export class LevelWriter {
   readonly shape: EntryShape;
   readonly #context: LevelContext;
@@ -279,8 +277,6 @@ export interface UploadOptions {
 
 const maxUploads = 16;
 const maxUploadBytes = 4 * 1024 * 1024;
-const maxAttempts = 4;
-const afterFailure: Backoff = { firstMs: 50, maxMs: 200, jitter: 'around' };
 
 /** Uploads of create-only objects, a few at a time. The first failure is kept and thrown by the next call. */
 export class Uploads {
@@ -323,25 +319,9 @@ export class Uploads {
     this.#check();
   }
 
-  /** The name is new and random, so a lost race can only be an earlier attempt of this very upload. */
   async #upload(name: string, bytes: Uint8Array): Promise<void> {
     const { driver, prefix, environment } = this.#options;
-    const key = `${prefix}/${name}`;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const result = await driver.put(key, bytes, { if: 'absent', background: true });
-        if (result.status === 'written') return;
-        const stored = await driver.get(key);
-        if (stored.status === 'found' && compareBytes(stored.bytes, bytes) === 0) return;
-        if (stored.status === 'found') throw new CorruptionError(name, 'A new block met an object of its name');
-        if (attempt >= maxAttempts) {
-          throw new StorageError(key, 'unknown', `The store says that ${key} is there, and that it is missing`);
-        }
-      } catch (error) {
-        if (!(error instanceof StorageError) || attempt >= maxAttempts) throw error;
-      }
-      await backOff(environment, afterFailure, attempt);
-    }
+    await putRepeatedly(environment, driver, `${prefix}/${name}`, bytes, { if: 'absent', background: true });
   }
 }
 

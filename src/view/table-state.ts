@@ -2,7 +2,7 @@
  * One table as one view sees it: the trees of Block 0 and, on top, what commits that are not merged yet have changed
  * (the committed cache). Immutable: a new commit gives a new state.
  */
-import { isPromise } from '../base/brands.ts';
+import { andThen, isPromise } from '../base/brands.ts';
 import { hashOf } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
@@ -211,7 +211,7 @@ class CheckedCursor implements RunCursor {
 
   next(): boolean | Promise<boolean> {
     const moved = this.#cursor.next();
-    return isPromise(moved) ? moved.then((more) => this.#checked(more)) : this.#checked(moved);
+    return andThen(moved, (more) => this.#checked(more));
   }
 
   #checked(more: boolean): boolean {

@@ -59,7 +59,8 @@ export class BackupClaim {
     const { driver, prefix } = this.#place;
     // From before the request: the store's time of it is later.
     const beganMs = this.#environment.monotonicMs();
-    await putRepeatedly(driver, `${prefix}/${this.#name}`, new Uint8Array(), { if: 'any', ...defined({ signal }) });
+    const key = `${prefix}/${this.#name}`;
+    await putRepeatedly(this.#environment, driver, key, new Uint8Array(), { if: 'any', ...defined({ signal }) });
     this.#renewedMs = beganMs;
   }
 

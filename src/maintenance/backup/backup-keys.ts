@@ -214,7 +214,8 @@ export async function rewriteBackupsAt(
       if (id === undefined || made === undefined) return;
       // As it is: its name says everything, and no key is needed to tell the time of a backup.
       const empty = new Uint8Array();
-      await putRepeatedly(inside, `${prefix}/${madeName(id, made)}`, empty, { if: 'any', ...defined({ signal }) });
+      const key = `${prefix}/${madeName(id, made)}`;
+      await putRepeatedly(environment, inside, key, empty, { if: 'any', ...defined({ signal }) });
     };
     const contentTypeOf = async (blob: string): Promise<string | undefined> => types?.get(blob);
     const context = { environment, driver, prefix, rewriteBlock0: undefined, beforeReplacing, contentTypeOf };

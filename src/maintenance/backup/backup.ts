@@ -209,7 +209,7 @@ async function copyAndList(
   const key = `${target.prefix}/${backupName(id)}`;
   await claim.check(signal);
   writing.mayBeWritten = true;
-  await putRepeatedly(target.driver, key, manifest, { if: 'absent', ...defined({ signal }) });
+  await putRepeatedly(environment, target.driver, key, manifest, { if: 'absent', ...defined({ signal }) });
   writing.mayBeWritten = false;
   // From before anything was looked at. Without it the next backup looks at more, and that is all.
   if (!hasOutdated) await vouch(target, claim.storeMs, signal).catch(() => undefined);

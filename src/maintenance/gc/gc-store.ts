@@ -137,7 +137,7 @@ export class GarbageStore {
     if (dryRun) return environment.now();
     const key = `${prefix}/${probeName}`;
     try {
-      await putRepeatedly(driver, key, new Uint8Array(1), { if: 'any', ...defined({ signal }) });
+      await putRepeatedly(environment, driver, key, new Uint8Array(1), { if: 'any', ...defined({ signal }) });
     } catch (error) {
       // What goes whatever the time is goes first, and makes room for asking.
       if (error instanceof StorageError && error.reason === 'full') return undefined;

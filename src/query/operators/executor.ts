@@ -1,5 +1,5 @@
 /** Runs a plan on one state of its table: collects, counts or hands out the rows that its access gives. */
-import { isPromise } from '../../base/brands.ts';
+import { andThen, isPromise } from '../../base/brands.ts';
 import { compareBytes, prefixEnd } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
 import { Pacer } from '../../base/pacer.ts';
@@ -87,7 +87,7 @@ export class Execution {
     if (access.kind === 'nothing') return [];
     if (access.kind === 'keys' && access.keys.length === 1) {
       const found = this.state.lookup(access.keys[0] as Uint8Array);
-      return isPromise(found) ? found.then((rowRef) => this.#single(rowRef)) : this.#single(found);
+      return andThen(found, (rowRef) => this.#single(rowRef));
     }
     const keep: Keep<Row> = (source, base) => this.decode(source, base);
     return this.collected(keep);
@@ -247,7 +247,7 @@ export class RowReader<T> {
     }
     this.#batch.wanted = this.#skip + this.#left;
     const more = this.#stream.next(this.#batch);
-    return isPromise(more) ? more.then((moved) => this.#take(moved, rows)) : this.#take(more, rows);
+    return andThen(more, (moved) => this.#take(moved, rows));
   }
 
   /** Begins behind the rows that were skipped; none are left where that is undefined. */

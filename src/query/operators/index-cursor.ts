@@ -2,7 +2,7 @@
  * Cursors over the entries of an index, in the order in which a query wants the rows: by the indexed values in either
  * direction, entries of the same values always by ascending primary key. Runs are to be read from their beginning.
  */
-import { isPromise } from '../../base/brands.ts';
+import { andThen } from '../../base/brands.ts';
 import { compareBytes, prefixEnd } from '../../base/bytes.ts';
 import type { Node } from '../../format/node.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
@@ -45,13 +45,11 @@ export class DescendingValues implements RunCursor {
   next(): boolean | Promise<boolean> {
     if (this.#ascending !== undefined) {
       const moved = this.#ascending.next();
-      if (isPromise(moved)) return moved.then((more) => this.#take(more));
-      return this.#take(moved);
+      return andThen(moved, (more) => this.#take(more));
     }
     if (this.#fresh || this.#left <= this.#descending.from) {
       const moved = this.#descending.next();
-      if (isPromise(moved)) return moved.then((more) => more && this.#enter());
-      return moved && this.#enter();
+      return andThen(moved, (more) => more && this.#enter());
     }
     return this.#takeGroup();
   }

@@ -2,7 +2,7 @@
  * Rows by way of an index whose entries say more than which row it is: they are tested before their rows are looked up, and
  * where they hold all that is asked for, rows are made of them and none is looked up.
  */
-import { isPromise } from '../../base/brands.ts';
+import { andThen, isPromise } from '../../base/brands.ts';
 import type { Node } from '../../format/node.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
@@ -125,7 +125,7 @@ export class EntryStream implements RowStream {
     const all = this.#tests.empty && this.#filter.empty && this.#probes.length === 0;
     this.#cursor.expect?.(all ? this.#room + this.#beyond : Number.POSITIVE_INFINITY, this.#room);
     const moved = this.#cursor.next();
-    return isPromise(moved) ? moved.then((more) => this.#enter(more)) : this.#enter(moved);
+    return andThen(moved, (more) => this.#enter(more));
   }
 
   #enter(more: boolean): boolean {

@@ -1,5 +1,5 @@
 /** What it takes to put rows in order: all of a stream, and those with long values, which an index does not tell apart. */
-import { isPromise } from '../../base/brands.ts';
+import { andThen, isPromise } from '../../base/brands.ts';
 import { ByteWriter, compareBytes, compareRanges } from '../../base/bytes.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import { isNull } from '../../format/row-decode.ts';
@@ -132,7 +132,7 @@ export class LongValueStream implements RowStream {
     if (this.#ended) return false;
     this.#own.wanted = batch.wanted;
     const more = this.#stream.next(this.#own);
-    return isPromise(more) ? more.then((moved) => this.#pass(moved, batch)) : this.#pass(more, batch);
+    return andThen(more, (moved) => this.#pass(moved, batch));
   }
 
   #pass(more: boolean, batch: RowBatch): true | Promise<true> {

@@ -1,5 +1,5 @@
 /** Rows of several streams, each of which is in a certain order, in that order. */
-import { isPromise } from '../../base/brands.ts';
+import { andThen, isPromise } from '../../base/brands.ts';
 import { ByteWriter, compareRanges } from '../../base/bytes.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
@@ -102,7 +102,7 @@ export class MergedStream implements RowStream {
     this.#at = 0;
     this.#own.wanted = batch.wanted;
     const more = this.#stream.next(this.#own);
-    return isPromise(more) ? more.then((moved) => this.#enter(moved, batch)) : this.#enter(more, batch);
+    return andThen(more, (moved) => this.#enter(moved, batch));
   }
 
   #enter(more: boolean, batch: RowBatch): boolean | Promise<boolean> {

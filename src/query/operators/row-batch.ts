@@ -1,5 +1,5 @@
 /** Rows that were found, as places of their bytes, and streams of them. */
-import { isPromise } from '../../base/brands.ts';
+import { andThen } from '../../base/brands.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 
 /** A list that is filled and emptied over and over. */
@@ -45,7 +45,7 @@ export class ConcatenatedStream implements RowStream {
     const stream = this.#streams[0];
     if (stream === undefined) return false;
     const more = stream.next(batch);
-    return isPromise(more) ? more.then((moved) => this.#after(moved)) : this.#after(more);
+    return andThen(more, (moved) => this.#after(moved));
   }
 
   #after(more: boolean): boolean {

@@ -1,5 +1,5 @@
 /** Rows of a table in key order, run by run: whole runs are filtered at a time, before anything is decoded. */
-import { isPromise } from '../../base/brands.ts';
+import { andThen, isPromise } from '../../base/brands.ts';
 import { CorruptionError, invariant } from '../../base/errors.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import type { Node } from '../../format/node.ts';
@@ -36,23 +36,20 @@ export class TableStream implements RowStream {
 
   next(batch: RowBatch): boolean | Promise<boolean> {
     const moved = this.#advance(batch.wanted);
-    if (isPromise(moved)) return moved.then((more) => more && this.#addRows(batch));
-    return moved && this.#addRows(batch);
+    return andThen(moved, (more) => more && this.#addRows(batch));
   }
 
   /** Counts matching rows instead of adding them: how many of the next ones; undefined once there are no more. */
   count(): number | undefined | Promise<number | undefined> {
     const moved = this.#advance(Number.POSITIVE_INFINITY);
-    if (isPromise(moved)) return moved.then((more) => (more ? this.#countRows() : undefined));
-    return moved ? this.#countRows() : undefined;
+    return andThen(moved, (more) => (more ? this.#countRows() : undefined));
   }
 
   #advance(wanted: number): boolean | Promise<boolean> {
     if (this.#from < this.#to) return true;
     this.#cursor.expect?.(this.#rate.rowsFor(wanted));
     const moved = this.#cursor.next();
-    if (isPromise(moved)) return moved.then((more) => this.#enter(more));
-    return this.#enter(moved);
+    return andThen(moved, (more) => this.#enter(more));
   }
 
   #enter(more: boolean): boolean {
@@ -181,7 +178,7 @@ export class LayerStream implements RowStream {
     if (this.#cursor !== undefined) return this.#read(batch);
     const { shape, layerIndexes } = this.#state;
     const entries = layerIndexes.entriesOf(this.#layer, shape, this.#access.index, this.#pacer);
-    return isPromise(entries) ? entries.then((made) => this.#begin(made, batch)) : this.#begin(entries, batch);
+    return andThen(entries, (made) => this.#begin(made, batch));
   }
 
   #begin({ tree, rows }: LayerEntries, batch: RowBatch): boolean {
