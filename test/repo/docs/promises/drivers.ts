@@ -8,17 +8,16 @@ export const drivers: PagePromises = {
   'A missing key is no failure.': [
     'src/testing/conformance-writes.ts: deleting is idempotent, for many keys and for none',
   ],
-  'Every put that was answered before the call is in it.': [
+  'It includes every put that was answered before the call.': [
     'src/testing/conformance-writes.ts: what was written is read and listed at once, by others too',
   ],
   'are different keys. They are non-empty': [
     'src/testing/conformance-keys.ts: keys that differ only in case or form are different',
     'src/testing/conformance-keys.ts: what is no key is refused, without effect',
   ],
-  'What was put is not changed by what the caller does with its buffer afterwards': [
-    'src/testing/conformance-reads.ts: changing a buffer after the put changes nothing',
-  ],
-  'An aborted `signal` rejects the request: with outcome `none` if nothing was begun': [
+  'The caller may change its buffer after a put without changing the stored object. Nobody changes the bytes that `get` returns, so a driver may return a view of its own memory.':
+    ['src/testing/conformance-reads.ts: changing a buffer after the put changes nothing'],
+  'An aborted `signal` rejects the request: with outcome `none` if the request had not begun': [
     'src/testing/conformance-reads.ts: a request whose signal is aborted is rejected, and writes nothing',
   ],
   'of 16 puts at the same time, one gets the answer that it was made, and its bytes are stored': [
@@ -27,26 +26,26 @@ export const drivers: PagePromises = {
   'nothing depends on them: at worst a warning': [
     "src/storage/certify/certify.slow.test.ts: the clock's difference is told, less what its whole seconds explain",
   ],
-  'Requests fail on safe stores too, and prove nothing: they are tried again.': [
+  'Failed requests prove nothing, since they happen on safe stores too: StoreDb tries them again.': [
     'src/storage/certify/certify.slow.test.ts: is never called unsafe for its failures, and mostly safe in spite of them',
   ],
   'its folder and that small file stay, so that no ETag of before can ever match again.': [
     'src/testing/conformance-writes.ts: the ETag of a deleted object does not match the next one of that key',
   ],
-  "A flush that finds no room fails with a `StorageError` whose `reason` is `'full'`, and has written nothing.": [
+  "A flush that finds no room fails with a `StorageError` with the `reason` `'full'`, and has written nothing.": [
     'test/features/maintenance/full-disk.slow.test.ts: frees it',
   ],
-  "`missing` is for the store's own word that there is no such object and for nothing else:": [
+  '`missing` only if the store itself says that there is no such object. If the driver cannot know, it must reject:': [
     'test/servers/s3/client-not-loaded.test.ts: rejects every call with a StorageError that says what to do',
   ],
-  'It holds up to `kill -9` at any moment and to a loss of power, and there are no locks:': [
+  'It withstands `kill -9` at any moment and a loss of power. There are no locks:': [
     'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
     'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
   ],
   "A pipe, a device or a socket under a file's name is an error at once, and nothing waits for it.": [
     'src/storage/file/file-obstacles.test.ts: says so and does not wait, with operations made',
   ],
-  'A range is two offsets, the end exclusive, clipped to the object. What is answered is of one version, never of two.':
+  'A range is two offsets, the end exclusive, clipped to the object. All bytes of an answer are of one version of the object, never of two.':
     [
       'test/features/conformance/file.slow.test.ts: FileDriver, durability',
       'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
@@ -54,33 +53,34 @@ export const drivers: PagePromises = {
   'Once it has answered `written` the object is durable.': [
     'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
   ],
-  'S3 copies in one request, and what is larger than 256 MiB part by part': [
+  'S3 copies in one request, and objects larger than 256 MiB part by part.': [
     'test/servers/s3/copies.slow.test.ts: is copied part by part, with its type',
   ],
-  'Then wrong clocks of nodes show nowhere.': [
+  'Then wrong clocks of instances have no effect.': [
     'test/features/maintenance/clocks.test.ts: on a bucket begin at the times of the bucket',
   ],
-  'Only objects that never change are copied': [
-    'test/servers/s3/copies.slow.test.ts: downloads neither leaves nor blobs',
-  ],
+  'The driver answers `copied`, or `refused` if it cannot copy. StoreDb copies only objects that never change, so it may repeat a copy, and the copy may replace an existing object.':
+    ['test/servers/s3/copies.slow.test.ts: downloads neither leaves nor blobs'],
   'Folders are never removed.': ['src/storage/file/file-driver.test.ts: leaves a folder whose objects are gone'],
   'An object that is created and never replaced (nearly all are) is one file': [
     'src/storage/file/file-driver.test.ts: keeps an object that is only created in one file',
   ],
-  'That there are versions never ceases to be true': [
-    'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
-    'src/storage/file/file-unchanged.test.ts: is not misled where its version and the successor are removed between the two looks',
-  ],
-  '`lost` says for certain that nothing was written.': [
+  'Once there are versions, there are versions for all time. So a reader opens the plain file first, and then looks for versions.':
+    [
+      'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
+      'src/storage/file/file-unchanged.test.ts: is not misled where its version and the successor are removed between the two looks',
+    ],
+  '`lost` means that certainly nothing was written.': [
     'src/testing/driver-conformance.slow.test.ts: finds out that %o breaks it',
     'test/simulation/crash/file-driver-processes.slow.test.ts: 16 processes that count by compare-and-swap lose no update',
   ],
-  'its `outcome` is `none` only if the request had no effect and never will have.': [
-    'test/servers/s3/requests.slow.test.ts: are sent once, and %s leaves their outcome unknown',
-    'test/servers/s3/requests.slow.test.ts: that are refused with %i %s certainly had no effect',
-    'test/servers/s3/requests.slow.test.ts: that fail leave a doubt if they had been made: %s',
-  ],
-  'requests are then repeated for up to ten seconds, if it has answered before.': [
+  'A driver rejects with `StorageError`; its `outcome` is `none` only if the request had no effect and never will have.':
+    [
+      'test/servers/s3/requests.slow.test.ts: are sent once, and %s leaves their outcome unknown',
+      'test/servers/s3/requests.slow.test.ts: that are refused with %i %s certainly had no effect',
+      'test/servers/s3/requests.slow.test.ts: that fail leave a doubt if they had been made: %s',
+    ],
+  'requests for up to ten seconds, if the store has answered before.': [
     'test/servers/s3/gateway-restart.slow.test.ts: reads, refreshes, merges and transactions wait for it',
     'test/servers/s3/gateway-restart.slow.test.ts: one that stays away is waited for once',
   ],
@@ -98,46 +98,47 @@ export const drivers: PagePromises = {
       'test/servers/s3/endless-answers.slow.test.ts: to a listing, or as an error with status %i, is given up',
       'src/storage/file/file-obstacles.test.ts: FileDriver does not read a file into memory that is larger than any object',
     ],
-  'A store that is seen to break a rule is refused with `UnsafeStoreError`, which says what it broke, and nothing is created.':
-    [
-      'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
-      'test/servers/s3/certification.slow.test.ts: is refused, and nothing is created: %o',
-    ],
-  'Opening a database that exists tries nothing.': [
+  'If the store breaks a rule, it is refused with `UnsafeStoreError`, which names the rule, and nothing is created.': [
+    'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
+    'test/servers/s3/certification.slow.test.ts: is refused, and nothing is created: %o',
+  ],
+  'Opening an existing database tests nothing.': [
     'test/features/interface/certification.test.ts: is up to whoever creates it: a database that exists is opened without',
   ],
   'in the store for 30 days': [
     'test/servers/s3/certified-once.slow.test.ts: is not tried out by other processes either: the bucket tells',
     'test/servers/s3/certified-once.slow.test.ts: is tried out again once that is old, of another store, or of other rules',
   ],
-  'A driver that checks conditions itself may say `certified: true`; then nothing is tried.': [
+  'A driver that checks conditions itself may have `certified: true`; then nothing is tested.': [
     'test/features/interface/certification.test.ts: needs no trying out on a certified driver',
   ],
-  '`absent` is refused where there is an object, and leaves it as it was': [
+  '`absent` is refused if there is an object, and leaves it as it was': [
     'src/storage/certify/certify.slow.test.ts: is found out: $Broken breaks $names',
   ],
-  '`{ etag }` is refused where the object has been replaced, and leaves it as it was': [
+  '`{ etag }` is refused if the object has been replaced, and leaves it as it was': [
     'src/storage/certify/certify.slow.test.ts: is found out: $Broken breaks $names',
   ],
-  '`{ etag }` is refused where there is no object, and creates none': [
+  '`{ etag }` is refused if there is no object, and creates none': [
     'src/storage/certify/certify.slow.test.ts: is found out: $Broken breaks $names',
   ],
-  'Where too many fail, it cannot be told: then no database is created either, `start()` fails with a `StorageError`': [
-    'test/features/interface/certification.test.ts: on a store that fails too often says that it could not be tried out',
-    'src/storage/certify/certify.slow.test.ts: is never called safe because requests fail: $Broken',
-  ],
-  'It takes 93 requests, 98 with those of opening itself': [
-    'src/storage/certify/certify.slow.test.ts: is told with so few requests that opening takes fewer than a hundred',
-    'test/features/interface/certification.test.ts: takes fewer than a hundred requests in all',
-  ],
-  'It throws nothing that it can report:': [
+  'If too many requests fail, the result is unknown: then no database is created either, `start()` fails with a `StorageError`':
+    [
+      'test/features/interface/certification.test.ts: on a store that fails too often says that it could not be tried out',
+      'src/storage/certify/certify.slow.test.ts: is never called safe because requests fail: $Broken',
+    ],
+  'The checks take 93 requests, 98 together with the requests of opening. About twenty of them run one after the other:':
+    [
+      'src/storage/certify/certify.slow.test.ts: is told with so few requests that opening takes fewer than a hundred',
+      'test/features/interface/certification.test.ts: takes fewer than a hundred requests in all',
+    ],
+  'It reports errors rather than throw them, where it can:': [
     'test/features/interface/certification.test.ts: reports an unsafe store, what to do, and why start() fails',
     'test/features/interface/certification.test.ts: reports a store that is out of reach, and does not take for ever',
   ],
   'Any number of processes of one machine may use the folder at the same time.': [
     'test/simulation/crash/file-driver-processes.slow.test.ts: 16 processes that count by compare-and-swap lose no update',
   ],
-  'so no file system that ignores case, changes the form of letters or reserves names can mix up two keys.': [
+  'So a file system that ignores case, changes the form of letters or reserves names cannot mix up two keys.': [
     'src/storage/file/file-names.test.ts: differ for different keys, on file systems that ignore case and form too',
   ],
   'Unlike inode numbers and times it is never used again, and it survives copies and backups.': [
@@ -146,30 +147,33 @@ export const drivers: PagePromises = {
   'A file without a trailer is reported as damaged, never as an object.': [
     'src/storage/file/file-driver.test.ts: leaves foreign files alone, and refuses damaged ones',
   ],
-  'So is a symbolic link that leads nowhere, where a folder is to be made.': [
+  'A broken symbolic link in place of a folder is an error too.': [
     'src/storage/file/file-obstacles.test.ts: refuses writes at once where it is the folder, and writes nothing when the target appears',
   ],
-  'What anyone has seen stays.': [
-    'src/storage/file/file-driver.test.ts: a reader makes durable what a writer could not',
-    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
-  ],
+  'So a process that finds a file with two names (step 5 is missing) syncs the folder itself before it shows the object. An object that any process has seen stays.':
+    [
+      'src/storage/file/file-driver.test.ts: a reader makes durable what a writer could not',
+      'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
+    ],
   'No lock is needed, since the name is the lock, and it is never given back': [
     'test/simulation/crash/file-driver-processes.slow.test.ts: a replacement that was stopped %s loses, however much happened meanwhile',
     'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
   ],
-  'takes two looks, and opens nothing': ['src/storage/file/file-unchanged.test.ts: looks twice, and opens nothing'],
+  'So a process that has read version N can check whether the object is unchanged (`ifNoneMatch`) with two looks, and opens no file:':
+    ['src/storage/file/file-unchanged.test.ts: looks twice, and opens nothing'],
   'StoreDb replaces only Block 0, and never deletes it.': [
     'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
-  'So Block 0 can be written when nothing else can, and `db.gc()`, which begins with that, frees the disk': [
+  'So Block 0 can be written when nothing else can. `db.gc()` first writes Block 0, so it can free the disk': [
     'test/features/maintenance/full-disk.slow.test.ts: frees it',
     'test/features/maintenance/full-disk.slow.test.ts: frees a real one',
   ],
-  'Temporary files are swept by a listing of their folder when they are older than an hour.': [
+  'A listing of a folder removes temporary files that are older than an hour.': [
     'src/storage/file/file-driver.test.ts: sweeps what crashed writers left, once it is old',
     'src/storage/file/file-driver.test.ts: a writer whose file was swept writes it again',
   ],
-  'beside other writes only three of them are under way, else sixteen.': [
-    'src/storage/file/file-driver.test.ts: of the background are few beside others, and many again when those have ended',
-  ],
+  'Writes of merges (`background`) let other writes go first: only three of them run at the same time as other writes, otherwise sixteen. While sixteen blocks are being synced, a commit of one row would take 10 ms; with three it takes 3 ms.':
+    [
+      'src/storage/file/file-driver.test.ts: of the background are few beside others, and many again when those have ended',
+    ],
 };
