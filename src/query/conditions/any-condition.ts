@@ -1,4 +1,4 @@
-/** A condition that holds where all of one of its branches do, and its opposite. */
+/** A disjunction: a condition that holds where all conditions of one of its branches hold; and its negation. */
 import { atOnce, itemsInStep, mapped, sorted } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
@@ -12,10 +12,10 @@ import type { KeyAccess } from './key-ranges.ts';
 /** Conditions that must all hold. */
 export type Branch = readonly Condition[];
 
-/** Conditions of a branch that an access by key is made of; rows are tested for the others. */
+/** The number of conditions of a branch that a key range may come from. Rows are tested for the others. */
 const mostHelpful = 1024;
 
-/** The fields that the branches read together; undefined if one needs the whole row. */
+/** Returns all fields that the branches read; undefined if one needs the whole row. */
 function readsOf(branches: readonly Branch[]): LayoutField[] | undefined {
   const fields = new Set<LayoutField>();
   for (const branch of branches) {
@@ -27,7 +27,7 @@ function readsOf(branches: readonly Branch[]): LayoutField[] | undefined {
   return [...fields];
 }
 
-/** Selects rows that match a branch: the cheap ones are asked first. */
+/** Makes the selector of rows that match a branch. Cheap branches are tested first. */
 function* selectingAny(branches: readonly Branch[]): Steps<Selector> {
   const filters = yield* mapped(branches, filterOf);
   return new AnySelector(yield* sorted(filters, (a, b) => a.cost - b.cost));
@@ -38,7 +38,7 @@ export class AnyCondition extends Condition {
   readonly branches: readonly Branch[];
   override readonly size: number;
   #selector: Selector | undefined;
-  /** By field. Planning asks again and again, for each index and each part of a union. */
+  /** Key accesses by field: a cache, since planning asks for each index and each part of a union. */
   readonly #keys = { table: new Map<LayoutField, KeyAccess | null>(), index: new Map<LayoutField, KeyAccess | null>() };
 
   constructor(branches: readonly Branch[]) {
@@ -68,7 +68,7 @@ export class AnyCondition extends Condition {
     this.#selector ??= yield* selectingAny(this.branches);
   }
 
-  /** Helps only where every branch does. */
+  /** Returns a key access only if every branch has one. */
   override keysBy(field: LayoutField, tree: 'table' | 'index'): KeyAccess | undefined {
     const known = this.#keys[tree].get(field);
     return known === undefined ? atOnce(this.#knowing(field, tree)) : (known ?? undefined);
@@ -98,7 +98,7 @@ function namesOf(branches: readonly Branch[]): string[] {
   return [...names];
 }
 
-/** What conditions that must all hold make of an access by key. */
+/** Returns the key access of conditions that must all hold. */
 function* keysOfAll(branch: Branch, field: LayoutField, tree: 'table' | 'index'): Steps<KeyAccess | undefined> {
   let keys: KeyAccess | undefined;
   let helpful = 0;
@@ -116,7 +116,7 @@ function* keysOfAll(branch: Branch, field: LayoutField, tree: 'table' | 'index')
   return keys === undefined || helpful === branch.length ? keys : { ...keys, exact: false };
 }
 
-/** What matches just the rows that none of the branches matches. */
+/** Returns the negation: a condition that matches exactly the rows that no branch matches. */
 export function opposedTo(branches: readonly Branch[]): Condition {
   const selector = new ComplementSelector(atOnce(selectingAny(branches)));
   return new Condition(namesOf(branches), undefined, selector, readsOf(branches));

@@ -1,4 +1,8 @@
-/** Clauses: conditions joined by `or`, `and` and `not`, as they are written, and what they are compiled to. */
+/**
+ * Clauses: conditions joined by `or`, `and` and `not`, and their compilation. 64 or more branches of the form `field = value` on one
+ * field become one list of values, so that a row is looked up in it rather than compared with each. Branches with one value for each
+ * of several fields become a list of tuples in the same way.
+ */
 import { compareValues } from '../../base/bytes.ts';
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
 import { describeValue } from '../../base/messages.ts';
@@ -18,18 +22,18 @@ import { compileTupleRange, TupleCondition } from './tuple-condition.ts';
 
 export type WrittenClause =
   | { readonly kind: 'condition'; readonly condition: WrittenCondition }
-  /** Several fields that are compared together, by the first in which they differ: a part for each. */
+  /** A row comparison: several fields compared together, by the first in which they differ. One part for each field. */
   | { readonly kind: 'range'; readonly operator: OrderOperator; readonly parts: readonly WrittenCondition[] }
   | { readonly kind: 'and' | 'or'; readonly clauses: readonly WrittenClause[] }
   | { readonly kind: 'not'; readonly clause: WrittenClause };
 
-/** A condition, or clauses joined by `or`, `and` or `not`: what the function returns that `where()` is given. */
+/** A condition, or clauses joined by `or`, `and` or `not`. A function passed to `where()` returns one. */
 export class Clause {
   /** @internal */
   readonly written: WrittenClause;
-  /** @internal How many clauses are in each other, itself included. */
+  /** @internal How deep clauses are nested, including this one. */
   readonly depth: number;
-  /** @internal Of all its conditions: see {@link weightOf}. */
+  /** @internal The sum of the weights of its conditions: see {@link weightOf}. */
   readonly weight: number;
 
   /** @internal Made by {@link Clauses}. */
@@ -40,14 +44,14 @@ export class Clause {
   }
 }
 
-/** Beyond that the stack would not do for those who go through clauses, and long before that nobody wrote them by hand. */
+/** The maximum depth of nested clauses. Functions that walk clauses are recursive, and deeper ones could overflow the stack. */
 const maxDepth = 100;
-/** A clause that is put into others again and again may come to any number of conditions without being large itself. */
+/** The maximum weight of a clause. One that is repeated inside others can stand for any number of conditions without taking memory. */
 const maxWeight = 10_000_000;
 
 /**
- * What the function that `where()` is given makes its clause with, up to 100 in each other, with up to 10,000,000 conditions and
- * values in all. `R`: the table's rows.
+ * The functions with which a function passed to `where()` makes its clause. Clauses can be nested up to 100 deep, and have up to
+ * 10,000,000 conditions and values in all. `R`: the table's rows.
  */
 export interface Clauses<R extends object> {
   /** A condition, as `where(field, operator, value)` takes it. */
@@ -61,11 +65,11 @@ export interface Clauses<R extends object> {
   and(this: void, ...clauses: readonly Clause[]): Clause;
   /** Matches rows that at least one clause matches; no row if there are none. */
   or(this: void, ...clauses: readonly Clause[]): Clause;
-  /** Matches just the rows that the clause does not match: `not(is('age', '>', 5))` matches those whose age is null too. */
+  /** Matches exactly the rows that the clause does not match: `not(is('age', '>', 5))` also matches rows whose age is null. */
   not(this: void, clause: Clause): Clause;
 }
 
-/** A condition as it is written. Throws where its field is no name or its operator none that there is. */
+/** Returns a condition as it is written. Throws if the field is not a name, or the operator is unknown. */
 export function writtenCondition(field: unknown, operator: unknown, value: unknown): WrittenCondition {
   if (typeof field !== 'string') {
     throw new InvalidQueryError(
@@ -80,13 +84,13 @@ export function writtenCondition(field: unknown, operator: unknown, value: unkno
 }
 
 /**
- * A condition on several fields together: `=` and the operators of order take an array of values, `IN` an array of such arrays, and
- * `BETWEEN` two of them.
+ * Returns a condition on several fields together. `=` and the order operators take an array of values, `IN` an array of such arrays,
+ * and `BETWEEN` two of them.
  */
 export function writtenTuples(fields: readonly unknown[], operator: unknown, value: unknown): Clause {
   const names = fields.map(String).join(', ');
   if (fields.length === 0)
-    throw new InvalidQueryError('where() was given an array of no fields: it takes the names of some.');
+    throw new InvalidQueryError('where() takes an array with the names of one or more fields, not an empty one.');
   const twice = fields.find((field, i) => fields.indexOf(field) < i);
   if (twice !== undefined) {
     throw new InvalidQueryError(`where([${names}]) names ${describeValue(twice)} twice.`);
@@ -124,7 +128,7 @@ export function writtenTuples(fields: readonly unknown[], operator: unknown, val
   );
 }
 
-/** The operators that several fields are compared by together. */
+/** The operators that compare several fields together. */
 const tupleOperators = ['=', '<', '<=', '>', '>=', 'IN', 'BETWEEN'] as const;
 
 function isTupleOperator(operator: unknown): operator is (typeof tupleOperators)[number] {
@@ -149,7 +153,7 @@ function joined(
 ): Clause {
   const made = parts.map((part) => madeClause(`${kind}()`, part));
   const depth = made.reduce((deepest, part) => Math.max(deepest, part.depth), 0) + 1;
-  if (depth > maxDepth) throw new InvalidQueryError(`Clauses can be in each other up to ${maxDepth} deep, not deeper.`);
+  if (depth > maxDepth) throw new InvalidQueryError(`Clauses can be nested up to ${maxDepth} deep, not deeper.`);
   const weight = made.reduce((sum, part) => sum + part.weight, 0);
   if (weight > maxWeight) {
     throw new InvalidQueryError(
@@ -169,17 +173,17 @@ const clauses: Clauses<Record<string, unknown>> = {
   not: (part) => joined('not', [part], ([clause]) => ({ kind: 'not', clause: clause as WrittenClause })),
 };
 
-/** What a function makes of {@link Clauses}. */
+/** Returns the clause that a function passed to `where()` makes. */
 export function writtenClause<R extends object>(build: (clauses: Clauses<R>) => Clause): Clause {
   return madeClause('The function that where() is given makes a clause: it', build(clauses));
 }
 
-/** How many values a condition has: what it takes to compile it. */
+/** Returns the number of values that a condition compares with, a measure of the work to compile it. */
 export function weightOf({ operator, captured }: WrittenCondition): number {
   return operator === 'IN' && Array.isArray(captured) ? Math.max(1, captured.length) : 1;
 }
 
-/** The conditions of a clause, one by one. */
+/** Yields the conditions of a clause. */
 export function* conditionsIn(clause: WrittenClause): Generator<WrittenCondition, void, undefined> {
   switch (clause.kind) {
     case 'condition':
@@ -197,7 +201,7 @@ export function* conditionsIn(clause: WrittenClause): Generator<WrittenCondition
   }
 }
 
-/** Whether a clause has a condition of a kind. */
+/** Returns whether a clause contains a condition that a test accepts. */
 export function hasCondition(clause: WrittenClause, isMeant: (condition: WrittenCondition) => boolean): boolean {
   switch (clause.kind) {
     case 'condition':
@@ -212,15 +216,15 @@ export function hasCondition(clause: WrittenClause, isMeant: (condition: Written
   }
 }
 
-/** Compiles a clause, or the opposite of it, to conditions of which all must hold. */
+/** Compiles a clause to conditions that must all hold. */
 export function compileClause(options: CompileOptions, clause: WrittenClause): Condition[] {
-  // Most are one condition.
+  // Most clauses are one condition.
   return clause.kind === 'condition'
     ? compileCondition(options, clause.condition)
     : atOnce(compilingClause(options, clause));
 }
 
-/** Compiles a clause, or the opposite of it, in steps. */
+/** Compiles a clause, or its negation, in steps, to conditions that must all hold. */
 export function* compilingClause(options: CompileOptions, clause: WrittenClause, negated = false): Steps<Condition[]> {
   switch (clause.kind) {
     case 'condition': {
@@ -245,13 +249,13 @@ export function* compilingClause(options: CompileOptions, clause: WrittenClause,
         branches.push(yield* compilingClause(options, each, negated));
         if (branches.length % itemsInStep === 0) yield;
       }
-      // Not all of them means that one of them does not: what joins them turns into the other one.
+      // De Morgan: negation turns `and` into `or`, and `or` into `and`.
       return (clause.kind === 'and') === negated ? yield* anyOf(options, branches) : branches.flat();
     }
   }
 }
 
-/** Conditions that hold where all of one branch do. */
+/** Returns conditions that hold where all conditions of one branch hold. */
 function* anyOf({ shape }: CompileOptions, branches: readonly (readonly Condition[])[]): Steps<Condition[]> {
   const possible: (readonly Condition[])[] = [];
   let seen = 0;
@@ -269,13 +273,10 @@ function* anyOf({ shape }: CompileOptions, branches: readonly (readonly Conditio
   return joint.length === 1 ? [...(joint[0] as readonly Condition[])] : [new AnyCondition(joint)];
 }
 
-// Branches that each ask a field for one value are one list of values: a row is looked up in it, and not compared with each. Those that
-// ask several fields for one value each are a list of tuples.
-
-/** Fewer branches are left as they are: each may have an access of its own. */
+/** The fewest branches that become a list. Fewer stay as they are, so that each may use an index of its own. */
 const minListed = 64;
 
-/** The field of a branch that is `field = value`, and the value. */
+/** Returns the field and the value of a branch that is `field = value`, and undefined for other branches. */
 function equalityOf(branch: Branch): { readonly field: LayoutField; readonly value: FieldValue } | undefined {
   const on = branch.length === 1 ? branch[0]?.on : undefined;
   if (on?.comparison.kind !== 'value') return undefined;
@@ -284,8 +285,8 @@ function equalityOf(branch: Branch): { readonly field: LayoutField; readonly val
 }
 
 /**
- * The branches, with one for each field in place of very many that ask it for a value. `keyFields`: those of the primary key, which
- * even few tuples are looked up by.
+ * Replaces many branches that are equalities on the same fields by one list of values or tuples. `keyFields`: the fields of the
+ * primary key; on these, two tuples are enough for a list.
  */
 function* joiningEqualities(branches: readonly Branch[], keyFields: readonly LayoutField[]): Steps<readonly Branch[]> {
   if (branches.length < minListed) {
@@ -294,7 +295,7 @@ function* joiningEqualities(branches: readonly Branch[], keyFields: readonly Lay
   return yield* joiningTuples(yield* joiningValues(branches), keyFields);
 }
 
-/** The values that a branch asks two fields or more for, one each; undefined if it is another one. */
+/** Returns the values of a branch that consists of equalities on two or more fields, and undefined for other branches. */
 function tupleOf(branch: Branch): Map<LayoutField, FieldValue> | undefined {
   if (branch.length < 2 || branch.length > maxIndexFields) return undefined;
   const values = new Map<LayoutField, FieldValue>();

@@ -1,21 +1,23 @@
-/** The types of what a query is made of, as they follow from the type of its table's rows. */
+/**
+ * The types of the names, operators and values in a query, derived from the type of its table's rows.
+ *
+ * The types ask `[F] extends [keyof R]` and not `F extends keyof R`, hide messages behind `keyof`, and keep names and values from
+ * inference by `NoInfer`. Otherwise the compiler goes through all fields of a table for a call that names one, which takes it six times
+ * as long. `test/features/types/compile-budget.slow.test.ts` has the bounds.
+ */
 import type { Hint, Near } from '../../base/options.ts';
 import type { Operator } from './comparison.ts';
 
-/** The name of a field, with the known ones suggested. Any other name is that of a registered function. */
+/** The name of a field, with the known ones suggested. Any other name refers to a registered function. */
 export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
 
-/** What a condition is on: a field, or several together. */
+/** The field that a condition is on, or several fields together. */
 export type FieldNames<R> = FieldName<R> | readonly string[];
 
-// The types below ask `[F] extends [keyof R]` and not `F extends keyof R`, hide what is wrong behind `keyof`, and hold it and the
-// values back from inference by `NoInfer`. Otherwise the compiler works through all fields of a table for a call that names one,
-// which takes it six times as long. `test/features/types/compile-budget.slow.test.ts` has the bounds.
-
 /**
- * A name in a condition, or what is wrong with it. What is no field may be a registered function, of which the compiler knows
- * nothing, where it is compared by `=`; but not if it is that of a field but for one letter. Any text where the type of the rows,
- * or the name, is not known.
+ * A name in a condition, or a message about the mistake in it. With `=`, a name that is not a field may be a registered function,
+ * which the compiler does not know, unless it differs from a field's name in one letter only. Any text where the type of the rows, or
+ * the name, is not known.
  */
 export type ComparedName<R, F, O> = string extends F
   ? F
@@ -25,7 +27,7 @@ export type ComparedName<R, F, O> = string extends F
       ? NoInfer<ComparedNames<R, F>>
       : NoInfer<keyof Told<F, UnknownInCondition<R, F, O>>>;
 
-/** An object whose only key is what is said of a name; nothing is worked out before the name is known. */
+/** An object whose only key is the message about a name. The message is not evaluated before the name is known. */
 type Told<F, Message> = [F] extends [string] ? { readonly [M in Message & string]: never } : never;
 
 type UnknownInCondition<R, F, O> = [Operator] extends [O]
@@ -45,7 +47,7 @@ type UnknownByOperator<R, F, O> = [F] extends [`${infer _A}${infer _B}${infer C}
     ? F
     : NoField<R, F>;
 
-/** What is said of names that are none of fields; of none at all, the names that there are, which an editor then offers. */
+/** The message about names that are not fields. For the empty name, the names of the fields, so that an editor offers them. */
 type NoField<R, F> =
   Exclude<F, keyof R> extends infer N extends string
     ? N extends ''
@@ -53,7 +55,7 @@ type NoField<R, F> =
       : `There is no field '${N}'${Hint<N, keyof R & string>}`
     : never;
 
-/** The name of a field that has an order, or what is wrong with it. Any text where the name is not known. */
+/** The name of a field that has an order, or a message about the mistake. Any text where the name is not known. */
 export type OrderedName<R, F> = string extends F
   ? F
   : [F] extends [keyof R]
@@ -66,13 +68,13 @@ export type OrderedName<R, F> = string extends F
 
 type Unordered<F> = F extends string ? `Field '${F}' is of type json, which has no order` : never;
 
-/** Those of some fields that are JSON. */
+/** The fields among `F` that are JSON. */
 type JsonIn<R, F> = F extends keyof R ? (IsJson<R[F]> extends true ? F : never) : never;
 
-/** The name of a field, or what is wrong with it. Any text where the name is not known. */
+/** The name of a field, or a message about the mistake. Any text where the name is not known. */
 export type KnownName<R, F> = string extends F ? F : [F] extends [keyof R] ? F : NoInfer<keyof Told<F, NoField<R, F>>>;
 
-/** The name of a field of numbers, or what is wrong with it. Any text where the name is not known. */
+/** The name of a field of numbers, or a message about the mistake. Any text where the name is not known. */
 export type NumericName<R, F> = string extends F
   ? F
   : [F] extends [keyof R]
@@ -92,7 +94,7 @@ type IsJson<V> = [Extract<V, bigint | Date | Uint8Array>] extends [never]
     : true
   : false;
 
-/** What a value is compared with: numbers and bigints with each other, bytes of any kind with each other. */
+/** The values that a value can be compared with: numbers and bigints with each other, bytes of any kind with each other. */
 type Comparable<V> = V extends number | bigint
   ? number | bigint
   : V extends Uint8Array
@@ -111,7 +113,7 @@ type OperatorOfValue<V> = unknown extends V
 
 /**
  * The operators that a field takes: `PREFIX` only text and bytes, JSON only `=` and `!=`. Any operator where the type of the rows
- * is not known, and where the rows have no such field: {@link ComparedName} says what is wrong then.
+ * is not known, and where the rows have no such field: {@link ComparedName} reports the mistake then.
  */
 export type OperatorOf<R, F> = string extends F
   ? Operator
@@ -121,7 +123,7 @@ export type OperatorOf<R, F> = string extends F
       ? TupleOperator
       : Operator;
 
-/** The operators that fields are compared by together. */
+/** The operators that compare several fields together. */
 type TupleOperator = '=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN';
 
 type ComparedWith<C, O> = O extends 'IN'
@@ -130,7 +132,7 @@ type ComparedWith<C, O> = O extends 'IN'
     ? readonly [low: C | null, high: C | null]
     : C | null;
 
-/** What a field is compared with by an operator; anything where the type of the rows is not known. */
+/** The value that an operator compares a field with; anything where the type of the rows is not known. */
 export type ComparedValue<R, F, O> = NoInfer<
   string extends F
     ? unknown
@@ -143,12 +145,12 @@ export type ComparedValue<R, F, O> = NoInfer<
       : ComparedTuple<R, F, O>
 >;
 
-/** Names of fields that a condition is on together, or what is wrong with them. */
+/** The names of fields that a condition compares together, or messages about the mistakes in them. */
 type ComparedNames<R, F> = {
   readonly [I in keyof F]: string extends F[I] ? F[I] : F[I] extends keyof R ? F[I] : NoField<R, F[I]>;
 };
 
-/** What several fields are compared with together: a value for each; some of such arrays by `IN`, two by `BETWEEN`. */
+/** The value that several fields are compared with: an array with a value for each; an array of such arrays for `IN`, two for `BETWEEN`. */
 type ComparedTuple<R, F, O> = F extends readonly unknown[]
   ? O extends 'IN'
     ? readonly TupleOf<R, F>[]
@@ -172,8 +174,8 @@ type OrderedPart<R, F> = F extends keyof R
       : ComparedValue<R, F, '='>
   : ComparedValue<R, F, '='>;
 
-/** Some fields of rows. It is conditional so that editors show what it comes to. */
+/** Some fields of rows. The type is conditional so that editors show its result. */
 export type Selected<R, F extends keyof R> = R extends unknown ? { [N in F]: R[N] } : never;
 
-/** What rows have in a field; anything where the rows or the name are not known. */
+/** The type of a field's values; `unknown` where the rows or the name are not known. */
 export type ValueIn<R, F> = F extends keyof R ? R[F] : unknown;

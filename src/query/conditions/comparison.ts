@@ -1,7 +1,6 @@
 /**
- * What a condition asks of a field, in terms of values that the field can hold. A compared value that the type cannot
- * hold is compared by value all the same: it lies beside some value that the type does hold, so that `> 1.5` on an
- * integer becomes `> 1`, and `< 300` on a uint8 becomes "not null".
+ * Comparisons of a field, in terms of values that the field can hold. A value that the type cannot hold is replaced by one next to it
+ * that the type can hold: `> 1.5` on an integer becomes `> 1`, and `< 300` on a uint8 becomes "not null".
  */
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
 import { compareValues } from '../../base/bytes.ts';
@@ -18,11 +17,11 @@ import { isUuid, normalizeValue, ValueProblem } from '../../format/values.ts';
 export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN', 'BETWEEN', 'PREFIX'] as const;
 /**
  * An operator of `where`. `IN` takes an array of values, `BETWEEN` the lowest and the highest one as `[low, high]`, and
- * `PREFIX` what a text or bytes begin with; all others take one value.
+ * `PREFIX` the beginning of a text or of bytes; all others take one value.
  */
 export type Operator = (typeof operators)[number];
 
-/** Those that go by the order of values, with one value. */
+/** The operators that compare the order of a field's value with one other value. */
 export type OrderOperator = '<' | '<=' | '>' | '>=';
 
 export type ComparisonOperator = Exclude<Operator, 'IN' | 'BETWEEN' | 'PREFIX'>;
@@ -50,7 +49,7 @@ export function isOperator(operator: unknown): operator is Operator {
   return operators.includes(operator as Operator);
 }
 
-/** Where a compared value lies: at `value`, or beside it with no other value that the type holds in between. */
+/** The place of a compared value among a type's values: at `value`, or next to it with no other value of the type in between. */
 export interface Place {
   readonly value: FieldValue;
   /** Negative: the compared value is less than `value`; positive: greater. */
@@ -61,7 +60,7 @@ function sideOf(compared: number | bigint, value: number | bigint): number {
   return compared > value ? 1 : compared < value ? -1 : 0;
 }
 
-/** The exact place of a number among those of a type. Comparing bigints with numbers is exact in JavaScript. */
+/** Returns the exact place of a number among the numbers of a type. JavaScript compares bigints and numbers exactly. */
 function placeNumber(typeId: TypeId, compared: number | bigint): Place {
   const big = bigintBounds(typeId);
   if (big !== undefined) {
@@ -77,7 +76,7 @@ function placeNumber(typeId: TypeId, compared: number | bigint): Place {
   return { value: value === 0 ? 0 : value, side: sideOf(compared, value) };
 }
 
-/** A string with a lone surrogate lies below the same string with U+E000 in its place: nothing stored is between. */
+/** A string with a lone surrogate lies below the same string with U+E000 in its place: no stored text lies between them. */
 function placeText(compared: string): Place {
   if (compared.isWellFormed()) return { value: compared, side: 0 };
   let whole = 0;
@@ -85,7 +84,7 @@ function placeText(compared: string): Place {
   return { value: `${compared.slice(0, whole)}\u{E000}`, side: -1 };
 }
 
-/** What a field of a type is compared with, for messages. */
+/** Describes the values that a field of a type is compared with, for messages. */
 function comparedWith(typeId: TypeId): string {
   switch (typeId) {
     case Types.varchar:
@@ -106,7 +105,7 @@ function comparedWith(typeId: TypeId): string {
   }
 }
 
-/** The place of a compared value; undefined if it is of another kind than the field's values. */
+/** Returns the place of a compared value; undefined if it is of another kind than the field's values. */
 function placeOf(typeId: TypeId, compared: unknown): Place | undefined {
   switch (typeId) {
     case Types.varchar:
@@ -130,24 +129,24 @@ function placeOf(typeId: TypeId, compared: unknown): Place | undefined {
   }
 }
 
-/** A text that is no UUID lies nowhere among them, and is equal to none: applications ask for what their users give them. */
+/** Whether a text is compared with UUIDs and is not one. It equals none, and is no error: applications pass on input of their users. */
 function isNoUuid(typeId: TypeId, compared: unknown): boolean {
   return (typeId === Types.uuid || typeId === Types.blob) && typeof compared === 'string' && !isUuid(compared);
 }
 
 /**
- * The field's value that equals a compared one, where it takes no closer look to tell: numbers that the type holds, and
- * text. Undefined for all others, of which most are as good.
+ * Returns the field's value that equals a compared one, for the common cases: numbers that the type holds, and text. Undefined for
+ * others, even if an equal value exists.
  */
 export function plainValue(typeId: TypeId, compared: unknown): number | string | undefined {
   if (typeof compared === 'string') return typeId === Types.varchar && compared.isWellFormed() ? compared : undefined;
   if (typeof compared !== 'number') return undefined;
   const holds = typeId === Types.float64 ? !Number.isNaN(compared) : isIntegerOf(typeId, compared);
-  // No minus zero.
+  // Adding zero turns -0 into 0.
   return holds ? compared + 0 : undefined;
 }
 
-/** A comparison with a place, as a comparison with the value there. */
+/** Turns a comparison with a place into one with the value at that place. */
 function compareWithPlace(typeId: TypeId, operator: ComparisonOperator, { value, side }: Place): Comparison {
   switch (operator) {
     case '=':
@@ -163,7 +162,7 @@ function compareWithPlace(typeId: TypeId, operator: ComparisonOperator, { value,
   }
 }
 
-/** An order comparison; at the ends of an integer type it means all values or none. */
+/** Returns an order comparison. At the ends of an integer type it becomes all values or none. */
 function compareWithEdge(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', value: FieldValue): Comparison {
   const bounds = bigintBounds(typeId) ?? integerBounds(typeId);
   const edge = operator === '<' || operator === '>=' ? bounds?.min : bounds?.max;
@@ -193,7 +192,7 @@ const opposites: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
   '>': '<=',
 };
 
-/** What matches just the rows that a comparison does not match; undefined where no comparison does. */
+/** Returns the negation of a comparison, which matches exactly the other rows; undefined where no comparison expresses it. */
 export function oppositeOf(comparison: Comparison): Comparison | undefined {
   switch (comparison.kind) {
     case 'none':
@@ -213,8 +212,8 @@ export function oppositeOf(comparison: Comparison): Comparison | undefined {
 }
 
 /**
- * The conditions that `field operator value` means; all of them must hold. Throws `InvalidQueryError` where the value is of a kind that the field is not
- * compared with, and `InvalidOperatorError` where the field does not take the operator.
+ * Returns the comparisons for `field operator value`; all of them must hold. Throws `InvalidQueryError` if the field cannot be compared
+ * with a value of this kind, and `InvalidOperatorError` if the field does not take the operator.
  */
 export function compareField(table: string, field: FieldShape, operator: Operator, value: unknown): Comparison[] {
   const compared = { table, field };
@@ -232,17 +231,14 @@ export function compareField(table: string, field: FieldShape, operator: Operato
   return [compareOnce(compared, '>=', value[0] as unknown), compareOnce(compared, '<=', value[1] as unknown)];
 }
 
-/**
- * Where a value lies that a field is compared with by its order, together with others; undefined for null. Throws what
- * {@link compareField} throws.
- */
+/** Returns the place of a value in a row comparison; undefined for null. Throws the same errors as {@link compareField}. */
 export function orderPlace(
   table: string,
   field: FieldShape,
   operator: OrderOperator,
   value: unknown,
 ): Place | undefined {
-  // Checks it.
+  // Only for its errors.
   compareField(table, field, operator, value);
   return value === null ? undefined : placeOf(field.typeId, value);
 }
@@ -263,7 +259,7 @@ function compareOnce(compared: ComparedField, operator: Exclude<Operator, 'BETWE
   return compareWithPlace(field.typeId, operator, placeOf(field.typeId, value) ?? refuse(compared, value));
 }
 
-/** `IN`: the values that the field can hold, ascending and each once. */
+/** Compiles `IN` to the values that the field can hold, in ascending order and without duplicates. */
 function* comparingWithAny(compared: ComparedField, list: unknown): Steps<Comparison> {
   if (!Array.isArray(list)) {
     throw new InvalidQueryError(
@@ -306,7 +302,7 @@ function compareWithPrefix(compared: ComparedField, value: unknown): Comparison 
   }
   if (value === null) return none;
   const { value: prefix, side } = placeOf(typeId, value) ?? refuse(compared, value);
-  // No text that is stored begins with half a character.
+  // No stored text begins with half a character.
   if (side !== 0) return none;
   const begin = prefix as string | Uint8Array;
   return begin.length === 0 ? isNotNull : { kind: 'prefix', value: begin };

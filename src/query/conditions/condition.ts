@@ -1,4 +1,4 @@
-/** Conditions of a query, as they are written and as they are compiled for a version of a table. */
+/** The conditions of a query: as they are written, and compiled for a version of a table. */
 import { isBytes, isDate } from '../../base/brands.ts';
 import { ByteWriter } from '../../base/bytes.ts';
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
@@ -31,34 +31,34 @@ import { ComplementSelector, Filter, NullSelector, selectAll, selectNothing, slo
 import type { Selector } from './selector.ts';
 import { PrefixSelector, headOf, textBytes, TextSelector } from './text-selectors.ts';
 
-/** A condition as `where` was given it. */
+/** A condition as it was passed to `where`. */
 export interface WrittenCondition {
-  /** Of a field or of a registered function. */
+  /** The name of a field or of a registered function. */
   readonly name: string;
   readonly operator: Operator;
-  /** As it was given: a function's result is compared with this very value. */
+  /** The value as it was passed. The result of a registered function is compared with it by `===`. */
   readonly value: unknown;
-  /** As it was at the call, so that changing an array, a Buffer or a Date afterwards changes nothing. */
+  /** A copy made at the call, so that changing an array, a Buffer or a Date afterwards has no effect. */
   readonly captured: unknown;
 }
 
-/** A condition on a field, of one version of the table. */
+/** A condition on a field of one version of the table. */
 export interface FieldCondition {
   readonly field: LayoutField;
   readonly comparison: Comparison;
 }
 
-/** A compiled condition. What it is of, if not of one field, only its selector knows. */
+/** A compiled condition. If it is not a comparison of one field, only its selector knows how it tests rows. */
 export class Condition {
   /** The fields and functions that it tests. */
   readonly names: readonly string[];
   readonly on: FieldCondition | undefined;
-  /** The fields that its selector reads; undefined: it needs the whole row. */
+  /** The fields that its selector reads; undefined if it needs the whole row. */
   readonly reads: readonly LayoutField[] | undefined;
-  /** How many conditions it is made of. */
+  /** The number of conditions in it. */
   readonly size: number = 1;
   #selector: Selector | undefined;
-  /** Of a list of values: planning asks again and again. */
+  /** The key access of a list of values: a cache, since planning asks for it several times. */
   #listed: KeyAccess | undefined;
 
   constructor(
@@ -73,29 +73,29 @@ export class Condition {
     this.#selector = selector;
   }
 
-  /** Made when it is needed: an access by key often does without. */
+  /** Tests rows. It is made on first use, since an access by key often needs none. */
   get selector(): Selector {
     this.#selector ??= this.on === undefined ? selectAll : compileSelector(this.on.field, this.on.comparison);
     return this.#selector;
   }
 
-  /** Whether it is plain that no row matches. */
+  /** Whether it is known without reading that no row matches. */
   get isImpossible(): boolean {
     return this.on === undefined ? this.#selector === selectNothing : this.on.comparison.kind === 'none';
   }
 
-  /** Whether it is plain that every row matches. */
+  /** Whether it is known without reading that every row matches. */
   get isEmpty(): boolean {
     return this.on?.comparison.kind === 'all';
   }
 
-  /** Whether its comparison has very many values, or it is made of others. */
+  /** Whether its comparison has very many values, or it consists of other conditions. */
   get isLong(): boolean {
     const comparison = this.on?.comparison;
     return comparison === undefined || (comparison.kind === 'in' && comparison.values.length > itemsInStep);
   }
 
-  /** Works out in steps what planning and testing rows take most time for. */
+  /** Computes the key ranges and the selector in steps, since they take long for many values. */
   *preparing(_fields: PreparedFields): Steps<void> {
     if (this.on?.comparison.kind !== 'in') {
       void this.selector;
@@ -106,7 +106,7 @@ export class Condition {
     this.#selector ??= yield* selectingList(field, comparison);
   }
 
-  /** The keys of a tree, which begin with a field's value, that rows which match can have; undefined: any. */
+  /** Returns the keys that matching rows can have in a tree whose keys begin with a field's value; undefined for any key. */
   keysBy(field: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
     if (this.on?.field !== field) return undefined;
     const { comparison } = this.on;
@@ -115,27 +115,27 @@ export class Condition {
     return this.#listed;
   }
 
-  /** The keys of an index on a function that matching rows can have; undefined: any. */
+  /** Returns the keys that matching rows can have in an index on a function; undefined for any key. */
   keysByResult(result: FunctionResult): KeyAccess | undefined {
     return this.#selector instanceof FunctionSelector ? this.#selector.keysBy(result) : undefined;
   }
 }
 
-/** The fields that accesses by keys can begin with: that of the table's own tree, and those of indexes. */
+/** The first fields of keys: of the table's tree, and of its indexes. */
 export interface PreparedFields {
   readonly table: readonly LayoutField[];
   readonly index: readonly LayoutField[];
 }
 
-/** What no row matches. */
+/** A condition that no row matches. */
 export const noRow: Condition = new Condition([], undefined, selectNothing);
 
-/** The rows for which all conditions hold. */
+/** Returns a filter that keeps the rows for which all conditions hold. */
 export function filterOf(conditions: readonly Condition[]): Filter {
   return new Filter(conditions.map(({ selector }) => selector));
 }
 
-/** The fields and functions that conditions test, each once. */
+/** Returns the names of the fields and functions that conditions test, without duplicates. */
 export function namesIn(conditions: readonly Condition[]): string[] {
   if (conditions.length === 1) return [...(conditions[0] as Condition).names];
   const all = new Set<string>();
@@ -143,7 +143,7 @@ export function namesIn(conditions: readonly Condition[]): string[] {
   return [...all];
 }
 
-/** A copy of a compared value that the caller cannot change any more. */
+/** Copies a compared value, so that the caller cannot change it any more. */
 export function captureValue(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (isDate(value)) return new Date(value.getTime());
@@ -158,7 +158,7 @@ export function captureValue(value: unknown): unknown {
   return copy;
 }
 
-/** The selector of a comparison. */
+/** Returns the selector of a comparison. */
 export function compileSelector(field: LayoutField, comparison: Comparison): Selector {
   switch (comparison.kind) {
     case 'all':
@@ -195,7 +195,7 @@ export function compileSelector(field: LayoutField, comparison: Comparison): Sel
   }
 }
 
-/** The selector of a list of values, which takes a while to be made of a long one. */
+/** Makes the selector of a list of values in steps, since the list may be long. */
 function* selectingList(
   field: LayoutField,
   { values, orNull }: Extract<Comparison, { readonly kind: 'in' }>,
@@ -218,7 +218,7 @@ function* selectingList(
   }
 }
 
-/** A field of a table. Throws `InvalidQueryError` if the table has none of that name. */
+/** Returns a field of a table. Throws `InvalidQueryError` if the table has none of that name. */
 export function requireField(shape: TableShape, name: string, what: string): LayoutField {
   const field = shape.layout.field(name);
   if (field !== undefined) return field;
@@ -237,7 +237,7 @@ export function checkFunctionOperator(name: string, operator: Operator): void {
   throw new InvalidOperatorError(operator, message);
 }
 
-/** Where conditions are compiled. */
+/** The table version and the registered functions that conditions are compiled against. */
 export interface CompileOptions {
   readonly shape: TableShape;
   /** A registered function wins over a field of the same name. */
@@ -263,7 +263,7 @@ export function* compilingCondition(
   return [new Condition([name], undefined, new ComplementSelector(selector), [field])];
 }
 
-/** Compiles a condition to some of which all must hold, or the opposite of it to some of which one must. */
+/** Compiles a condition to one or more that must all hold; or its negation, to one or more of which one must hold. */
 export function compileCondition(
   { shape, registered }: CompileOptions,
   { name, operator, value, captured }: WrittenCondition,
@@ -284,7 +284,7 @@ export function compileCondition(
   });
 }
 
-// Conditions that a registered function decides: it is given the whole row, and its result must equal a value.
+/** Selects rows by a registered function: the function gets the whole row, and its result must equal a value. */
 
 class FunctionSelector implements Selector {
   readonly cost: number = slowCost;
@@ -298,7 +298,7 @@ class FunctionSelector implements Selector {
     this.#value = value;
   }
 
-  /** What rows that match have in the entries of an index on the function; undefined if that cannot be told. */
+  /** Returns the keys of matching rows in an index on the function; undefined if they cannot be known. */
   keysBy({ name, typeId, version }: FunctionResult): KeyAccess | undefined {
     const { name: called, version: calledVersion } = this.#registered;
     const value = this.#value;
@@ -306,7 +306,7 @@ class FunctionSelector implements Selector {
     const writer = new ByteWriter(64);
     writeResult(writer, typeId, value);
     const component = writer.finish();
-    // Of results that are not of the type it is known no more than that.
+    // An index has one and the same key for all results that are not of the type.
     const exact = isOfResultType(typeId, value) && !isTruncatedComponent(component, component.length, typeId);
     return { kind: 'values', components: [component], exact };
   }

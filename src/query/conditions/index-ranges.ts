@@ -1,6 +1,6 @@
 /**
- * What conditions on the fields of an index make of it: ranges of its entries. Values of the first fields and a range of
- * the next one give a range of entries each; what conditions ask of the fields behind that is left to be tested on rows.
+ * Turns conditions on the fields of an index into ranges of its entries. Values of the first fields and a range of the next one give
+ * ranges; conditions on the fields after it are residual and are tested on rows.
  */
 import { concatBytes, prefixEnd } from '../../base/bytes.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
@@ -16,34 +16,34 @@ import { withKey } from './row-order.ts';
 import type { OrderField } from './row-order.ts';
 import { TupleCondition, TupleRangeCondition } from './tuple-condition.ts';
 
-/** What the conditions on one field give for an access by keys. */
+/** The key access that the conditions on one field allow. */
 export interface FieldAccess {
   /** Undefined if the conditions contradict each other. */
   readonly keys: KeyAccess | undefined;
   readonly covered: readonly Condition[];
 }
 
-/** The part of an index that conditions leave. */
+/** The ranges of an index that conditions select. */
 export interface IndexRanges {
-  /** Ascending, and apart from each other. */
+  /** Ascending and disjoint. */
   readonly ranges: readonly KeyRange[];
   readonly covered: readonly Condition[];
-  /** How many of the index's first fields conditions were found for that narrow it down. */
+  /** The number of leading fields of the index whose conditions narrow the ranges. */
   readonly used: number;
-  /** Whether all entries in the ranges are of one value in every field. */
+  /** Whether all entries in the ranges have the same value in every field. */
   readonly oneValue: boolean;
-  /** Whether all entries of a range are of one value in the first field. */
+  /** Whether all entries of a range have the same value in the first field. */
   readonly ofValues: boolean;
 }
 
-/** So many ranges may come of several lists of values; the last of the lists is otherwise left to be tested on rows. */
+/** The most ranges that several lists of values may produce. Beyond that, the last list becomes a residual condition. */
 const maxRanges = 1024;
-/** Behind a longer list of values, a single value of the next field is left to be tested as well. */
+/** The longest list of values to which a single value of the next field is appended. Beyond that, it becomes a residual condition. */
 const maxJoined = 32_768;
 
 const noBytes = new Uint8Array(0);
 
-/** The bounds of a range of one field behind certain values of the fields before it. */
+/** Returns the bounds of a range of one field, after given values of the fields before it. */
 function rangeBehind(values: Uint8Array, { from, to }: KeyRange): KeyRange {
   return {
     from: from === undefined ? values : concatBytes(values, from),
@@ -51,20 +51,20 @@ function rangeBehind(values: Uint8Array, { from, to }: KeyRange): KeyRange {
   };
 }
 
-/** What conditions make of keys: values of the first fields, and behind each of them ranges of the next one. */
+/** Key ranges in parts: values of the first fields, and ranges of the next field after each of them. */
 export interface KeyParts {
-  /** The bytes that keys begin with, ascending: of as many fields as have values, none for no bytes. */
+  /** The bytes that keys begin with, ascending: the values of the first `valued` fields, joined. One empty array if there are none. */
   readonly values: readonly Uint8Array[];
   /** The keys that begin with each of the values, where the access by them has made them. */
   readonly valueRanges?: readonly KeyRange[] | undefined;
   /** How many fields have values. */
   readonly valued: number;
-  /** Of the field behind those. Undefined: any. */
+  /** The ranges of the field after those. Undefined: any value. */
   readonly ranges: readonly KeyRange[] | undefined;
   readonly covered: readonly Condition[];
 }
 
-/** Goes by what is known of each field of keys. Undefined if the conditions contradict each other. */
+/** Combines the key accesses of the fields of a key. Returns undefined if the conditions contradict each other. */
 export function keyParts(byField: readonly (FieldAccess | undefined)[]): KeyParts | undefined {
   for (const access of byField) if (access !== undefined && access.keys === undefined) return undefined;
   let values: readonly Uint8Array[] = [noBytes];
@@ -98,7 +98,7 @@ export function rangesOf({ values, valueRanges, valued, ranges }: KeyParts): rea
   return valued === 0 ? ranges : values.flatMap((before) => ranges.map((range) => rangeBehind(before, range)));
 }
 
-/** Goes by what is known of each field of the index. Undefined if the conditions contradict each other. */
+/** Combines the key accesses of the fields of an index. Returns undefined if the conditions contradict each other. */
 export function indexRanges(byField: readonly (FieldAccess | undefined)[]): IndexRanges | undefined {
   const parts = keyParts(byField);
   if (parts === undefined) return undefined;
@@ -109,10 +109,10 @@ export function indexRanges(byField: readonly (FieldAccess | undefined)[]): Inde
   return { ranges, covered, used, oneValue, ofValues: valued > 0 };
 }
 
-/** Which way rows come by primary key; undefined if they come in another order. */
+/** The direction in which rows come by primary key; undefined if they come in another order. */
 export type KeyDirection = 'ascending' | 'descending' | undefined;
 
-/** The direction in which rows come by primary key as an order asks for. `keyFields`: those that no condition fixes. */
+/** Returns the direction of primary keys in an order. `keyFields`: the fields of the primary key that no condition fixes. */
 export function keyDirectionOf(order: readonly OrderField[], keyFields: readonly LayoutField[]): KeyDirection {
   // Without any order, rows come by ascending primary key.
   if (order.length === 0) return 'ascending';
@@ -124,16 +124,16 @@ export function keyDirectionOf(order: readonly OrderField[], keyFields: readonly
 }
 
 /**
- * Whether entries of an index that differ in certain of its fields, in this order, come as an order by fields asks for:
- * its direction then, and undefined if they do not. Entries that agree in all of the fields come by ascending primary key.
- * `keyFields`: those of the primary key that no condition fixes.
+ * Returns the direction in which to read an index for an order, or undefined if the index does not have the order. `fields`: the fields
+ * of the index in which its entries differ. Entries that agree in all of them come by ascending primary key. `keyFields`: the fields
+ * of the primary key that no condition fixes.
  */
 export function directionOf(
   order: readonly OrderField[],
   fields: readonly LayoutField[],
   keyFields: readonly LayoutField[],
 ): KeyDirection {
-  // An order that says no more leaves the rest to the primary key.
+  // After the fields of the order, the primary key decides.
   const all = withKey(keyFields, order);
   const left = new Set(keyFields);
   const descending = fields.length > 0 && all[0]?.descending === true;
@@ -141,7 +141,7 @@ export function directionOf(
   for (const [i, field] of fields.entries()) {
     const by = all[i];
     if (by?.field !== field || by.descending !== descending) return undefined;
-    // Nothing ties any more.
+    // No two rows tie any more.
     if (left.delete(field) && left.size === 0) return direction;
   }
   const rest = [...left].every((field, i) => {
@@ -151,10 +151,7 @@ export function directionOf(
   return rest ? direction : undefined;
 }
 
-// Whether all rows that match a query are inside the condition of an index, so that it has an entry for each of them. It errs on
-// the side of no: then another access is taken.
-
-/** Whether every value that a comparison lets through passes a test. */
+/** Whether every value that matches a comparison passes a test of a partial index. May return false without need, never true. */
 function isWithin(comparison: Comparison, { takesNull, values }: FieldTest): boolean {
   switch (comparison.kind) {
     case 'none':
@@ -177,7 +174,7 @@ function isWithin(comparison: Comparison, { takesNull, values }: FieldTest): boo
   }
 }
 
-/** Whether a comparison lets through every value that passes a test, so that rows inside need not be tested for it. */
+/** Whether every value that passes a test of a partial index matches a comparison, so that its rows need not be tested for it. */
 function isFulfilled(comparison: Comparison, { takesNull, values }: FieldTest): boolean {
   switch (comparison.kind) {
     case 'null':
@@ -205,7 +202,7 @@ function implies(condition: Condition, test: FieldTest): boolean {
     const values = condition.valuesOf(test.field);
     return values !== undefined && isWithin({ kind: 'in', values, orNull: false }, test);
   }
-  // The field that decides first is not null.
+  // The first field of a matching row is not null.
   if (condition instanceof TupleRangeCondition) {
     return condition.fields[0] === test.field && isWithin({ kind: 'not null' }, test);
   }
@@ -214,7 +211,8 @@ function implies(condition: Condition, test: FieldTest): boolean {
 }
 
 /**
- * The conditions of a query that all rows inside fulfil, where all rows that match are inside; undefined where that is not plain.
+ * Returns the conditions of a query that all rows of a partial index fulfil. Undefined unless the conditions imply that of the index, so
+ * that the index has an entry for each matching row; undefined also where this is not recognized.
  */
 export function insideOf({ tests }: IndexCondition, conditions: readonly Condition[]): Condition[] | undefined {
   if (!tests.every((test) => conditions.some((condition) => implies(condition, test)))) return undefined;

@@ -1,7 +1,6 @@
 /**
- * Conditions on a field as ranges of keys: of primary keys, or of index entries, which begin with the indexed value.
- * The bytes of a value's key component are a prefix of no other's, so that the keys that begin with them are exactly
- * those of the value.
+ * Turns conditions on a field into ranges of keys: of primary keys, or of index entries, which begin with the indexed value. The key
+ * component of a value is not a prefix of any other component, so the keys that begin with it are exactly the keys of that value.
  */
 import { ByteWriter, compareBytes, prefixEnd } from '../../base/bytes.ts';
 import { isTruncatedComponent, writeKeyComponent } from '../../format/ordered-key.ts';
@@ -12,8 +11,8 @@ import type { KeyRange } from '../../tree/cursor.ts';
 import type { Comparison, FieldValue } from './comparison.ts';
 
 /**
- * What a condition makes of an access by key: certain values, by their key components, ascending and different, or
- * ranges, ascending and apart. `exact`: it selects just what the condition asks for, which then need not be tested again.
+ * The keys that a condition selects: values, as distinct ascending key components, or ranges, ascending and disjoint. `exact`: the keys
+ * are exactly those of matching rows, which need not be tested again.
  */
 export type KeyAccess =
   | ValueAccess
@@ -32,14 +31,14 @@ export interface ValueAccess {
 const nullKey: Uint8Array = Uint8Array.of(0);
 const valueKeys: Uint8Array = Uint8Array.of(1);
 
-/** The key component of a value, or of as much of it as keys hold. */
+/** Returns the key component of a value. Keys hold long values only in part. */
 export function componentOf(typeId: TypeId, value: FieldValue): Uint8Array {
   const component = new ByteWriter();
   writeKeyComponent(component, typeId, value);
   return component.finish();
 }
 
-/** The keys that begin with a component. */
+/** Returns the range of keys that begin with a component. */
 export function rangeOfComponent(component: Uint8Array): KeyRange {
   return { from: component, to: prefixEnd(component) };
 }
@@ -48,7 +47,7 @@ function isTruncated(component: Uint8Array, typeId: TypeId): boolean {
   return isTruncatedComponent(component, component.length, typeId);
 }
 
-/** The keys that a condition selects; undefined if it does not help to find them. */
+/** Returns the keys that a comparison selects; undefined if it does not narrow them. */
 export function keyAccess(typeId: TypeId, comparison: Comparison): KeyAccess | undefined {
   switch (comparison.kind) {
     case 'null':
@@ -70,7 +69,7 @@ export function keyAccess(typeId: TypeId, comparison: Comparison): KeyAccess | u
   }
 }
 
-/** The keys that a list of values selects. */
+/** Returns the keys that a list of values selects. */
 export function* accessingList(
   typeId: TypeId,
   { values, orNull }: Extract<Comparison, { readonly kind: 'in' }>,
@@ -104,7 +103,7 @@ function ofOperator(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', value: Fi
     return { kind: 'ranges', ranges: orNull ? [{ from: nullKey, to: valueKeys }, range] : [range], exact };
   };
   const from = orNull ? nullKey : valueKeys;
-  // Values that are held in part are equal there without being equal: such a bound is included, and tested on the row.
+  // Different long values can have the same truncated component. So a truncated bound is included, and tested on the row.
   switch (operator) {
     case '<':
       return { kind: 'ranges', ranges: [{ from, to: truncated ? prefixEnd(component) : component }], exact };
@@ -117,7 +116,7 @@ function ofOperator(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', value: Fi
   }
 }
 
-/** The component of a value that begins with others' values begins with theirs, but for the two bytes at their end. */
+/** The keys of values with a prefix. Without its two last bytes, the component of the prefix begins the components of all of them. */
 function ofPrefix(typeId: TypeId, value: string | Uint8Array): KeyAccess {
   const component = componentOf(typeId, value);
   const exact = !isTruncated(component, typeId);
@@ -125,7 +124,7 @@ function ofPrefix(typeId: TypeId, value: string | Uint8Array): KeyAccess {
   return { kind: 'ranges', ranges: [range], exact };
 }
 
-/** Long values that begin alike have one component. */
+/** Removes duplicates: long values with the same beginning have the same component. */
 function* withoutRepeats(components: readonly Uint8Array[]): Steps<Uint8Array[]> {
   const different: Uint8Array[] = [];
   for (let i = 0; i < components.length; i++) {
@@ -141,20 +140,20 @@ export function rangesOver(components: readonly Uint8Array[]): readonly KeyRange
   return components.map(rangeOfComponent);
 }
 
-/** The ranges of an access by key. */
+/** Returns the ranges of a key access. */
 function* rangingBy(keys: KeyAccess): Steps<readonly KeyRange[]> {
   return keys.kind === 'ranges' ? keys.ranges : (keys.ranges ?? (yield* mapped(keys.components, rangeOfComponent)));
 }
 
-/** Ranges or components of two lists that are compared with each other without a pause. */
+/** The most ranges or components of two lists that are intersected without a pause. */
 const maxCompared = 65_536;
 
-/** Whether two lists are so short that what is in both may be looked for at once. */
+/** Whether two lists are short enough to be intersected without a pause. */
 export function areFew(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a.length + b.length <= maxCompared;
 }
 
-/** What both of two accesses select; of very long ones what the shorter one does. */
+/** Returns the keys that both accesses select. If they are very long, returns the shorter one as inexact. */
 export function* intersecting(a: KeyAccess, b: KeyAccess): Steps<KeyAccess> {
   const left = yield* rangingBy(a);
   const right = yield* rangingBy(b);
@@ -162,7 +161,7 @@ export function* intersecting(a: KeyAccess, b: KeyAccess): Steps<KeyAccess> {
   return { kind: 'ranges', ranges: intersectAll(left, right), exact: a.exact && b.exact };
 }
 
-/** The keys that lie in both ranges; undefined if there can be none. */
+/** Returns the intersection of two ranges; undefined if it is empty. */
 function intersectRanges(a: KeyRange, b: KeyRange): KeyRange | undefined {
   const from = a.from !== undefined && (b.from === undefined || compareBytes(a.from, b.from) > 0) ? a.from : b.from;
   const to = a.to !== undefined && (b.to === undefined || compareBytes(a.to, b.to) < 0) ? a.to : b.to;
@@ -170,12 +169,12 @@ function intersectRanges(a: KeyRange, b: KeyRange): KeyRange | undefined {
   return { from, to };
 }
 
-/** Whether a range ends behind another one. */
+/** Whether a range ends after another one. */
 function endsAfter(a: KeyRange, b: KeyRange): boolean {
   return b.to !== undefined && (a.to === undefined || compareBytes(a.to, b.to) > 0);
 }
 
-/** The keys that lie in a range of either list; both ascending and apart, as is what comes out. */
+/** Returns the intersection of two lists of ranges. The lists and the result are ascending and disjoint. */
 export function intersectAll(a: readonly KeyRange[], b: readonly KeyRange[]): KeyRange[] {
   const both: KeyRange[] = [];
   for (let i = 0, j = 0; i < a.length && j < b.length; ) {
@@ -188,7 +187,7 @@ export function intersectAll(a: readonly KeyRange[], b: readonly KeyRange[]): Ke
   return both;
 }
 
-/** The components that are in both lists; both ascending, as is what comes out. */
+/** Returns the components that are in both lists. The lists and the result are ascending. */
 export function commonComponents(a: readonly Uint8Array[], b: readonly Uint8Array[]): Uint8Array[] {
   const both: Uint8Array[] = [];
   for (let i = 0, j = 0; i < a.length && j < b.length; ) {
@@ -200,11 +199,11 @@ export function commonComponents(a: readonly Uint8Array[], b: readonly Uint8Arra
   return both;
 }
 
-/** The components with which keys in one of the ranges can begin. */
+/** Returns the components with which a key in one of the ranges can begin. */
 export function componentsIn(components: readonly Uint8Array[], ranges: readonly KeyRange[]): Uint8Array[] {
   let next = 0;
   return components.filter((component) => {
-    // Both ascend: what ends before this one is of no use to the next ones either.
+    // Both ascend: a range that ends before this component ends before the next ones, too.
     for (; next < ranges.length; next++) {
       const { to } = ranges[next] as KeyRange;
       if (to === undefined || compareBytes(to, component) > 0) break;
@@ -219,7 +218,7 @@ function compareStarts({ from: a }: KeyRange, { from: b }: KeyRange): number {
   return compareBytes(a, b);
 }
 
-/** The keys that lie in any of the ranges, as ranges that are ascending and apart. */
+/** Returns the union of ranges, ascending and disjoint. */
 function* uniteRanges(ranges: readonly KeyRange[]): Steps<KeyRange[]> {
   const united: KeyRange[] = [];
   let seen = 0;
@@ -233,7 +232,7 @@ function* uniteRanges(ranges: readonly KeyRange[]): Steps<KeyRange[]> {
   return united;
 }
 
-/** What several accesses select together. */
+/** Returns the union of several key accesses. */
 export function* uniting(all: readonly KeyAccess[]): Steps<KeyAccess> {
   const exact = all.every((keys) => keys.exact);
   if (all.every(({ kind }) => kind === 'values')) {
@@ -248,7 +247,7 @@ export function* uniting(all: readonly KeyAccess[]): Steps<KeyAccess> {
   return { kind: 'ranges', ranges: yield* uniteRanges(yield* joined(lists, (list) => list)), exact };
 }
 
-/** What several lists hold, one after the other. */
+/** Concatenates lists in steps. */
 function* joined<T, U>(lists: readonly T[], itemsOf: (list: T) => readonly U[]): Steps<U[]> {
   const all: U[] = [];
   for (const list of lists) {

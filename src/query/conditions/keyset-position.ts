@@ -1,4 +1,4 @@
-/** Rows behind a certain place in an order: what a page that follows another one is made of. */
+/** Keyset pagination: the condition that selects the rows after a position in an order, for the next page. */
 import { ByteWriter, compareRanges, concatBytes, prefixEnd } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
 import {
@@ -21,7 +21,7 @@ import { RowOrder } from './row-order.ts';
 import type { OrderField } from './row-order.ts';
 import type { Selector } from './selector.ts';
 
-/** Rows whose key in an order comes after a given one. */
+/** Selects rows whose key in an order comes after a given key. */
 class PositionSelector implements Selector {
   readonly cost = 60;
   readonly #lead: Selector;
@@ -29,7 +29,7 @@ class PositionSelector implements Selector {
   readonly #key: Uint8Array;
   readonly #scratch = new ByteWriter(256);
 
-  /** `lead` selects at least those rows by the field that decides first, which takes less. */
+  /** `lead` is a cheaper test of the first field alone, which all of these rows pass. */
   constructor(lead: Selector, order: RowOrder, key: Uint8Array) {
     this.#lead = lead;
     this.#order = order;
@@ -52,18 +52,18 @@ class PositionSelector implements Selector {
   }
 }
 
-/** Rows whose first field is not before that of a position. */
+/** Returns the comparison that matches rows whose first field is not before that of a position. */
 function notBefore({ descending }: OrderField, value: OrderedValue): Comparison {
   if (value === null) return { kind: descending ? 'null' : 'all' };
   return { kind: 'value', operator: descending ? '<=' : '>=', value, orNull: descending };
 }
 
-/** The type of a field's values as components of keys. */
+/** Returns the type of a field's values as components of keys. */
 function keyTypeOf({ typeId }: LayoutField): TypeId {
   return typeId === Types.blob ? Types.uuid : typeId;
 }
 
-/** The components of a key in an order, as they are in keys that ascend. Throws {@link MalformedKey} if it is none. */
+/** Splits a key in an order into components, and inverts those of descending fields. Throws {@link MalformedKey} if it is not a key. */
 function componentsOf(order: RowOrder, key: Uint8Array): Uint8Array[] {
   let at = 0;
   const components = order.fields.map(({ field, descending }) => {
@@ -88,8 +88,8 @@ export class PositionCondition extends Condition {
   readonly #keyDirection: KeyDirection;
 
   /**
-   * `order`: the effective one of the query; `keyDirection`: that of primary keys in it, if it is theirs; `key`: that of a row in it.
-   * Throws {@link MalformedKey} if it is none.
+   * `order`: the effective order of the query. `keyDirection`: the direction of primary keys, if the order is by primary key. `key`: the
+   * key of a row in the order. Throws {@link MalformedKey} if it is not a key.
    */
   constructor(
     shape: TableShape,
@@ -118,12 +118,12 @@ export class PositionCondition extends Condition {
 
   override keysBy(field: LayoutField, tree: 'table' | 'index'): KeyAccess | undefined {
     const { lead, fields } = this.#order;
-    // What it makes of the table's own keys depends on all of them: see `keysWithin`.
+    // The range of the table's own keys depends on all key fields: see `keysWithin`.
     if (lead.field !== field || tree === 'table') return undefined;
-    // Entries of an index come by its field and then by ascending primary key. It is of no use to any other order.
+    // Entries of an index come by its field and then by ascending primary key. For other orders it gives no range.
     const { keyFields } = this.#shape;
     const rest = keyFields.filter((keyField) => keyField !== field);
-    // An effective order has nothing behind the last field of the key.
+    // An effective order has no field after the last field of the key.
     const isByKey = rest.every((keyField, i) => isAscending(fields[i + 1], keyField));
     if (!isByKey || rest.length === 0) return undefined;
     const writer = new ByteWriter(64);
@@ -140,15 +140,15 @@ export class PositionCondition extends Condition {
   }
 
   /**
-   * The keys that begin with certain bytes, and go on with a primary key that is behind the position; undefined unless the order is
-   * that of primary keys.
+   * Returns the range of keys that begin with certain bytes and continue with a primary key after the position. Undefined unless the
+   * order is by primary key.
    */
   keysWithin(begin: Uint8Array): KeyRange | undefined {
     if (this.#keyDirection === undefined) return undefined;
     return this.#behind(begin, this.#keyDirection === 'descending');
   }
 
-  /** Keys that begin with certain bytes, and go on with a primary key that is behind that of the position. */
+  /** Returns the range of keys that begin with certain bytes and continue with a primary key after that of the position. */
   #behind(begin: Uint8Array, descending: boolean): KeyRange {
     const key = new Uint8Array(begin.length + this.#primaryKey.length);
     key.set(begin);

@@ -1,6 +1,11 @@
 /**
- * What selectors have in common that compare a row's bytes with those of values and cannot turn them into numbers: text,
- * bytes, 64-bit integers and UUIDs. How a row's value compares to another is one of three signs.
+ * Selectors for numbers and UUIDs, and the base class of selectors by sign.
+ *
+ * Numbers of up to 32 bits, floats, booleans and times fit into a float64. A condition on them is a closed interval or a list of
+ * numbers: one short loop per type reads the rows' values into an array of numbers, and one loop for all types tests them there.
+ *
+ * Text, bytes, 64-bit integers and UUIDs do not fit. Their selectors compare bytes or words, without making bigints or strings, and the
+ * result is one of three signs.
  */
 import { isDate } from '../../base/brands.ts';
 import { itemsInStep } from '../../base/pacer.ts';
@@ -16,7 +21,7 @@ export const signLess = 1;
 export const signEqual = 2;
 export const signGreater = 4;
 
-/** The signs that an operator accepts, as a sum. */
+/** Returns the signs that an operator accepts, as a bit mask. */
 export function signsOf(operator: ComparisonOperator): number {
   switch (operator) {
     case '<':
@@ -37,12 +42,12 @@ export function signsOf(operator: ComparisonOperator): number {
 export abstract class SignSelector implements Selector {
   abstract readonly cost: number;
   readonly field: LayoutField;
-  /** How many values rows are compared with. */
+  /** The number of values that rows are compared with. */
   readonly #values: number;
   readonly #accepted: number;
   readonly #orNull: boolean;
 
-  /** Keeps rows whose value compares to the only value with an accepted sign, or equals one of several, ascending. */
+  /** Keeps rows whose value compares to the only value with an accepted sign, or equals one of several ascending values. */
   constructor(field: LayoutField, values: number, accepted: number, orNull: boolean) {
     this.field = field;
     this.#values = values;
@@ -50,7 +55,7 @@ export abstract class SignSelector implements Selector {
     this.#orNull = orNull;
   }
 
-  /** Negative, zero or positive: the value at `at` compared with value `i`. */
+  /** Compares the value at `at` with value `i`: negative, zero or positive. */
   abstract compare(source: RowSource, at: number, i: number): number;
 
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
@@ -88,20 +93,16 @@ export abstract class SignSelector implements Selector {
   }
 }
 
-// Selectors for fields whose values a float64 holds exactly: numbers of up to 32 bits, floats, booleans and times.
-// A condition on them is a closed interval, or a list of numbers. Rows are first read into an array of numbers, by one
-// short loop per type, and then tested there, by one loop for all types.
-
-/** Room for few values, and for as many as are ever picked: rows are tested one by one, or many together. */
+/** The size of a small array, for rows that are tested one by one. */
 const fewPicks = 8;
 
-/** Room for the values of so many picked rows: what there was, if it is enough. */
+/** Returns an array with room for the values of `count` rows: the previous one if it is large enough. */
 function roomFor(count: number, before: Float64Array | undefined): Float64Array {
   if (before !== undefined && before.length >= count) return before;
   return new Float64Array(count <= fewPicks ? fewPicks : Math.max(count, maxPicks));
 }
 
-/** Reads the values of the picked rows into `loaded`, arbitrary ones where a row holds null. */
+/** Reads the values of the picked rows into `loaded`. Where a row holds null, the value is arbitrary. */
 function loadNumbers(
   loaded: Float64Array,
   { rows, rowsView: view }: RowSource,
@@ -142,7 +143,7 @@ function loadNumbers(
   }
 }
 
-/** The float64 next to `value` in a direction; the values of every narrower type lie among the float64s. */
+/** Returns the float64 next to `value` in a direction. Every value of a narrower type is a float64, too. */
 function neighbour(value: number, direction: 1 | -1): number {
   if (value === 0) return direction * Number.MIN_VALUE;
   const bits = new DataView(new ArrayBuffer(8));
@@ -152,12 +153,12 @@ function neighbour(value: number, direction: 1 | -1): number {
   return bits.getFloat64(0);
 }
 
-/** The number that a row's bytes are read as. */
+/** Returns a value as the number that selectors read from a row. */
 export function asNumber(value: FieldValue): number {
   return isDate(value) ? value.getTime() : Number(value);
 }
 
-/** Rows whose value lies in a closed interval, or outside of it. */
+/** Selects rows whose value lies in a closed interval, or outside of it. */
 export class IntervalSelector implements Selector {
   readonly cost = 2;
   readonly #field: LayoutField;
@@ -172,7 +173,7 @@ export class IntervalSelector implements Selector {
     const number = asNumber(value);
     const lowest = Number.NEGATIVE_INFINITY;
     const highest = Number.POSITIVE_INFINITY;
-    // Nothing is below the lowest or above the highest: an interval that is empty.
+    // No number is below the lowest or above the highest one: the interval is empty.
     const nothing = (operator === '<' && number === lowest) || (operator === '>' && number === highest);
     this.#low = nothing ? 1 : operator === '>' ? neighbour(number, 1) : operator.startsWith('<') ? lowest : number;
     this.#high = nothing ? 0 : operator === '<' ? neighbour(number, -1) : operator.startsWith('>') ? highest : number;
@@ -214,7 +215,7 @@ export class IntervalSelector implements Selector {
 
   selectRun(run: Run, picks: Int32Array): number {
     const { source, first, stride } = run;
-    // In place of a null there are zeros.
+    // The bytes of a null are zeros.
     const other = this.#orNull ? 0 : Number.NaN;
     const found = this.#inside ? inInterval(run, this.#field, this.#low, this.#high, other, picks) : undefined;
     if (found === undefined) return this.select(source, first, stride, picks, pickAll(run, picks));
@@ -234,7 +235,7 @@ export class IntervalSelector implements Selector {
   }
 }
 
-/** The rows of a run whose bytes say a number that lies in a closed interval, or is `other`. */
+/** Picks the rows of a run whose number lies in a closed interval or equals `other`. Returns undefined for types without such a loop. */
 function inInterval(
   { source: { rowsView: view }, first, stride, from, to }: Run,
   field: LayoutField,
@@ -269,7 +270,7 @@ function inInterval(
   }
 }
 
-/** Whether a sorted list of numbers holds one. */
+/** Whether a sorted list of numbers contains a value. */
 function holds(sorted: Float64Array, value: number): boolean {
   let low = 0;
   let high = sorted.length;
@@ -281,7 +282,7 @@ function holds(sorted: Float64Array, value: number): boolean {
   return low < sorted.length && sorted[low] === value;
 }
 
-/** Rows whose value is one of a list. */
+/** Selects rows whose value is in a list. */
 export class NumberListSelector implements Selector {
   readonly cost = 4;
   readonly #field: LayoutField;
@@ -289,7 +290,7 @@ export class NumberListSelector implements Selector {
   readonly #orNull: boolean;
   #loaded: Float64Array | undefined = undefined;
 
-  /** `sorted`: as {@link asNumber} makes them of values. */
+  /** `sorted`: the results of {@link asNumber}, ascending. */
   constructor(field: LayoutField, sorted: Float64Array, orNull: boolean) {
     this.#field = field;
     this.#sorted = sorted;
@@ -311,15 +312,13 @@ export class NumberListSelector implements Selector {
   }
 }
 
-// Selectors for 64-bit integers and UUIDs, word by word: comparing them makes no bigint and no string.
-
-/** Of several 64-bit integers. */
+/** The high and low words of several 64-bit integers. */
 interface Words {
   readonly high: Float64Array;
   readonly low: Float64Array;
 }
 
-/** The words of 64-bit integers. */
+/** Splits 64-bit integers into words. */
 export function* wordsOf(values: readonly bigint[]): Steps<Words> {
   const high = new Float64Array(values.length);
   const low = new Float64Array(values.length);
@@ -332,7 +331,7 @@ export function* wordsOf(values: readonly bigint[]): Steps<Words> {
   return { high, low };
 }
 
-/** The words of UUIDs. */
+/** Returns the bytes of UUIDs, one after the other. */
 export function* uuidWords(values: readonly string[]): Steps<DataView> {
   const bytes = new Uint8Array(values.length * 16);
   for (const [i, value] of values.entries()) {
@@ -342,7 +341,7 @@ export function* uuidWords(values: readonly string[]): Steps<DataView> {
   return new DataView(bytes.buffer);
 }
 
-/** 64-bit integers: a high word, which has the sign, and a low one. */
+/** Selects by a 64-bit integer: a high word, which has the sign, and a low one. */
 export class BigintSelector extends SignSelector {
   readonly cost = 4;
   readonly #signed: boolean;
@@ -363,7 +362,7 @@ export class BigintSelector extends SignSelector {
   }
 }
 
-/** UUIDs: four words, as they stand. */
+/** Selects by a UUID: four words. */
 export class UuidSelector extends SignSelector {
   readonly cost = 4;
   readonly #words: DataView;

@@ -1,6 +1,6 @@
 /**
- * An order of rows, by one or several fields and at last by primary key, as keys whose bytes sort as the rows do. Unlike
- * the keys of indexes they hold every value whole; a descending field has its bytes inverted.
+ * An order of rows, by one or several fields and finally by primary key, as keys whose bytes sort as the rows do. Unlike keys of indexes
+ * they hold every value in full. The bytes of descending fields are inverted.
  */
 import { ByteWriter, prefixEnd } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
@@ -24,12 +24,12 @@ export interface OrderField {
   readonly descending: boolean;
 }
 
-/** Bytes of the value of a variable field that is not null. */
+/** Returns the length in bytes of the value of a field of variable length. The value must not be null. */
 export function valueLength(source: RowSource, base: number, field: LayoutField): number {
   return source.rowsView.getUint32(base + field.offset, true) & ~nonAsciiFlag;
 }
 
-/** An order that no two rows tie in: at last, ascending primary keys decide. */
+/** Appends the missing fields of the primary key, ascending, to an order, so that no two rows tie. */
 export function withKey(keyFields: readonly LayoutField[], order: readonly OrderField[]): readonly OrderField[] {
   if (keyFields.length === 1 && order.some(({ field }) => field === keyFields[0])) return order;
   const missing = keyFields.filter((keyField) => !order.some(({ field }) => field === keyField));
@@ -37,7 +37,7 @@ export function withKey(keyFields: readonly LayoutField[], order: readonly Order
 }
 
 export class RowOrder {
-  /** Never empty, and with all fields of the primary key. */
+  /** The fields of the order, with all fields of the primary key. */
   readonly fields: readonly OrderField[];
   readonly #scratch = new ByteWriter(256);
 
@@ -45,12 +45,12 @@ export class RowOrder {
     this.fields = withKey(shape.keyFields, fields);
   }
 
-  /** The field that decides first. */
+  /** The first field of the order. */
   get lead(): OrderField {
     return this.fields[0] as OrderField;
   }
 
-  /** The key of a row. */
+  /** Returns the key of a row. */
   key(source: RowSource, base: number): Uint8Array {
     this.#scratch.length = 0;
     this.write(this.#scratch, source, base);
@@ -58,8 +58,8 @@ export class RowOrder {
   }
 
   /**
-   * What the row with a key, and all that come before it, have in the field that decides first; undefined if nothing is
-   * known of it. Rows that come after it may have it too. Of the key, which may be cut short, enough is held to tell.
+   * Returns a comparison of the first field that the row with a key and all rows before it match; undefined if there is none. Rows
+   * after it may match as well. The key may be cut short, but is long enough for this.
    */
   leadUpTo(key: Uint8Array): Comparison | undefined {
     const { field, descending } = this.lead;
@@ -90,12 +90,12 @@ export class RowOrder {
   }
 }
 
-/** Blobs have no place in keys, but their references order as the UUIDs that they are. */
+/** Returns the type of a field's values in keys. Blobs cannot be indexed, but their references are UUIDs and sort as such. */
 export function keyTypeOf({ typeId }: LayoutField): TypeId {
   return typeId === Types.blob ? Types.uuid : typeId;
 }
 
-/** Appends what stands for a field's value in keys that hold every value whole. */
+/** Appends the component of a field's value to a key that holds every value in full. */
 export function writeOrderComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
   const { typeId } = field;
   if (isNull(source, base, field)) writer.u8(0);
@@ -105,7 +105,7 @@ export function writeOrderComponent(writer: ByteWriter, source: RowSource, base:
   }
 }
 
-/** Bytes as in an index key, but all of them, straight from the row. */
+/** Appends a text or bytes, copied from the row: encoded as in an index key, but in full. */
 function writeText(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
   const at = base + field.offset;
   const length = valueLength(source, base, field);

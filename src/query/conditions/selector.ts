@@ -1,29 +1,29 @@
 /**
- * Selectors: compiled conditions. They work on encoded rows, many at a time, and on selection vectors: lists of row
- * positions of which those that match are kept. Nothing is decoded, allocated or called per row.
+ * Selectors: compiled conditions. They test many encoded rows at a time and narrow a selection vector, a list of row positions.
+ * They decode, allocate and call nothing per row.
  */
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 
-/** Most rows that are selected from at a time: as many as the scratch space of selectors has room for. */
+/** The most rows that a selector tests in one call: the size of its scratch space. */
 export const maxPicks = 1024;
 
-/** Cost from which on a selector counts as slow: it decodes whole rows and runs foreign code. */
+/** The cost from which a selector counts as slow: it decodes whole rows and calls functions of the application. */
 export const slowCost = 1000;
 
-/** Rows times the cost of each that are tested in one step at most: some milliseconds. */
+/** The most work in one step, as rows times the cost of each: some milliseconds. */
 const costOfStep = 2_000_000;
 
 export interface Selector {
-  /** About what it costs per row, to try cheap ones first. */
+  /** The approximate cost per row. Cheap selectors are tried first. */
   readonly cost: number;
   /**
-   * Keeps those of the first `count` of `picks` whose rows match, in their order, at its beginning, and returns how
-   * many they are. Pick `p` means the row at `first + p * stride`.
+   * Narrows the first `count` elements of `picks` to those whose rows match: moves them to its beginning, in their order, and returns
+   * their number. Pick `p` means the row at `first + p * stride`.
    */
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number;
   /**
-   * Tests the rows `from` to `to`, one after the other, and puts those that match into `picks`, ascending. Where a
-   * scan begins, it is faster than to list all rows first.
+   * Tests consecutive rows, puts those that match into `picks`, ascending, and returns their number. For the first selector of a scan
+   * this is faster than listing all rows first.
    */
   selectRun?(run: Run, picks: Int32Array): number;
 }
@@ -38,13 +38,13 @@ export interface Run {
   readonly to: number;
 }
 
-/** Puts the positions of all rows of a run into `picks`. */
+/** Puts the positions of all rows of a run into `picks`, and returns their number. */
 export function pickAll({ from, to }: Run, picks: Int32Array): number {
   for (let p = from, k = 0; p < to; p++, k++) picks[k] = p;
   return to - from;
 }
 
-/** Rows in which a field is null, or is not. */
+/** Selects rows in which a field is null, or is not null. */
 export class NullSelector implements Selector {
   readonly cost = 1;
   readonly #field: LayoutField;
@@ -69,20 +69,20 @@ export class NullSelector implements Selector {
   }
 }
 
-/** Every row. */
+/** Selects every row. */
 export const selectAll: Selector = { cost: 0, select: (_source, _first, _stride, _picks, count) => count };
 
-/** No row at all. */
+/** Selects no row. */
 export const selectNothing: Selector = { cost: 0, select: () => 0 };
 
-/** Conditions that must all hold, cheap ones first, and perhaps a bound that tightens while a query runs. */
+/** Tests conditions that must all hold, cheap ones first, and a bound, if there is one, that tightens while a query runs. */
 export class Filter {
   readonly #selectors: readonly Selector[];
-  /** A selection vector of one row. Whatever is selected from it, it holds a zero. */
+  /** A selection vector of one row. It holds a zero, also after a selection. */
   #onlyPick: Int32Array | undefined = undefined;
-  /** About what it costs per row, if all of them are asked. */
+  /** The approximate cost per row if all selectors test it. */
   readonly cost: number;
-  /** What a row must also satisfy to be among the first ones, as far as is known by now. */
+  /** The condition that a row must also meet to be among the first rows of a sort, as known so far. */
   bound: Selector | undefined = undefined;
 
   constructor(selectors: readonly Selector[]) {
@@ -92,7 +92,7 @@ export class Filter {
     this.cost = sum;
   }
 
-  /** How many rows may be tested without a pause: `most`, unless there are thousands of conditions. At least one. */
+  /** Returns the number of rows that may be tested without a pause: `most`, or fewer for thousands of conditions. At least one. */
   rowsAtOnce(most: number): number {
     return this.cost * most <= costOfStep ? most : Math.max(1, Math.floor(costOfStep / this.cost));
   }
@@ -101,7 +101,7 @@ export class Filter {
     return this.#selectors.length === 0;
   }
 
-  /** Whether every row takes so long that as few as possible should be looked at. */
+  /** Whether testing a row is so slow that as few rows as possible should be tested. */
   get slow(): boolean {
     return this.#selectors.some(({ cost }) => cost >= slowCost);
   }
@@ -115,7 +115,7 @@ export class Filter {
     return kept;
   }
 
-  /** Tests consecutive rows, and puts those that match into `picks`, which has room for all. */
+  /** Tests consecutive rows, puts those that match into `picks`, which has room for all, and returns their number. */
   selectRun(run: Run, picks: Int32Array): number {
     const { source, first, stride } = run;
     const selectors = this.#selectors;
@@ -140,13 +140,11 @@ export class Filter {
   }
 }
 
-// Selectors made of others: rows that one of several matches, and rows that one does not match.
-
-/** Picks that are worked on while those of the caller stay as they are. */
+/** A copy of the caller's picks to work on. */
 class Scratch {
   #picks: Int32Array = new Int32Array(64);
 
-  /** A copy of the first picks. */
+  /** Copies the first picks. */
   copy(picks: Int32Array, count: number): Int32Array {
     if (this.#picks.length < count) this.#picks = new Int32Array(count);
     for (let k = 0; k < count; k++) this.#picks[k] = picks[k] as number;
@@ -154,7 +152,7 @@ class Scratch {
   }
 }
 
-/** Takes those that are in `taken` out of `picks`; both in one order, all of `taken` in `picks`. Returns how many stay. */
+/** Removes the elements of `taken` from `picks`, which has all of them in the same order. Returns the number that stay. */
 function without(picks: Int32Array, count: number, taken: Int32Array, takenCount: number): number {
   let kept = 0;
   let next = 0;
@@ -166,7 +164,7 @@ function without(picks: Int32Array, count: number, taken: Int32Array, takenCount
   return kept;
 }
 
-/** Rows that a selector does not match. */
+/** Selects rows that a selector does not match. */
 export class ComplementSelector implements Selector {
   readonly cost: number;
   readonly #selector: Pick<Selector, 'select'>;
@@ -184,7 +182,7 @@ export class ComplementSelector implements Selector {
   }
 }
 
-/** Rows that match at least one of several filters. */
+/** Selects rows that match at least one of several filters. */
 export class AnySelector implements Selector {
   readonly cost: number;
   readonly #filters: readonly Filter[];
@@ -192,7 +190,7 @@ export class AnySelector implements Selector {
   readonly #matching = new Scratch();
 
   constructor(filters: readonly Filter[]) {
-    // The cheap ones first: the others are asked only about rows that none of them matches.
+    // Cheap filters first: the others test only rows that no cheaper one matches.
     this.#filters = filters.toSorted((a, b) => a.cost - b.cost);
     this.cost = filters.reduce((sum, { cost }) => sum + cost, 1);
   }

@@ -1,6 +1,6 @@
 /**
- * Selectors for text and bytes, on the views that rows hold. Four bytes of every value stand in its view, so that most
- * comparisons never look at the heap; the order of UTF-8 bytes is that of code points.
+ * Selectors for text and bytes, on the views that rows hold. The view of a value has its first four bytes, so that most comparisons need
+ * not read the heap. UTF-8 bytes sort as code points do.
  */
 import { compareRanges, encodeUtf8 } from '../../base/bytes.ts';
 import { heapPlace } from '../../format/row-decode.ts';
@@ -11,14 +11,14 @@ import { signEqual, signGreater, signLess, SignSelector } from './number-selecto
 import { pickAll } from './selector.ts';
 import type { Run, Selector } from './selector.ts';
 
-/** The first four bytes as one number, zeros where there are fewer: different heads sort as the values do. */
+/** Returns the first four bytes as one number, padded with zeros. Values with different heads sort as their heads do. */
 export function headOf(bytes: Uint8Array): number {
   let head = 0;
   for (let i = 0; i < 4; i++) head = head * 256 + (bytes[i] ?? 0);
   return head;
 }
 
-/** The bytes that a row has of a value. */
+/** Returns the bytes of a value as rows hold them. */
 export function textBytes(value: FieldValue): Uint8Array {
   return typeof value === 'string' ? encodeUtf8(value) : (value as Uint8Array);
 }
@@ -56,7 +56,7 @@ export class TextSelector extends SignSelector {
     return compareRanges(source.heap, start, start + length, value, 0, value.length);
   }
 
-  /** Selects as all sign selectors do, but by the heads alone wherever they differ. */
+  /** Selects as all sign selectors do, but by the heads alone where they differ. */
   override select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
     if (this.#values.length !== 1) return super.select(source, first, stride, picks, count);
     const { rows, rowsView: view } = source;
@@ -85,7 +85,7 @@ export class TextSelector extends SignSelector {
     return kept;
   }
 
-  /** Equality, which most rows fail by their heads: nothing else of them is looked at. */
+  /** Tests equality with one value by a fast loop: most rows fail by their heads, and nothing else of them is read. */
   selectRun(run: Run, picks: Int32Array): number {
     const { source, first, stride, from, to } = run;
     if (this.#values.length !== 1 || this.#accepted !== signEqual || this.#orNull) {
@@ -107,13 +107,13 @@ export class TextSelector extends SignSelector {
   }
 }
 
-// A selector for what a text, or bytes, begin with: mostly decided by the first four bytes, which rows hold themselves.
+/** Selects by the beginning of a text or of bytes. The first four bytes, which are in the row's view, decide in most cases. */
 
 export class PrefixSelector implements Selector {
   readonly cost = 5;
   readonly #field: LayoutField;
   readonly #prefix: Uint8Array;
-  /** The first four bytes of the prefix, or as many as there are, as one number; and which bits of a row's to look at. */
+  /** The first four bytes of the prefix, or fewer, as one number; and the mask for the bytes of a row that it has. */
   readonly #head: number;
   readonly #mask: number;
 

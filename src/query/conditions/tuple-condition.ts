@@ -1,4 +1,8 @@
-/** Rows whose values in several fields are together in a list: `['tenant', 'slug'] IN [[1, 'a'], [2, 'b']]`. */
+/**
+ * Conditions on several fields together. A list of tuples: `['tenant', 'slug'] IN [[1, 'a'], [2, 'b']]`. A row comparison:
+ * `['tenant', 'slug'] > [1, 'a']`, where the first field in which they differ decides, as in keys. If that field is null, the row does
+ * not match, as where a field is compared alone.
+ */
 import { ByteWriter, compareBytes, concatBytes, compareRanges } from '../../base/bytes.ts';
 import { atOnce, itemsInStep, sorted } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
@@ -17,7 +21,7 @@ import { writeOrderComponent, keyTypeOf } from './row-order.ts';
 import type { Selector } from './selector.ts';
 import { textBytes } from './text-selectors.ts';
 
-/** Bytes that stand for values in several fields, all of them whole: equal bytes are equal values. */
+/** Returns bytes as text, for use in a set. The bytes hold the values of several fields in full: equal bytes are equal values. */
 function textOf(bytes: Uint8Array, length: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, length).toString('latin1');
 }
@@ -50,11 +54,11 @@ class TupleSelector implements Selector {
 export class TupleCondition extends Condition {
   readonly fields: readonly LayoutField[];
   override readonly size: number;
-  /** The components of each, by field. */
+  /** The components of each tuple, by field. */
   readonly #tuples: readonly (readonly Uint8Array[])[];
   readonly #values: readonly (readonly FieldValue[])[];
   readonly #exact: boolean;
-  /** By the names of fields, in an order. Planning asks again and again. */
+  /** Key accesses by the names of fields in their order: a cache, since planning asks for them several times. */
   readonly #keys = new Map<string, KeyAccess>();
 
   private constructor(
@@ -74,7 +78,7 @@ export class TupleCondition extends Condition {
     );
   }
 
-  /** The condition of tuples that each have a value for every field; at least one. */
+  /** Makes the condition for one or more tuples, each with a value for every field. */
   static *of(fields: readonly LayoutField[], tuples: readonly (readonly FieldValue[])[]): Steps<TupleCondition> {
     const scratch = new ByteWriter(64);
     const whole = new Set<string>();
@@ -99,25 +103,25 @@ export class TupleCondition extends Condition {
     yield* this.#preparing(this.fields);
   }
 
-  /** Whether its fields are these, in whatever order. */
+  /** Whether its fields are these, in any order. */
   isOf(fields: readonly LayoutField[]): boolean {
     return fields.length === this.fields.length && fields.every((field) => this.fields.includes(field));
   }
 
-  /** The values that it lets through in a field; undefined if that is none of its fields. */
+  /** Returns the values that matching rows have in a field; undefined if it is not one of the condition's fields. */
   valuesOf(field: LayoutField): readonly FieldValue[] | undefined {
     const at = this.fields.indexOf(field);
     return at < 0 ? undefined : this.#values.map((values) => values[at] as FieldValue);
   }
 
-  /** Of a single field it says which values it may have, and not which go with those of the others. */
+  /** Returns the keys for the values of a single field. They are inexact, since they ignore the values of the other fields. */
   override keysBy(field: LayoutField): KeyAccess | undefined {
     if (!this.fields.includes(field)) return undefined;
     const keys = this.keysOver([field]);
     return { ...keys, exact: false };
   }
 
-  /** The keys that begin with values of these fields, in this order. */
+  /** Returns the keys that begin with values of these fields, in this order. */
   keysOver(fields: readonly LayoutField[]): KeyAccess {
     return atOnce(this.#preparing(fields));
   }
@@ -153,7 +157,7 @@ function typeOf(fields: readonly LayoutField[], i: number): LayoutField['typeId'
   return (fields[i] as LayoutField).typeId;
 }
 
-/** Writes a value as {@link writeOrderComponent} writes that of a row. */
+/** Writes a value as {@link writeOrderComponent} writes the value of a row. */
 function writeWholeValue(writer: ByteWriter, typeId: LayoutField['typeId'], value: FieldValue): void {
   if (typeId === Types.varchar || typeId === Types.bytes) {
     const bytes = textBytes(value);
@@ -161,10 +165,7 @@ function writeWholeValue(writer: ByteWriter, typeId: LayoutField['typeId'], valu
   } else writeKeyComponent(writer, typeId, value);
 }
 
-// Rows whose values in several fields come before or behind some others: `['tenant', 'slug'] > [1, 'a']`. The first field in which
-// they differ decides, as in keys; a null that decides matches nothing, as it does where a field is compared alone.
-
-/** What a field is compared with: the next one decides where it is equal. */
+/** A field and the value that it is compared with. If they are equal, the next part decides. */
 interface Part {
   readonly field: LayoutField;
   readonly value: FieldValue;
@@ -178,7 +179,7 @@ class TupleRangeSelector implements Selector {
   readonly cost = 60;
   readonly #lead: Selector;
   readonly #fields: readonly LayoutField[];
-  /** What the values are compared with, one component for each field. */
+  /** The values to compare with: one component for each field. */
   readonly #components: readonly Uint8Array[];
   readonly #isGreater: boolean;
   readonly #takesEqual: boolean;
@@ -188,7 +189,7 @@ class TupleRangeSelector implements Selector {
     const [{ field, value }] = parts as [Part];
     this.#isGreater = isGreater(operator);
     this.#takesEqual = operator === '>=' || operator === '<=';
-    // Takes less, and leaves few rows to be compared part by part.
+    // This test is cheaper, and leaves few rows to be compared part by part.
     const lead: Comparison = { kind: 'value', operator: this.#isGreater ? '>=' : '<=', value, orNull: false };
     this.#lead = compileSelector(field, lead);
     this.#fields = parts.map((part) => part.field);
@@ -230,7 +231,7 @@ export class TupleRangeCondition extends Condition {
   readonly fields: readonly LayoutField[];
   readonly #operator: OrderOperator;
   readonly #components: readonly Uint8Array[];
-  /** Fields that are never null: those of the primary key. */
+  /** The fields of the primary key, which cannot be null. */
   readonly #filled: readonly LayoutField[];
 
   constructor(parts: readonly Part[], operator: OrderOperator, filled: readonly LayoutField[]) {
@@ -247,12 +248,12 @@ export class TupleRangeCondition extends Condition {
     this.#filled = filled;
   }
 
-  /** Of a single field it says how far its values may go. */
+  /** Returns the range of a single field. */
   override keysBy(field: LayoutField): KeyAccess | undefined {
     return this.keysOver([field]);
   }
 
-  /** The keys that begin with values of these fields, in this order; undefined if they are others than its own. */
+  /** Returns the keys that begin with values of these fields, in this order; undefined unless they begin with the condition's fields. */
   keysOver(fields: readonly LayoutField[]): KeyAccess | undefined {
     const components: Uint8Array[] = [];
     let exact = true;
@@ -261,7 +262,7 @@ export class TupleRangeCondition extends Condition {
       const component = this.#components[i] as Uint8Array;
       components.push(component);
       exact = !isTruncatedComponent(component, component.length, field.typeId);
-      // Values that are held in part are equal there without being equal: what follows says nothing.
+      // Different long values can have the same truncated component, so the components after it are of no use.
       if (!exact) break;
     }
     if (components.length === 0) return undefined;
@@ -287,7 +288,7 @@ export class TupleRangeCondition extends Condition {
     return { ...keys, ranges };
   }
 
-  /** `exact`: the components are all that there are; otherwise rows that begin with them are among those that it selects. */
+  /** `exact`: the components are complete. Otherwise, keys that begin with all of them are included in the ranges. */
   #rangesOf(components: readonly Uint8Array[], exact: boolean): KeyRange[] {
     const bound = components.reduce(concatBytes);
     const { from: begin, to: end } = rangeOfComponent(bound);
@@ -306,10 +307,10 @@ export class TupleRangeCondition extends Condition {
   }
 }
 
-/** The first byte of keys with any value but null. */
+/** The first byte of keys with a value that is not null. */
 const valueKeys: Uint8Array = Uint8Array.of(1);
 
-/** The condition that a comparison of several fields means. Throws what comparing one of them alone would throw. */
+/** Compiles a comparison of several fields. Throws the errors that a comparison of one of them alone would throw. */
 export function compileTupleRange(
   { shape, registered }: CompileOptions,
   operator: OrderOperator,
@@ -324,13 +325,13 @@ export function compileTupleRange(
   let last = operator;
   for (const { field, place } of places) {
     if (place === undefined) {
-      // What is equal up to here is neither before nor behind null.
+      // A row that is equal up to here is neither less nor greater than null.
       last = isGreater(operator) ? '>' : '<';
       break;
     }
     parts.push({ field, value: place.value });
     if (place.side === 0) continue;
-    // The value that was given lies beside this one: no row has it, and what follows decides nothing.
+    // The given value lies next to this one. No row has it, so the fields after it decide nothing.
     if (isGreater(operator)) last = place.side < 0 ? '>=' : '>';
     else last = place.side > 0 ? '<=' : '<';
     break;
