@@ -55,9 +55,9 @@ function rangeBehind(values: Uint8Array, { from, to }: KeyRange): KeyRange {
 export interface KeyParts {
   /** The bytes that keys begin with, ascending: the values of the first `valued` fields, joined. One empty array if there are none. */
   readonly values: readonly Uint8Array[];
-  /** The keys that begin with each of the values, where the access by them has made them. */
+  /** The ranges of keys that begin with each of the values, if the key access has them already. */
   readonly valueRanges?: readonly KeyRange[] | undefined;
-  /** How many fields have values. */
+  /** The number of fields that have values. */
   readonly valued: number;
   /** The ranges of the field after those. Undefined: any value. */
   readonly ranges: readonly KeyRange[] | undefined;
@@ -92,7 +92,7 @@ export function keyParts(byField: readonly (FieldAccess | undefined)[]): KeyPart
   return { values, valueRanges, valued, ranges: undefined, covered };
 }
 
-/** The ranges of keys that parts come to: ascending, and apart from each other. */
+/** Returns the key ranges of the parts, ascending and disjoint. */
 export function rangesOf({ values, valueRanges, valued, ranges }: KeyParts): readonly KeyRange[] {
   if (ranges === undefined) return valued === 0 ? [{}] : (valueRanges ?? rangesOver(values));
   return valued === 0 ? ranges : values.flatMap((before) => ranges.map((range) => rangeBehind(before, range)));

@@ -18,11 +18,11 @@ export type KeyAccess =
   | ValueAccess
   | { readonly kind: 'ranges'; readonly ranges: readonly KeyRange[]; readonly exact: boolean };
 
-/** Certain values, by their key components. */
+/** The keys of certain values. */
 export interface ValueAccess {
   readonly kind: 'values';
   readonly components: readonly Uint8Array[];
-  /** The keys that begin with each component, of a long list: planning asks for them again and again. */
+  /** The ranges of keys that begin with each component; only for a long list, since planning asks for them several times. */
   readonly ranges?: readonly KeyRange[] | undefined;
   readonly exact: boolean;
 }
@@ -135,7 +135,7 @@ function* withoutRepeats(components: readonly Uint8Array[]): Steps<Uint8Array[]>
   return different;
 }
 
-/** Returns the keys that begin with one of some components. */
+/** Returns the ranges of keys that begin with one of the components. */
 export function rangesOver(components: readonly Uint8Array[]): readonly KeyRange[] {
   return components.map(rangeOfComponent);
 }

@@ -1,4 +1,4 @@
-/** How a query can come by its rows: the accesses that there are. Operators know nothing of planning but the plan. */
+/** Access paths: the ways in which a query can read its rows. Of the planner, operators know only the plan. */
 import { concatBytes } from '../../base/bytes.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { isUsable } from '../../view/index-version.ts';
@@ -20,21 +20,21 @@ import { TupleCondition, TupleRangeCondition } from '../conditions/tuple-conditi
 /** A compiled query. */
 export interface CompiledQuery {
   readonly conditions: readonly Condition[];
-  /** As asked for; the primary key, ascending, decides between rows that tie. */
+  /** The order asked for. The primary key, ascending, decides between rows that tie. */
   readonly order: readonly OrderField[];
   readonly limit: number | undefined;
   readonly offset: number;
   /** Whether only the number of rows is wanted. */
   readonly counts?: boolean;
-  /** Whether it makes no difference in which order rows come. */
+  /** Whether rows may come in any order. */
   readonly unordered?: boolean;
-  /** Rows that may be held to be sorted where an access has their order: any number unless told, a few, or none. */
+  /** How many rows may be held for a sort if some access has the order: a few or none. Undefined: any number. */
   readonly sorts?: 'few' | 'none' | undefined;
   /** Undefined: whole rows. */
   readonly takes?: TakenFields | undefined;
   /**
-   * The conditions whose branches may each have an access of its own. Undefined: all of them. A part of a union splits only
-   * what its own branch says: if it split the conditions beside that as well, the plans would multiply with each of them.
+   * The conditions that may be split into a union of accesses, one for each branch. Undefined: all. A part of a union splits only the
+   * conditions of its own branch: if it split the others as well, the number of plans would multiply with each of them.
    */
   readonly splits?: readonly Condition[] | undefined;
 }
@@ -42,7 +42,7 @@ export interface CompiledQuery {
 /** The table's tree, or ranges of it. */
 export interface TableAccess {
   readonly kind: 'table';
-  /** Ascending and apart, also where the access descends. */
+  /** Ascending and disjoint, also where the access descends. */
   readonly ranges: readonly KeyRange[];
   readonly descending: boolean;
 }
@@ -51,9 +51,9 @@ export interface TableAccess {
 export interface IndexAccess {
   readonly kind: 'index';
   readonly index: TableIndex;
-  /** Whether all entries are of one value in each field; they are then read by primary key, in the direction given. */
+  /** Whether all entries have the same value in each field. They are then read by primary key, in the direction given. */
   readonly oneValue: boolean;
-  /** Whether all entries of a range are of one value in the first field. */
+  /** Whether all entries of a range have the same value in the first field. */
   readonly ofValues: boolean;
   /** Ascending, also where the access descends. */
   readonly ranges: readonly KeyRange[];
@@ -63,20 +63,20 @@ export interface IndexAccess {
 /** Rows that several indexes have entries for. */
 export interface IntersectionAccess {
   readonly kind: 'intersection';
-  /** The one that is gone through: rows come in its order. */
+  /** The index that is scanned. Rows come in its order. */
   readonly first: IndexAccess;
   readonly others: readonly IndexAccess[];
   /** Conditions that the first one fulfils by itself. */
   readonly firstCovers: readonly Condition[];
 }
 
-/** Several accesses, no row in more than one of them: each leaves out what the earlier ones have. */
+/** Several accesses. No row is in more than one of them, since each leaves out the rows of earlier ones. */
 export interface UnionAccess {
   readonly kind: 'union';
   readonly parts: readonly { readonly query: CompiledQuery; readonly plan: Plan }[];
 }
 
-/** Where rows come from. `keys`: single rows, by primary key. */
+/** The source of rows. `keys`: single rows, by primary key. */
 export type Access =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'keys'; readonly keys: readonly Uint8Array[] }
@@ -85,16 +85,16 @@ export type Access =
   | IntersectionAccess
   | UnionAccess;
 
-/** A way to come by all rows that match. */
+/** A candidate plan: an access that gives all matching rows. */
 export interface Candidate {
   readonly access: Access;
   /** Conditions that the access fulfils by itself. */
   readonly covered: readonly Condition[];
-  /** Conditions that rows must still be tested for. */
+  /** The residual conditions, for which rows must still be tested. */
   readonly residual: readonly Condition[];
-  /** Whether its rows come in the order that is asked for. */
+  /** Whether its rows come in the order asked for. */
   readonly ordered: boolean;
-  /** What the entries of its index are good for; undefined: they only say where rows are. */
+  /** The use of its index entries beyond their primary keys; undefined: none. */
   readonly use?: EntryUse | undefined;
 }
 
@@ -105,23 +105,23 @@ export interface Forgone {
 }
 
 export interface Plan extends Candidate {
-  /** The order asked for, without the fields that decide nothing. */
+  /** The effective order: the order asked for, without fields that decide nothing. */
   readonly order: readonly OrderField[];
   /** What is forgone each time that the plan is used, for it reads nothing. */
   readonly forgone?: Forgone | undefined;
 }
 
-/** More branches than that are tested row by row: each part of a union tests for all earlier ones. */
+/** The most parts of a union, each of which tests for all earlier ones. More branches are tested row by row. */
 const maxParts = 32;
-/** So many parts of unions are planned at most for one query, of the conditions that have the fewest branches. */
+/** The most parts of unions that are planned for one query. Conditions with the fewest branches come first. */
 const maxPlannedParts = 64;
-/** Conditions of all these parts together, at most: each part has those of the whole query, and those of the parts before it. */
+/** The most conditions in all these parts. Each part has the conditions of the whole query, and those of the parts before it. */
 const maxPlannedConditions = 200_000;
 const noBytes = new Uint8Array(0);
-/** Conditions that an access by key is made of; rows are tested for the others. */
+/** The number of conditions that a key range may come from. Rows are tested for the others. */
 const mostHelpful = 1024;
 
-/** The fields that have one value, or null, in all rows that match. */
+/** Returns the fields that have one value, or null, in all matching rows. */
 function fixedFields({ conditions }: CompiledQuery): Set<LayoutField> {
   const fixed = new Set<LayoutField>();
   for (const { on } of conditions) {
@@ -132,7 +132,7 @@ function fixedFields({ conditions }: CompiledQuery): Set<LayoutField> {
   return fixed;
 }
 
-/** The order without the fields that decide nothing: those that a condition fixes, and all behind the primary key. */
+/** Returns the order without fields that decide nothing: fields that a condition fixes, and all fields after the primary key. */
 export function effectiveOrder({ keyFields }: TableShape, query: CompiledQuery): readonly OrderField[] {
   const { order } = query;
   if (order.length === 0) return order;
@@ -147,27 +147,27 @@ export function effectiveOrder({ keyFields }: TableShape, query: CompiledQuery):
   return effective;
 }
 
-/** The direction in which the rows that a query asks for come by primary key; undefined if they come in another order. */
+/** Returns the direction in which a query orders rows by primary key; undefined if it asks for another order. */
 export function keyOrderOf(shape: TableShape, query: CompiledQuery): KeyDirection {
   const fixed = fixedFields(query);
   return keyDirectionOf(effectiveOrder(shape, query), openOf(shape.keyFields, fixed));
 }
 
-/** The fields that no condition fixes. */
+/** Returns the fields that no condition fixes. */
 function openOf(fields: readonly LayoutField[], fixed: ReadonlySet<LayoutField>): readonly LayoutField[] {
   return fixed.size === 0 ? fields : fields.filter((field) => !fixed.has(field));
 }
 
 /**
- * The best that the conditions give for an access by each of the fields that keys are made of; undefined for those that they give
- * nothing for. Tuples of the first of them are one access together: what is known of those fields besides is tested.
+ * Returns the key access that the conditions allow for each field of a key, or undefined for fields that they do not narrow. A list of
+ * tuples on the first fields is one access for all of them; other conditions on these fields are tested on rows.
  */
 function accessesBy(
   fields: readonly LayoutField[],
   tree: 'table' | 'index',
   conditions: readonly Condition[],
 ): (FieldAccess | undefined)[] {
-  // Most have one field: then there is nothing to be put together.
+  // Most keys have one field.
   const [first] = fields as [LayoutField];
   if (fields.length === 1) return [accessBy((condition) => condition.keysBy(first, tree), conditions)];
   const tuples = tuplesOf(fields, conditions);
@@ -177,14 +177,14 @@ function accessesBy(
   return [{ keys, covered: keys.exact ? [tuples] : [] }, ...accessesSingly(fields.slice(count), tree, conditions)];
 }
 
-/** Returns the accesses by single fields. A range of several fields is one of the first of them, or behind the value of that field. */
+/** Returns the accesses by single fields. A row comparison gives a range of its first field, or of the next one after its value. */
 function accessesSingly(
   fields: readonly LayoutField[],
   tree: 'table' | 'index',
   conditions: readonly Condition[],
 ): (FieldAccess | undefined)[] {
   const hasRanges = conditions.some((condition) => condition instanceof TupleRangeCondition);
-  /** Of the fields before, as far as each has a single value: the bytes of those from one of them on. */
+  /** The components of the fields before this one, if they have single values. */
   let values: readonly Uint8Array[] = [];
   return fields.map((field, i) => {
     const before = values;
@@ -213,7 +213,7 @@ function tuplesOf(fields: readonly LayoutField[], conditions: readonly Condition
   );
 }
 
-/** The place that rows are to be behind; undefined where there is none. */
+/** Returns the condition that rows come after a position; undefined if there is none. */
 function positionIn(conditions: readonly Condition[]): PositionCondition | undefined {
   return conditions.find((condition) => condition instanceof PositionCondition);
 }
@@ -253,7 +253,7 @@ function accessBy(
       if (keys.exact) coveredByRanges.push(condition);
     }
   }
-  // Whether all of it is exact does not matter here: what is not covered is tested.
+  // Exactness does not matter here: conditions that are not covered are tested.
   if (components === undefined) {
     if (ranges === undefined) return undefined;
     if (ranges.length === 0) return { keys: undefined, covered: [] };
@@ -265,7 +265,7 @@ function accessBy(
   return { keys: { kind: 'values', components: within, ranges: withinRanges, exact: false }, covered };
 }
 
-/** Plans what is a part of another query. */
+/** Plans a part of another query. */
 export type PartPlanner = (state: TableState, query: CompiledQuery) => Plan;
 
 function isWholeTable(access: Access): boolean {
@@ -291,11 +291,11 @@ class Planner {
     this.#keyFields = openOf(state.shape.keyFields, this.#fixed);
     this.#keyDirection = keyDirectionOf(order, this.#keyFields);
     this.#addKeys();
-    // Nothing is better than the row itself.
+    // No access is better than the row itself.
     if (isBest(this.candidates[0] as Candidate)) return;
     this.#addUnions();
     for (const index of state.shape.indexes) {
-      // A version of the table that is still being built up may not have all of its indexes yet.
+      // A version of the table that is being built may not have all of its indexes yet.
       if (state.indexes.has(index.name)) this.#addIndex(index);
     }
     for (const indexVersion of state.indexVersions) if (isUsable(indexVersion)) this.#addIndex(indexVersion.index);
@@ -320,7 +320,7 @@ class Planner {
     const behind = position?.keysWithin(noBytes);
     const { values, covered } = parts;
     if (parts.valued === accesses.length) {
-      // What is not covered is tested.
+      // Conditions that are not covered are tested.
       const within = behind === undefined ? values : componentsIn(values, [behind]);
       const list = descending ? within.toReversed() : within;
       if (list.length === 0) this.#add({ kind: 'nothing' }, true);
@@ -336,7 +336,7 @@ class Planner {
     }
   }
 
-  /** Where every branch of a condition has an access of its own, all of them together are one. */
+  /** Adds a union for each condition whose branches all have an access of their own. */
   #addUnions(): void {
     for (const condition of splitConditions(this.#query)) {
       const parts = this.#partsOf(condition);
@@ -344,7 +344,7 @@ class Planner {
     }
   }
 
-  /** Plans each branch of a condition; undefined if one reads the whole table: it might as well look for all the others. */
+  /** Plans each branch of a condition. Returns undefined if one scans the whole table, since that scan could test for all others. */
   #partsOf(condition: AnyCondition): UnionAccess['parts'] | undefined {
     const { branches } = condition;
     const others = this.#query.conditions.filter((other) => other !== condition);
@@ -370,7 +370,7 @@ class Planner {
     return parts;
   }
 
-  /** What is taken of the rows of a part: also what they are sorted by. */
+  /** Returns the fields taken from the rows of a part, including the fields of the order. */
   #takenFromParts(): TakenFields | undefined {
     const { takes } = this.#query;
     return takes && { ...takes, fields: [...takes.fields, ...this.#order.map(({ field }) => field)] };
@@ -382,7 +382,7 @@ class Planner {
 
   #addIndex(index: TableIndex): void {
     const { limit, conditions: asked, counts } = this.#query;
-    // A place in an order by one field and the primary key is none in an index that has further fields between them.
+    // In an index with several fields, a position in an order by one field and the primary key gives no range.
     const conditions =
       index.fields.length === 1 || !asked.some((condition) => condition instanceof PositionCondition)
         ? asked
@@ -405,11 +405,11 @@ class Planner {
     const ordered = direction !== undefined;
     const descending = direction === 'descending';
     if (used === 0) {
-      // Nothing is ever ordered by what a function returns.
+      // No query orders rows by the result of a function.
       if (result !== undefined) return;
       // Reading all of an index pays where it is in order and few rows are wanted, or where it is read instead of the table.
       const isShort = ordered && (limit !== undefined || this.#query.sorts !== undefined);
-      // One on some rows is all that there is of them.
+      // A partial index has only the rows that its condition selects.
       const isPaying = isShort || index.where !== undefined;
       if (!isPaying && !mayHoldAll(this.#state.shape, this.#query.takes, index)) return;
       const residual = residualOf(this.#query, inside);
@@ -421,7 +421,7 @@ class Planner {
       return;
     }
     const position = positionIn(this.#query.conditions);
-    // Rows of one value come by primary key, and so may begin behind one.
+    // Rows of one value come by primary key, so the range can begin after a primary key.
     const behind = oneValue ? position?.keysWithin((found.ranges[0] as KeyRange).from as Uint8Array) : undefined;
     const ranges = behind === undefined ? found.ranges : intersectAll(found.ranges, [behind]);
     const byKeys = behind === undefined ? found.covered : [...found.covered, position as Condition];
@@ -432,13 +432,13 @@ class Planner {
     this.candidates.push({ access, ordered, covered, residual, use: this.#useOf(index, residual) });
   }
 
-  /** The direction in which the index gives the order that is asked for, by the fields that no condition fixes. */
+  /** Returns the direction in which the index has the order asked for, by the fields that no condition fixes. */
   #directionOf(index: TableIndex): 'ascending' | 'descending' | undefined {
     return directionOf(this.#order, openOf(index.fields, this.#fixed), this.#keyFields);
   }
 }
 
-/** The conditions of a query whose branches are planned one by one: those with the fewest, as far as that may go. */
+/** Returns the conditions to split into unions: the ones with the fewest branches, up to the limits. */
 function splitConditions({ conditions, splits = conditions }: CompiledQuery): AnyCondition[] {
   const all = splits.filter((condition): condition is AnyCondition => condition instanceof AnyCondition);
   if (all.length === 0) return all;
@@ -454,7 +454,7 @@ function splitConditions({ conditions, splits = conditions }: CompiledQuery): An
   return all.filter((condition) => chosen.has(condition));
 }
 
-/** The accesses that a query could use. There is always one. `order` is the effective one. */
+/** Returns the candidate plans of a query, at least one. `order`: the effective order. */
 export function candidatesFor(
   state: TableState,
   query: CompiledQuery,
@@ -468,22 +468,22 @@ export function candidatesFor(
   return new Planner(state, query, order, planPart).candidates;
 }
 
-/** Whether nothing can be better: no rows at all, or the one row by its key. */
+/** Whether no candidate can be better: it reads nothing, or one row by its key. */
 export function isBest({ access }: Candidate): boolean {
   return access.kind === 'nothing' || (access.kind === 'keys' && access.keys.length === 1);
 }
 
-/** Among more conditions, one is looked up by a set. */
+/** The most conditions that are searched without a set. */
 const fewCovered = 8;
 
-/** The conditions that rows of an access must still be tested for. */
+/** Returns the residual conditions: those of the query that an access does not cover. */
 export function residualOf({ conditions }: CompiledQuery, covered: readonly Condition[]): readonly Condition[] {
   if (covered.length <= fewCovered) return conditions.filter((one) => !one.isEmpty && !covered.includes(one));
   const isCovered = new Set(covered);
   return conditions.filter((condition) => !condition.isEmpty && !isCovered.has(condition));
 }
 
-/** Whether the entries of both come by primary key, so that nothing needs to be held to tell which are in both. */
+/** Whether the entries of both come by primary key, so that they can be merged without holding keys in memory. */
 export function isMerged(first: IndexAccess, other: IndexAccess): boolean {
   return first.oneValue && other.oneValue;
 }

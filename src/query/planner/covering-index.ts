@@ -1,4 +1,4 @@
-/** What a query can do with the entries of an index alone, before it looks up their rows, or instead. */
+/** The use of index entries without their rows: residual conditions tested on entries, and index-only scans. */
 import { mergesZeros } from '../../format/ordered-key.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
@@ -6,23 +6,23 @@ import type { TableState } from '../../view/table-state.ts';
 import type { Condition } from '../conditions/condition.ts';
 import type { OrderField } from '../conditions/row-order.ts';
 
-/** What is taken of the rows that match, beside what their order takes. */
+/** The fields that a query takes from matching rows, apart from those of its order. */
 export interface TakenFields {
   readonly fields: readonly LayoutField[];
-  /** Whether -0 is to be told from 0. */
+  /** Whether -0 must be distinguished from 0. */
   readonly signs: boolean;
 }
 
 export interface EntryUse {
-  /** Whether the entries have all that is asked for, so that rows are looked up only where an entry holds a value in part. */
+  /** Whether the index covers the query, so that rows are looked up only for entries with truncated values. */
   readonly only: boolean;
-  /** Conditions that entries are tested for. */
+  /** The conditions that entries are tested for. */
   readonly tests: readonly Condition[];
-  /** Fields of the entries that are of use. */
+  /** The fields of the entries that are used. */
   readonly fields: ReadonlySet<LayoutField>;
 }
 
-/** Whether entries could have all that is taken of rows: told at once for most queries that take whole rows. */
+/** Whether an index might cover the fields taken: a quick test that rules out most queries for whole rows. */
 export function mayHoldAll(
   { layout, keyFields }: TableShape,
   takes: TakenFields | undefined,
@@ -31,7 +31,7 @@ export function mayHoldAll(
   return takes !== undefined || layout.fields.length <= fields.length + keyFields.length;
 }
 
-/** Undefined if entries are of no use but for their primary keys. `residual`: what rows would be tested for. */
+/** Returns the use of entries beyond their primary keys; undefined if there is none. `residual`: the conditions to test. */
 export function entryUseOf(
   { shape, tree }: TableState,
   takes: TakenFields | undefined,
@@ -40,7 +40,7 @@ export function entryUseOf(
   order: readonly OrderField[],
 ): EntryUse | undefined {
   if (residual.length === 0 && !mayHoldAll(shape, takes, index)) return undefined;
-  // A reader of a row that could not be made must hear of it, and the index knows nothing of that.
+  // A reader must get an error for a row that could not be migrated, and the index does not know of it.
   if (tree.mayBreak || index.result !== undefined) return undefined;
   const held = new Set([...index.fields, ...shape.keyFields]);
   const tests = residual.filter(({ reads }) => reads?.every((field) => held.has(field)) === true);

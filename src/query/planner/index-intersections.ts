@@ -1,4 +1,4 @@
-/** Ways to come by rows through several indexes at once, made of the ways through each of them. */
+/** Index intersections: candidate plans that combine several indexes. */
 import type { TableState } from '../../view/table-state.ts';
 import type { Tree } from '../../tree/tree.ts';
 import { entryUseOf } from './covering-index.ts';
@@ -6,20 +6,20 @@ import { effectiveOrder, residualOf } from './access-paths.ts';
 import type { Candidate, CompiledQuery, IndexAccess } from './access-paths.ts';
 import { estimateEntries } from './range-estimate.ts';
 
-/** So many of the indexes that have the fewest entries are tried together. */
+/** The most indexes that are intersected: those with the fewest entries. */
 const maxParts = 3;
-/** Where one index has so few entries, looking up their rows takes no longer than reading another one. */
+/** Up to so many entries of an index, looking up their rows costs no more than reading another index. */
 const fewEntries = 4;
 
-/** The part of what one reader may hold on to that the keys of a query may take. */
+/** The part of a reader's memory that the primary keys of a query may take. */
 const keyShare = 0.5;
 
-/** Bytes of primary keys that one intersection may hold. */
+/** Returns the bytes of primary keys that one intersection may hold. */
 export function maxKeyBytes({ tree }: TableState): number {
   return tree.source.memory.aheadBytes * keyShare;
 }
 
-/** About what a key takes in a set beside its own bytes. */
+/** The approximate overhead of a key in a set, in bytes. */
 export const minKeyBytes = 64;
 
 interface First {
@@ -62,7 +62,7 @@ function intersectionOf(state: TableState, query: CompiledQuery, first: First, o
   };
 }
 
-/** The intersections of some of the indexes that candidates go by. */
+/** Returns candidates that intersect some of the indexes of the given candidates. */
 export function intersectionsOf(
   state: TableState,
   query: CompiledQuery,
@@ -82,7 +82,7 @@ export function intersectionsOf(
   return parts.length < 2 ? ordered : [...ordered, ...ofConditions(state, query, parts)];
 }
 
-/** Those of indexes that conditions go by. */
+/** Returns the intersections of indexes that conditions narrow. */
 function ofConditions(state: TableState, query: CompiledQuery, parts: Part[]): Candidate[] {
   const groups = parts.flatMap((part, i) => parts.slice(i + 1).map((other) => [part, other]));
   if (parts.length > 2) groups.push(parts);
@@ -107,7 +107,7 @@ function ofConditions(state: TableState, query: CompiledQuery, parts: Part[]): C
     });
 }
 
-/** Indexes that no condition goes by, and that have the order in which a few rows are wanted: those that others rule out are passed. */
+/** Returns full index scans in the order of a query with a limit. Another index rules out entries before their rows are looked up. */
 function wholeInOrder({ limit }: CompiledQuery, candidates: readonly Candidate[]): First[] {
   if (limit === undefined) return [];
   return candidates.flatMap((candidate) => {
@@ -117,7 +117,10 @@ function wholeInOrder({ limit }: CompiledQuery, candidates: readonly Candidate[]
   });
 }
 
-/** Which index to go through: the one with the fewest entries, unless keys of the others must be held; or one that is in order. */
+/**
+ * Returns the indexes to scan first: the smallest if all can be merged, else the largest, since keys of the others are held; and one in
+ * order.
+ */
 function firstsOf({ limit }: CompiledQuery, group: readonly Part[]): Part[] {
   const isMerged = group.every(({ access }) => access.oneValue);
   const first = group[isMerged ? 0 : group.length - 1] as Part;

@@ -1,6 +1,6 @@
 /**
- * What a way to come by the rows of a query would cost: entries and rows to be looked at, blocks to be read, and all of it as
- * one number. Worked out from what is in memory; planning reads nothing.
+ * The cost model: estimates how many entries and rows a plan tests and how many blocks it reads, and turns that into one number. The
+ * estimates come from the blocks in memory, without reading.
  */
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { TreeEstimate } from '../../tree/tree-estimate.ts';
@@ -15,55 +15,51 @@ import { countableAccess } from './query-spec.ts';
 import { sampleMatches } from './sampling.ts';
 import { estimateEntries, estimateRanges } from './range-estimate.ts';
 
-// What the single pieces of work of a query take: plans are compared by them.
-
 /** Costs in microseconds, as measured on one core with everything in memory, but for the request. */
 const cost = {
   /** A block that must be read. A store takes longer; several reads are under way at a time. */
   read: 5000,
   /** Testing a row in its leaf. */
   test: 0.006,
-  /** Testing it by foreign code, which gets the whole row. */
+  /** Testing it by a registered function, which gets the whole row. */
   slowTest: 1,
   /** Looking up a row by its primary key, and where rows come in the order of keys. */
   lookup: 0.5,
   nearLookup: 0.2,
   /** Reading an entry of an index where its row is not looked up. */
   entry: 0.15,
-  /** Holding a primary key, and looking for one among those that are held, or in an index. */
+  /** Holding a primary key; and searching for one among held keys or in an index. */
   key: 0.15,
   probe: 0.2,
-  /** Setting about a leaf, or a range. */
+  /** Beginning a leaf, or a range. */
   leaf: 0.5,
-  /** Putting a row in order among all, per doubling; and passing one that is not among the first. */
+  /** Sorting a row, per doubling of the number of rows; and rejecting one that is not among the first. */
   sort: 0.1,
   pass: 0.03,
-  /** A row of a commit that is not merged yet, where all of them are gone through. */
+  /** A row of an unmerged commit, where all of them are scanned. */
   overlaid: 0.1,
-  /** An entry of a layer, where rows have entries of their own, and the search for the first of them. */
+  /** An entry of a layer, where its rows have index entries; and the search for the first of them. */
   layerEntry: 0.5,
   layer: 1,
 } as const;
 
-// What a way to come by rows gives, and what it takes to go through all of it: entries, rows and blocks.
-
-/** What an access gives, and what it takes to go through all of it. */
+/** The size of an access: the entries, rows and blocks that a full scan of it takes. */
 interface AccessEstimate {
-  /** Entries or rows that it goes through. */
+  /** The entries or rows that it scans. */
   readonly entries: number;
   readonly exact: boolean;
-  /** Leaves of the index, and those that are missing. */
+  /** The leaves of the index, and how many of them are not in memory. */
   readonly indexLeaves: number;
   readonly indexMissing: number;
-  /** Leaves of the table, and those that are missing. */
+  /** The leaves of the table, and how many of them are not in memory. */
   readonly leaves: number;
   readonly missing: number;
   readonly ranges: number;
-  /** Of an intersection: entries whose keys are in all of its indexes, and what is read of the others before all else. */
+  /** For an intersection: the entries whose keys are in all of its indexes, and the reads of the other indexes, which come first. */
   readonly joint?: { readonly entries: number; readonly others: WholeRead };
 }
 
-/** What is read to its end, however soon the rest is over. */
+/** A part that is read to its end, even if the query stops early. */
 interface WholeRead {
   readonly entries: number;
   readonly leaves: number;
@@ -74,12 +70,12 @@ const noOthers: WholeRead = { entries: 0, leaves: 0, missing: 0 };
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Leaves that so many rows in random places are in. */
+/** Returns the expected number of leaves that hold `rows` rows at random places. */
 function leavesOf(rows: number, leaves: number): number {
   return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
 }
 
-/** Worked out from what is in memory. */
+/** Estimates an access from the blocks in memory. */
 function estimateAccess(state: TableState, access: Access): AccessEstimate {
   const none = { indexLeaves: 0, indexMissing: 0, ranges: 1, exact: true };
   const table = state.tree.estimate();
@@ -125,7 +121,7 @@ function estimateAccess(state: TableState, access: Access): AccessEstimate {
   }
 }
 
-/** Conditions on different fields are taken to have nothing to do with each other. */
+/** Estimates an intersection. Conditions on different fields are assumed to be independent. */
 function estimateIntersection(state: TableState, { first, others }: IntersectionAccess): AccessEstimate {
   const table = state.tree.estimate();
   const sum: Mutable<AccessEstimate> = { ...estimateAccess(state, first) };
@@ -136,7 +132,7 @@ function estimateIntersection(state: TableState, { first, others }: Intersection
   for (const other of others) {
     const more = estimateAccess(state, other);
     joint *= more.entries / Math.max(1, table.entries, more.entries);
-    // Of entries that are merely passed, the leaves between those that are looked for are not read.
+    // In a merge, leaves between the keys that are searched for are not read.
     const isMergedIn = isMerged(first, other);
     if (isMergedIn) {
       const part = Math.min(1, sum.entries / Math.max(1, more.indexLeaves));
@@ -153,29 +149,29 @@ function estimateIntersection(state: TableState, { first, others }: Intersection
   return { ...sum, joint: { entries: joint, others: { entries: read, leaves, missing } } };
 }
 
-/** Part of the rows that is taken to match a condition of which nothing is known. */
+/** The selectivity of a condition of which nothing is known. */
 const usualSelectivity = 0.25;
-/** Matching rows may lie together at the far end: so many times more may have to be looked at before enough are found. */
+/** Matching rows may be clustered at the far end. A scan may then have to test so many times more rows before it finds enough. */
 const misfortune = 4;
 
-/** What a candidate would cost. */
+/** The estimated cost of a candidate. */
 export interface CostEstimate {
-  /** Rows that match, of all that the access gives. */
+  /** The cardinality: matching rows among those of the access. */
   readonly matches: number;
-  /** Entries of an index that are read. */
+  /** The index entries that are read. */
   readonly entries: number;
-  /** Rows that are looked at. */
+  /** The rows that are tested or looked up. */
   readonly rows: number;
-  /** Rows of unmerged commits that are looked at beside those. */
+  /** The rows of unmerged commits that are tested in addition. */
   readonly overlaid: number;
-  /** Blocks that are used, and those that must be read: of indexes and of the table. */
+  /** The blocks that are used, and those of them that must be read: of indexes and of the table. */
   readonly indexBlocks: number;
   readonly indexReads: number;
   readonly tableBlocks: number;
   readonly tableReads: number;
-  /** Size of a block, in bytes. */
+  /** The size of a block, in bytes. */
   readonly blockBytes: number;
-  /** All of it as one number, in microseconds of this machine or a like one. */
+  /** The total cost, in microseconds of a typical machine. */
   readonly cost: number;
 }
 
@@ -198,28 +194,28 @@ export interface Estimated {
   estimate: CostEstimate;
 }
 
-/** The part of a cost that is reading what is not in memory. */
+/** Returns the part of a cost that is for reads of blocks. */
 export function costOfReads({ indexReads, tableReads }: CostEstimate): number {
   return (indexReads + tableReads) * cost.read;
 }
 
-/** Whether rows come by one access. */
+/** Whether a candidate has a single access. */
 function isSingle({ candidate: { access } }: Estimated): boolean {
   return access.kind !== 'union' && access.kind !== 'intersection';
 }
 
-/** Whether the table is read from its first row on, in ascending order. */
+/** Whether a candidate reads the table from its first row on, in ascending order. */
 function isFullScan({ access, ordered }: Candidate): boolean {
   return ordered && access.kind === 'table' && !access.descending && access.ranges[0]?.from === undefined;
 }
 
-/** The plans of one query, to be compared. */
+/** Estimates the costs of the plans of one query. */
 export class PlanCosts {
   readonly #state: TableState;
   readonly #query: CompiledQuery;
   readonly #table: TreeEstimate;
   readonly #overlaid: number;
-  /** The part of the table that a scan goes through until it has enough rows, if that is known. */
+  /** The part of the table that a scan reads until it has enough rows, if known. */
   #stop: number | undefined;
 
   constructor(state: TableState, query: CompiledQuery) {
@@ -229,7 +225,7 @@ export class PlanCosts {
     this.#overlaid = state.layerRows;
   }
 
-  /** Candidates with what their accesses give. */
+  /** Returns the candidates with estimates of their accesses. */
   open(candidates: readonly Candidate[]): Estimated[] {
     return candidates.map((candidate) => {
       const access = estimateAccess(this.#state, candidate.access);
@@ -237,7 +233,7 @@ export class PlanCosts {
     });
   }
 
-  /** Finds out how far a scan has to go for as many rows as are wanted, if there is one and an index tells. */
+  /** Estimates how far a full scan must read for the rows wanted, if an index has their primary keys. */
   locateStop(all: readonly Estimated[]): void {
     const { limit, offset } = this.#query;
     if (limit === undefined || this.#overlaid > 0 || !all.some(({ candidate }) => isFullScan(candidate))) return;
@@ -249,16 +245,16 @@ export class PlanCosts {
     }
   }
 
-  /** The access that gives the fewest entries. */
+  /** Returns the candidate whose access has the fewest entries. */
   #fewest(all: readonly Estimated[]): Estimated {
-    // What is found by several accesses is not sampled.
+    // Unions and intersections cannot be sampled.
     const single = all.filter(isSingle);
     return (single.length === 0 ? all : single).reduce((best, one) =>
       one.access.entries < best.access.entries ? one : best,
     );
   }
 
-  /** Rows that match, where an access gives just them; undefined where rows must be tested to know. */
+  /** Returns the number of matching rows, if an access gives exactly those; undefined if rows must be tested to know. */
   countedMatches(all: readonly Estimated[]): number | undefined {
     let fewest: Estimated | undefined;
     for (const one of all) {
@@ -269,8 +265,8 @@ export class PlanCosts {
   }
 
   /**
-   * Rows that match: counted by the access that gives the fewest, and of those the part that matches in a sample. At least
-   * a little more than nothing.
+   * Estimates the number of matching rows: the entries of the smallest access, times the part that matches in a sample. The result is
+   * greater than zero.
    */
   matches(all: readonly Estimated[]): number {
     const fewest = this.#fewest(all);
@@ -278,11 +274,11 @@ export class PlanCosts {
     const { residual } = candidate;
     const { tested, matched } = sampleMatches(this.#state, candidate.access, filterOf(residual));
     const guessed = residual.reduce((part, condition) => part * this.#selectivity(condition, all), 1);
-    // Of few rows, the sample says little.
+    // The guess counts as one row, so that it matters only for small samples.
     return (access.entries * (matched + guessed)) / (tested + 1);
   }
 
-  /** What the rows take that a query holds that sorts so many, in bytes. */
+  /** Returns the bytes of rows that a query holds if it sorts `matches` rows. */
   heldBytes(matches: number): number {
     const { limit, offset } = this.#query;
     const { leaves, leafBytes, entries } = this.#table;
@@ -290,7 +286,7 @@ export class PlanCosts {
     return (held * leaves * leafBytes) / Math.max(1, entries);
   }
 
-  /** Which part of all rows matches a condition: as a tree says that has it by itself, if one has. */
+  /** Returns the selectivity of a condition: from the candidate that covers exactly this condition, if there is one. */
   #selectivity(condition: Condition, all: readonly Estimated[]): number {
     const counted = all.find(({ candidate: { covered }, access: { exact, joint } }) => {
       return exact && joint === undefined && covered.length === 1 && covered[0] === condition;
@@ -298,13 +294,13 @@ export class PlanCosts {
     return counted === undefined ? usualSelectivity : Math.min(1, counted.access.entries / this.#table.entries);
   }
 
-  /** Whether the tree itself says how many entries a range has. */
+  /** Whether the counts in the nodes of a tree give the number of rows. */
   #isCounted({ access, residual }: Candidate): boolean {
     if (residual.length > 0) return false;
     return access.kind === 'table' || (access.kind === 'index' && this.#overlaid === 0);
   }
 
-  /** Only the blocks at both ends of a range are used. */
+  /** Estimates a count, which uses only the blocks at both ends of each range. */
   #countEstimate(
     { indexLeaves, indexMissing, leaves, missing, ranges }: AccessEstimate,
     matches: number,
@@ -328,7 +324,7 @@ export class PlanCosts {
     };
   }
 
-  /** All parts are gone through to their ends, and what they give is sorted. */
+  /** Estimates a union. All parts are read to their ends, and their rows are sorted. */
   #unionEstimate({ parts }: UnionAccess, matches: number): CostEstimate {
     const sum = {
       matches,
@@ -358,18 +354,18 @@ export class PlanCosts {
     return sum;
   }
 
-  /** The part of the entries, or keys, whose rows are looked at. */
+  /** Returns the part of the entries, or keys, whose rows are looked up. */
   #lookedUp({ use }: Candidate, tests: readonly unknown[], entries: number, matches: number): number {
     if (use === undefined) return 1;
     if (use.only) return 0;
     return Math.min(1, matches / Math.max(1, entries)) ** (use.tests.length / tests.length);
   }
 
-  /** Rows of unmerged commits that an access looks at which goes through so many entries. */
+  /** Returns the number of rows of unmerged commits that an access tests if it scans `entries` entries. */
   #overlaidBy(access: Access, entries: number): number {
     if (!this.#hasEntries(access)) return this.#overlaid;
     const part = Math.min(1, entries / Math.max(1, this.#table.entries));
-    // The first one of each layer, mostly, to know where it belongs.
+    // In most cases the first row of each layer is read to compare it.
     return Math.max(this.#overlaid * part, Math.min(this.#overlaid, this.#state.layers.length));
   }
 
@@ -383,10 +379,10 @@ export class PlanCosts {
     return by.kind === 'index' && haveEntries(this.#state, by.index);
   }
 
-  /** What a candidate costs if so many rows match in all. */
+  /** Estimates the cost of a candidate if `matches` rows match in all. */
   estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
     const { limit } = this.#query;
-    // Those that are skipped by counting cost next to nothing.
+    // Rows that are skipped by counting cost almost nothing.
     const offset = countableAccess(this.#state, this.#query, candidate) === undefined ? this.#query.offset : 0;
     const needed = limit === undefined ? Number.POSITIVE_INFINITY : limit + offset;
     const stops = (candidate.ordered || this.#query.counts === true) && needed < matches;
@@ -404,12 +400,12 @@ export class PlanCosts {
     const found =
       joint === undefined ? access.entries : tests.length === 0 ? matches : Math.max(joint.entries, matches);
     const rows = found * part * this.#lookedUp(candidate, tests, found, matches);
-    // The first leaf is there in any case.
+    // At least one leaf is read.
     const gone = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
     const indexLeaves = gone + others.leaves;
     const goneReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * gone;
     const indexReads = goneReads + others.missing;
-    // Rows that come by primary key lie in the first leaves, all others anywhere, and so do the few that entries leave.
+    // Rows in the order of primary keys lie in the first leaves. All others, and the few that entries leave, lie anywhere.
     const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
     const first = Math.max(Math.min(1, access.leaves), access.leaves * part);
     const anywhere = indexed ? leavesOf(rows, this.#table.leaves) : first;
@@ -447,12 +443,10 @@ export class PlanCosts {
   }
 }
 
-// How far a scan in the order of keys goes until it has found enough rows, where an index has those rows by themselves: its
-// entries of one value name primary keys in ascending order. Rows of a value often lie side by side, anywhere in the table.
-
 /**
- * Returns the part of the table, from 0 to 1, that a scan reads until it has `needed` of the rows that an index has for one value.
- * Undefined where the blocks in memory do not say.
+ * Returns the part of the table, from 0 to 1, that a scan in key order reads until it has `needed` of the rows that an index has for one
+ * value. The entries of the value have the primary keys, ascending. This matters since rows of one value are often clustered. Undefined
+ * if the blocks in memory are not enough to know.
  */
 function scannedPart(state: TableState, access: IndexAccess, needed: number): number | undefined {
   const { index, ranges } = access;
@@ -463,11 +457,11 @@ function scannedPart(state: TableState, access: IndexAccess, needed: number): nu
   if (node === undefined) return undefined;
   const first = node.lowerBound(from);
   const last = Math.min(first + needed, node.count) - 1;
-  // Its entries begin in the next leaf, or there are none.
+  // The entries begin in the next leaf, or there are none.
   if (last < first) return undefined;
   const key = node.key(last);
   const primaryKey = key.subarray(endOfValue(node, key, key.length, index));
   const before = estimateRanges(state.tree, [{ to: primaryKey }]).entries / Math.max(1, state.tree.count);
-  // The others lie in leaves behind this one, as far from each other as these.
+  // The other entries lie in later leaves. Their rows are assumed to be as far apart as these.
   return Math.min(1, (before * needed) / (last - first + 1));
 }
