@@ -1,4 +1,4 @@
-/** What the cases of the conformance suite are made of: a driver, keys of their own, and assertions of their own. */
+/** The parts of the conformance suite's cases: a driver with its own keys, and assertions. */
 import { defined } from '../base/options.ts';
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { encodeUtf8, toHex } from '../base/bytes.ts';

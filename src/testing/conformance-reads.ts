@@ -1,4 +1,4 @@
-/** Conformance: what is read is what was written. */
+/** Conformance: reads return the bytes that were written. */
 import { encodeUtf8 } from '../base/bytes.ts';
 import {
   assert,

@@ -38,7 +38,7 @@ async function checkLives(bench: Bench, body: (life: number, write: number) => s
   }
 }
 
-/** What a driver that can copy must keep to. */
+/** Checks the rules for a driver that can copy. */
 async function checkCopies(bench: Bench): Promise<void> {
   const { driver, other } = bench;
   if (driver.copy === undefined) return;

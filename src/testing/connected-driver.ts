@@ -1,4 +1,4 @@
-/** A driver as one process has it: what the store answers reaches the process only while it is alive and running. */
+/** A driver for one process of a test: answers of the store reach the process only while it is alive and not paused. */
 import type {
   DeleteResult,
   GetOptions,

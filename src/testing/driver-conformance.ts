@@ -19,7 +19,7 @@ export interface ConformanceOptions {
   readonly createOther?: (driver: StorageDriver) => StorageDriver | Promise<StorageDriver>;
   /** Cleans up after one test. Default: the test's keys are deleted and the drivers closed. */
   readonly destroy?: (driver: StorageDriver) => void | Promise<void>;
-  /** What the store cannot do, although most can. */
+  /** Features that the store may lack, although most stores have them. */
   readonly supports?: {
     /** Whether segments `.` and `..`, empty segments and control characters work, as most stores do. Default true. */
     readonly oddKeys?: boolean;
@@ -46,7 +46,7 @@ const conformanceOptions = new OptionTable<ConformanceOptions>({
   environment: kinds.environment,
 });
 
-/** One test: `run` resolves if the driver keeps the rule, and rejects with what it broke. */
+/** One test: `run` resolves if the driver keeps the rule, and rejects if it breaks the rule. */
 export interface ConformanceTest {
   /** The rule, in words. */
   readonly name: string;
@@ -70,7 +70,7 @@ async function runCase(options: ConformanceOptions, test: ConformanceCase): Prom
   try {
     await test.check(bench);
   } catch (error) {
-    // What broke the rule may break the cleaning up as well: the first error is the one to tell.
+    // The fault that broke the rule may break the cleanup too: the first error is the one to report.
     await cleanUp(bench, options).catch(() => undefined);
     throw error;
   }

@@ -1,41 +1,41 @@
-/** The ways in which a request to a store can go wrong, and how one is chosen. */
+/** The faults of requests to a store, and the random choice of one. */
 import { kinds, OptionTable } from '../base/options.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /**
- * How likely each fault is, from 0 to 1 for every request that it can happen to; at most one happens to a request, so
- * together they should stay below 1. What is left out never happens.
+ * The probability of each fault, from 0 to 1, for every request that it can happen to. At most one happens to a request, so
+ * their sum should stay below 1. A fault that is left out never happens.
  */
 export interface Faults {
-  /** The request never reaches the store; the caller gets an error with outcome `unknown`. */
+  /** The request never reaches the store. The caller gets an error with outcome `unknown`. */
   readonly lostRequest?: number;
-  /** The request is done, and its answer is lost: `unknown`. */
+  /** The request takes effect, but its answer is lost: `unknown`. */
   readonly lostAnswer?: number;
   /** A put: the caller gets an error (`unknown`), and the put reaches the store `lateMs` later. */
   readonly lateEffect?: number;
-  /** There is never an answer, until the caller gives up. Whether the request is done, after `lateMs`, is even odds. */
+  /** There is no answer until the caller gives up. With probability 0.5 the request takes effect, after `lateMs`. */
   readonly noAnswer?: number;
   /** A conditional put: "look again" (409), `unknown`, without effect. */
   readonly lookAgain?: number;
-  /** A conditional put: it is made, and then called lost, as by a client that repeats puts by itself. */
+  /** A conditional put: it takes effect and is then reported as lost, as by a client that repeats puts itself. */
   readonly falseLoss?: number;
   /** Access denied (403): an error with outcome `none`. */
   readonly refused?: number;
   /** Too many requests (429, 503): `unknown`, without effect. */
   readonly throttled?: number;
-  /** A get: the bytes come with one bit flipped, or cut off. */
+  /** A get: the bytes have one bit flipped, or their end is cut off. */
   readonly damaged?: number;
   /** A delete: some keys are left, and reported. */
   readonly partialDelete?: number;
   /** A list: it fails. */
   readonly failedList?: number;
-  /** Time that a request takes to reach the store, and the answer to come back, each. Default none. */
+  /** The time for a request to reach the store, and for its answer to come back, each. Default none. */
   readonly latencyMs?: readonly [least: number, most: number];
-  /** How likely it is that one of these ways takes `slowMs` instead. */
+  /** The probability that one of these takes `slowMs` instead. */
   readonly slow?: number;
   /** Default [1000, 10000]. */
   readonly slowMs?: readonly [least: number, most: number];
-  /** How much later a put lands whose caller was told that it failed. Default [1000, 60000]. */
+  /** The delay after which a request takes effect whose caller got an error or gave up. Default [1000, 60000]. */
   readonly lateMs?: readonly [least: number, most: number];
 }
 
@@ -64,9 +64,9 @@ export const faultOptions: OptionTable<Faults> = new OptionTable({
   lateMs: span,
 });
 
-/** A way in which a request can fail. */
+/** The name of a fault. */
 export type FaultKind = Exclude<keyof Faults, 'latencyMs' | 'slow' | 'slowMs' | 'lateMs'>;
-/** How many requests met each fault. */
+/** The number of requests that had each fault. */
 export type FaultCounts = Record<FaultKind, number>;
 export type RequestKind = 'get' | 'put' | 'conditionalPut' | 'delete' | 'list';
 
@@ -80,7 +80,7 @@ const faultsOf: Readonly<Record<RequestKind, readonly FaultKind[]>> = {
   list: [...everywhere, 'failedList'],
 };
 
-/** The fault that happens to a request, if one does. */
+/** Chooses the fault of a request; undefined for none. */
 export function faultFor(kind: RequestKind, faults: Faults, random: SeededRandom): FaultKind | undefined {
   let left = random.next();
   for (const fault of faultsOf[kind]) {

@@ -1,16 +1,16 @@
 /**
- * A driver that fails as real stores and networks do, as often as it is told to, and in the same way in every run with
+ * A driver that fails as real stores and networks do, as often as its options say, and in the same way in every run with
  * the same seed. Put it between the database and any other driver:
  *
  *     const faulty = new FaultyDriver(new MemoryDriver(), { seed: 7, faults: { lostAnswer: 0.05, latencyMs: [1, 50] } });
  *     const db = StoreDb({ dbPrefix: 'test', nodeId: 0, driver: faulty });
- *     // ... run your application, then let everything work again and look at what it made of the failures:
+ *     // ... run your application, then turn the faults off and check its results:
  *     faulty.faults = {};
  *
  * It never breaks the contract of drivers (docs/drivers.md): conditions hold, and an error says `none` only where the
- * request has no effect. The one exception is `falseLoss`, which is what a client does that repeats conditional puts
- * by itself; the database copes with it. To see that an application copes with a database whose store fails, count on
- * `CommitOutcomeUnknownError`: with a `lostAnswer` nobody can know.
+ * request has no effect. The one exception is `falseLoss`, which is the behaviour of a client that repeats conditional puts
+ * itself; the database handles it. An application must expect `CommitOutcomeUnknownError`: after a `lostAnswer` the outcome
+ * cannot be known at once.
  */
 import { isBytes } from '../base/brands.ts';
 import { realEnvironment, sleep } from '../base/env.ts';
@@ -37,11 +37,11 @@ import { SeededRandom, seedKind } from './seeded-random.ts';
 
 /** Options of `FaultyDriver`. */
 export interface FaultyDriverOptions {
-  /** What decides about every request. Default 1. */
+  /** The seed of all random decisions. Default 1. */
   readonly seed?: number | string;
   /** Faults from the start; {@link FaultyDriver.faults} changes them later. Default: none. */
   readonly faults?: Faults;
-  /** What delays are made with. Default: the runtime's own timers. */
+  /** The environment whose timers make the delays. Default: the runtime's own timers. */
   readonly environment?: Environment;
 }
 
@@ -63,7 +63,7 @@ function unknownOutcome(key: string, message: string): StorageError {
   return new StorageError(key, 'unknown', message);
 }
 
-/** What is thrown for a fault that shows before the store has done anything. */
+/** Returns the error of a fault that prevents any effect; undefined for other faults. */
 function failureBefore(fault: FaultKind | undefined, key: string): StorageError | undefined {
   if (fault === 'refused') return new StorageError(key, 'none', 'Access was denied (403).');
   if (fault === 'throttled') return unknownOutcome(key, 'The store is busy (503): slow down.');
@@ -72,7 +72,7 @@ function failureBefore(fault: FaultKind | undefined, key: string): StorageError 
   return undefined;
 }
 
-/** Passes requests on to another driver, late, badly, or not at all. */
+/** Passes requests on to another driver, with delays and faults. */
 export class FaultyDriver extends WrappedDriver implements StorageDriver {
   readonly #driver: StorageDriver;
   #faults: Faults;
@@ -81,7 +81,7 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
   readonly #counts = noFaultCounts();
   #underWay = 0;
 
-  /** Puts itself before `driver`. Throws `InvalidOptionError`. */
+  /** Wraps `driver`. Throws `InvalidOptionError`. */
   constructor(driver: StorageDriver, options: FaultyDriverOptions = {}) {
     const { seed = 1, faults = {}, environment = realEnvironment } = driverOptions.check('new FaultyDriver()', options);
     super(driver, optionalMembersBut('identity'));
@@ -91,12 +91,12 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
     this.#random = new SeededRandom(seed);
     const { copy } = this;
     if (copy !== undefined) {
-      // A write without a condition, as far as faults go.
+      // A copy has the faults of a put without a condition.
       this.copy = (from, to, { signal, ...rest } = {}) => this.#request('put', to, signal, () => copy(from, to, rest));
     }
   }
 
-  /** How likely each fault is, from the next request on. Setting it throws `InvalidOptionError` for what is no such thing. */
+  /** The probability of each fault. A change applies from the next request on. The setter throws `InvalidOptionError`. */
   get faults(): Faults {
     return this.#faults;
   }
@@ -105,12 +105,12 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
     this.#faults = faultOptions.check('FaultyDriver.faults', faults);
   }
 
-  /** How many requests met each fault so far. */
+  /** The number of requests so far that had each fault. */
   get counts(): FaultCounts {
     return { ...this.#counts };
   }
 
-  /** Requests that may still reach the store, those included that nobody waits for any more. */
+  /** The number of requests that may still reach the store, including those whose callers have given up. */
   get underWay(): number {
     return this.#underWay;
   }
@@ -126,7 +126,7 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
 
   override put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     const { signal, ...rest } = options;
-    // The caller may use its buffer again once it was told that the request failed; the request may land later.
+    // The caller may reuse its buffer after an error, but the request may take effect later.
     const kept = isBytes(body) ? new Uint8Array(body) : body;
     const request = options.if === 'any' ? 'put' : 'conditionalPut';
     return this.#request(request, key, signal, async ({ fault }) => {
@@ -155,7 +155,7 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
   }
 
   #plan(request: RequestKind): Plan {
-    // A stream for each request: what one of them draws does not change what the next one meets.
+    // A random stream for each request, so that the decisions on one do not change those on the next.
     const random = this.#random.fork();
     const { latencyMs = [0, 0], slow = 0, slowMs = [1000, 10_000], lateMs = [1000, 60_000] } = this.#faults;
     const delay = (): number => random.between(...(random.chance(slow) ? slowMs : latencyMs));
@@ -164,7 +164,7 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
     return { fault, sendMs: delay(), answerMs: delay(), lateMs: random.between(...lateMs), random };
   }
 
-  /** One request. The signal stays outside: a request that was given up may reach the store all the same. */
+  /** Runs one request. The signal is not passed on: an aborted request may still reach the store. */
   async #request<T>(
     request: RequestKind,
     key: string,
@@ -211,7 +211,7 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
     return result as T;
   }
 
-  /** The request reaches the store long after its sender was told that it failed, or gave up. */
+  /** Runs a request long after its sender got an error or gave up. */
   #performLate<T>(plan: Plan, perform: (plan: Plan) => Promise<T>): void {
     this.#underWay++;
     this.#environment.setTimer(() => void this.#performUnheard(plan, perform), plan.sendMs + plan.lateMs, {
@@ -223,7 +223,7 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
     try {
       await perform(plan);
     } catch {
-      // Its sender was told that it failed long ago.
+      // Its sender got an error long ago.
     } finally {
       this.#underWay--;
     }
@@ -234,15 +234,15 @@ export class FaultyDriver extends WrappedDriver implements StorageDriver {
   }
 }
 
-/** Settles nothing. */
+/** The executor of a promise that is never resolved. */
 function noAnswer(): void {}
 
-/** Whether the request does not reach the store, at least not soon. */
+/** Whether a fault keeps the request from reaching the store, at least for a while. */
 function isLost(fault: FaultKind): boolean {
   return fault === 'lostRequest' || fault === 'noAnswer';
 }
 
-/** A copy with one bit flipped, or without its end. */
+/** Returns a copy with one bit flipped, or without its end. */
 function damage(bytes: Uint8Array, random: SeededRandom): Uint8Array {
   if (bytes.length === 0) return bytes;
   if (random.chance(0.3)) return bytes.slice(0, random.integer(0, bytes.length - 1));

@@ -1,4 +1,4 @@
-/** What `store-db/testing` exports: for people who write a storage driver, or test what they build on the database. */
+/** The entry `store-db/testing`: for authors of storage drivers, and for tests of applications. */
 export { createDatabase } from '../api/database.ts';
 export type { Environment, Timer, TimerOptions } from '../base/env.ts';
 export { ConformanceError } from './conformance-case.ts';

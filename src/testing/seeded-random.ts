@@ -1,6 +1,5 @@
 /**
- * Random numbers from a seed: the same ones in every run and on every machine. For tests only; nobody should guess ids
- * from them, and anybody can.
+ * Random numbers from a seed: the same ones in every run and on every machine. For tests only, since they are predictable.
  */
 
 import type { OptionKind } from '../base/options.ts';
@@ -8,7 +7,7 @@ import type { OptionKind } from '../base/options.ts';
 /** Additive constant of the seeding sequence: 2^32 divided by the golden ratio, made odd. */
 const weylStep = 0x9e3779b9;
 
-/** What an option that is a seed may be. */
+/** The values of an option that is a seed. */
 export const seedKind: OptionKind = {
   allowed: 'a number or a text',
   accepts: (value) => typeof value === 'string' || typeof value === 'number',
@@ -21,7 +20,7 @@ export class SeededRandom {
   #c: number;
   #counter = 1;
 
-  /** Different seeds, whatever they differ in, give unrelated streams. */
+  /** Different seeds give unrelated streams. */
   constructor(seed: number | string) {
     let hash = 0x811c9dc5;
     const text = String(seed);
@@ -41,33 +40,33 @@ export class SeededRandom {
     return sum >>> 0;
   }
 
-  /** A number in [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number {
     return this.#word() / 0x1_0000_0000;
   }
 
-  /** True with this probability. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean {
     return this.next() < probability;
   }
 
-  /** A number in [low, high). */
+  /** Returns a number in [low, high). */
   between(low: number, high: number): number {
     return low + this.next() * (high - low);
   }
 
-  /** An integer from `low` to `high`, both included. */
+  /** Returns an integer from `low` to `high`, both included. */
   integer(low: number, high: number): number {
     return low + Math.floor(this.next() * (high - low + 1));
   }
 
-  /** One of the items; there must be one. */
+  /** Returns one of the items. There must be at least one. */
   pick<T>(items: readonly T[]): T {
     if (items.length === 0) throw new RangeError('There is nothing to pick from.');
     return items[Math.floor(this.next() * items.length)] as T;
   }
 
-  /** The items in random order. */
+  /** Returns the items in random order. */
   shuffled<T>(items: readonly T[]): T[] {
     const left = [...items];
     for (let i = left.length - 1; i > 0; i--) {
@@ -77,12 +76,12 @@ export class SeededRandom {
     return left;
   }
 
-  /** So many random bytes. */
+  /** Returns random bytes. */
   bytes(length: number): Uint8Array {
     return Uint8Array.from({ length }, () => this.#word() & 0xff);
   }
 
-  /** A stream of its own: how much of it is used does not change what this one gives. */
+  /** Returns an independent stream: using it does not change the numbers of this one. */
   fork(): SeededRandom {
     return new SeededRandom(`${this.#word()}.${this.#word()}`);
   }

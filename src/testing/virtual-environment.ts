@@ -1,14 +1,14 @@
 /**
  * An environment that a test controls: virtual time, seeded randomness, and a process that can be paused and killed.
- * What takes minutes of deadlines and pauses takes no time, and happens in the same way in every run.
+ * Minutes of deadlines and pauses take no time, and every run is the same.
  *
  *     const environment = new VirtualEnvironment({ seed: 1 });
  *     const db = createDatabase({ dbPrefix: 'test', nodeId: 0, driver: environment.connect(driver) }, environment);
  *     await environment.run(db.start());
  *
- * Time moves only within `run()` and `advance()`, and only when nothing else can happen. For that, everything that code
- * under test waits for must come from here: timers, `yieldToEventLoop()`, and drivers that answer at once or by timers
- * of a virtual environment. A driver that does real I/O breaks the illusion.
+ * Time moves only within `run()` and `advance()`, and only when nothing else can happen. So the code under test may only wait for
+ * timers and `yieldToEventLoop()` of this environment, and for drivers that answer at once or by timers of a virtual environment. It
+ * does not work with a driver that does real I/O.
  */
 import type { Environment, Timer } from '../base/env.ts';
 import { kinds, OptionTable } from '../base/options.ts';
@@ -19,13 +19,13 @@ import { VirtualTimeline } from './virtual-timeline.ts';
 
 /** Options of `VirtualEnvironment`. */
 export interface VirtualEnvironmentOptions {
-  /** What randomness comes from. Default 1. */
+  /** The seed of the randomness. Default 1. */
   readonly seed?: number | string;
-  /** What the wall clock shows at first, in milliseconds since 1970. */
+  /** The initial time of the wall clock, in milliseconds since 1970. */
   readonly startMs?: number;
   /**
-   * How far the monotonic clock moves with every look at it, in milliseconds. Virtual code takes no time; with this,
-   * long work notices that it is due for a pause. Default 0.
+   * The milliseconds by which the monotonic clock moves each time it is read. Code takes no virtual time; with this,
+   * long work notices that it must pause. Default 0.
    */
   readonly lookMs?: number;
 }
@@ -43,13 +43,13 @@ interface Held {
 
 /** One process in virtual time. {@link fork} makes others on the same timeline. */
 export class VirtualEnvironment implements Environment {
-  /** The time that this process shares with others. */
+  /** The virtual time, which this process may share with others. */
   readonly timeline: VirtualTimeline;
-  /** Added to the wall clock only: a clock that is wrong. May be changed at any time. */
+  /** An error in milliseconds that is added to the wall clock only. May be changed at any time. */
   skewMs = 0;
   readonly #options: VirtualEnvironmentOptions;
   readonly #random: SeededRandom;
-  /** Decides the order of what happens after a pause; apart from the randomness that the code under test uses. */
+  /** Decides the order of events after a pause, independently of the randomness that the code under test uses. */
   readonly #ordering: SeededRandom;
   #lookedMs = 0;
   #timers = 0;
@@ -57,7 +57,7 @@ export class VirtualEnvironment implements Environment {
   #pausedUntilMs = 0;
   #held: Held[] = [];
 
-  /** Makes a process on a timeline, by default one of its own. Throws `InvalidOptionError`. */
+  /** Creates a process on a timeline, by default a new one. Throws `InvalidOptionError`. */
   constructor(options: VirtualEnvironmentOptions = {}, timeline: VirtualTimeline = new VirtualTimeline()) {
     this.timeline = timeline;
     this.#options = environmentOptions.check('new VirtualEnvironment()', options);
@@ -65,7 +65,7 @@ export class VirtualEnvironment implements Environment {
     this.#ordering = this.#random.fork();
   }
 
-  /** Another process on the same timeline, with a clock and randomness of its own. Throws `InvalidOptionError`. */
+  /** Creates another process on the same timeline, with its own clock and randomness. Throws `InvalidOptionError`. */
   fork(options: VirtualEnvironmentOptions = {}): VirtualEnvironment {
     environmentOptions.check('environment.fork()', options);
     const seed = options.seed ?? this.#ordering.integer(0, 0xffff_ffff);
@@ -101,7 +101,7 @@ export class VirtualEnvironment implements Environment {
     };
   }
 
-  /** Timers that are set and have not fired: none are left behind by an instance that was stopped. */
+  /** The number of timers that are set and have not fired. A stopped instance leaves none behind. */
   get timerCount(): number {
     return this.#timers;
   }
@@ -135,13 +135,13 @@ export class VirtualEnvironment implements Environment {
     return this.timeline.nowMs < this.#pausedUntilMs;
   }
 
-  /** Kills the process: none of its timers fires and no answer reaches it any more, and it sends nothing. */
+  /** Kills the process: its timers do not fire, no answer reaches it, and it sends no requests. */
   freeze(): void {
     this.#frozen = true;
     this.#held = [];
   }
 
-  /** Stops the process for a while. Clocks go on; whatever is due meanwhile happens when it wakes. */
+  /** Suspends the process for a while. Clocks go on; events that are due meanwhile happen when it wakes. */
   pause(ms: number): void {
     const untilMs = this.timeline.nowMs + ms;
     if (untilMs <= this.#pausedUntilMs) return;
@@ -149,7 +149,7 @@ export class VirtualEnvironment implements Environment {
     this.timeline.schedule(() => this.#wake(), ms);
   }
 
-  /** A driver as this process has it: once the process is frozen it sends nothing, and hears nothing. */
+  /** Connects a driver to this process: once the process is frozen, it sends no requests and gets no answers. */
   connect(driver: StorageDriver): StorageDriver {
     return new ConnectedDriver(driver, this);
   }
@@ -159,7 +159,7 @@ export class VirtualEnvironment implements Environment {
     return this.timeline.run(promise, patienceMs);
   }
 
-  /** Lets so much virtual time pass, with everything that happens meanwhile. */
+  /** Lets virtual time pass, with all events that happen meanwhile. */
   advance(ms: number): Promise<void> {
     return this.timeline.advance(ms);
   }
@@ -174,13 +174,13 @@ export class VirtualEnvironment implements Environment {
     if (this.isPaused) return;
     const held = this.#held;
     this.#held = [];
-    // A process that was stopped finds its timers due and its answers there, and may see either first.
+    // After a pause, timers and answers are both due, and either may come first.
     const timersFirst = this.#ordering.chance(0.5);
     const inOrder = [
       ...held.filter(({ isTimer }) => isTimer === timersFirst),
       ...held.filter(({ isTimer }) => isTimer !== timersFirst),
     ];
-    // Each as an event of its own: what follows from one comes before the next.
+    // Each is a separate event, so that the consequences of one come before the next.
     for (const { isTimer, happen } of inOrder) this.timeline.schedule(() => this.#happen(isTimer, happen), 0);
   }
 }

@@ -1,11 +1,11 @@
-/** Events in virtual time: a queue in the order of their times, and the loop that makes them happen. */
+/** Events in virtual time: a queue ordered by time, and the loop that runs them. */
 import { realEnvironment } from '../base/env.ts';
 
-/** Something that is to happen. Cancelling it after it has happened does nothing. */
+/** A scheduled event. Cancelling it after it has happened does nothing. */
 export interface TimelineEvent {
-  /** When it happens, in milliseconds since the timeline began. */
+  /** The time of the event, in milliseconds since the timeline began. */
   readonly atMs: number;
-  /** Makes it not happen. */
+  /** Cancels the event. */
   cancel(): void;
 }
 
@@ -18,12 +18,12 @@ function isBefore(a: Entry, b: Entry): boolean {
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }
 
-/** After so much virtual time without a result, a call is taken to hang. */
+/** The virtual time without a result after which a call counts as hanging. */
 const defaultPatienceMs = 24 * 60 * 60_000;
 
 /**
- * One virtual time for everybody who takes part in a test. It stands still while anything can run, and then jumps to
- * the next event. Events of the same time happen in the order in which they were made.
+ * The virtual time that all processes of a test share. It stands still while any code can run, and then jumps to
+ * the next event. Events of the same time happen in the order in which they were scheduled.
  */
 export class VirtualTimeline {
   #nowMs = 0;
@@ -37,12 +37,12 @@ export class VirtualTimeline {
     return this.#nowMs;
   }
 
-  /** How many events have happened. */
+  /** The number of events that have happened. */
   get happened(): number {
     return this.#happened;
   }
 
-  /** Makes something happen `delayMs` from now. */
+  /** Schedules an event in `delayMs`. */
   schedule(happen: () => void, delayMs: number): TimelineEvent {
     const delay = Number.isFinite(delayMs) ? Math.max(0, delayMs) : 0;
     const entry: Entry = {
@@ -57,13 +57,13 @@ export class VirtualTimeline {
     return entry;
   }
 
-  /** Lets everything happen that can without time moving on: all promises that are settled are followed up. */
+  /** Runs all code that can run without time moving on, until no settled promise has a pending callback. */
   async drain(): Promise<void> {
     // One turn of the event loop: it begins only when no microtask is left.
     await realEnvironment.yieldToEventLoop();
   }
 
-  /** Moves on by so much, with everything that happens meanwhile. */
+  /** Lets virtual time pass, with all events that happen meanwhile. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     await this.drain();
@@ -75,7 +75,7 @@ export class VirtualTimeline {
   }
 
   /**
-   * Waits for a promise while events happen. Rejects if nothing is left that could settle it, or if it takes more than
+   * Waits for a promise while events happen. Rejects if no event is left that could settle it, or if it takes more than
    * `patienceMs` of virtual time (default: a day). Only one such loop may be under way at a time.
    */
   async run<T>(promise: Promise<T>, patienceMs: number = defaultPatienceMs): Promise<T> {
@@ -106,7 +106,7 @@ export class VirtualTimeline {
     happen?.();
   }
 
-  /** The next event that was not cancelled. */
+  /** Returns the next event that was not cancelled. */
   #next(): Entry | undefined {
     for (let first = this.#queue[0]; first !== undefined; first = this.#queue[0]) {
       if (first.happen !== undefined) return first;
