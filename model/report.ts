@@ -73,25 +73,5 @@ export function formatTables(entry: CatalogEntry, runs: readonly ModelRun[]): st
   ].join('\n');
 }
 
-/** The marks between which a part of docs/model.md is made. */
-export function marksOf(part: string): readonly [begin: string, end: string] {
-  return [`<!-- made by npm run model -- --write: ${part} -->`, `<!-- end of ${part} -->`];
-}
-
-/** The part of a page between its marks. */
-export function partOf(page: string, part: string): string {
-  const [begin, end] = marksOf(part);
-  const from = page.indexOf(begin);
-  const to = page.indexOf(end);
-  if (from < 0 || to < from) throw new RangeError(`The page has no marks of "${part}"`);
-  return page.slice(from + begin.length, to).trim();
-}
-
-export function replacePart(page: string, part: string, text: string): string {
-  const [begin, end] = marksOf(part);
-  const from = page.indexOf(begin) + begin.length;
-  return `${page.slice(0, from)}\n\n${text}\n\n${page.slice(page.indexOf(end))}`;
-}
-
 /** The mutant whose trace docs/model.md shows. */
 export const exampleMutant = { model: 'log', mutant: 'no-check-after-put' } as const;

@@ -7,7 +7,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { catalog } from '../model/catalog.ts';
 import type { CatalogEntry } from '../model/catalog.ts';
-import { exampleMutant, formatCount, formatTables, replacePart, runModel } from '../model/report.ts';
+import { exampleMutant, formatCount, formatTables, runModel } from '../model/report.ts';
+import { withPart } from './figures/page-parts.ts';
 import type { ModelRun } from '../model/report.ts';
 
 const { values } = parseArgs({
@@ -71,8 +72,8 @@ const path = new URL('../docs/model.md', import.meta.url);
 for (const entry of wanted) {
   const runs = runsOf(entry);
   if (!values.write) continue;
-  let page = replacePart(readFileSync(path, 'utf8'), entry.name, formatTables(entry, runs));
+  let page = withPart(readFileSync(path, 'utf8'), entry.name, formatTables(entry, runs));
   const example = runs.find(({ mutant }) => entry.name === exampleMutant.model && mutant === exampleMutant.mutant);
-  if (example !== undefined) page = replacePart(page, 'a trace', `\`\`\`text\n${example.trace}\n\`\`\``);
+  if (example !== undefined) page = withPart(page, 'a trace', `\`\`\`text\n${example.trace}\n\`\`\``);
   writeFileSync(path, page);
 }

@@ -12,7 +12,7 @@ import { MutantHunt } from '../test/repo/mutants/mutant-hunt.ts';
 import type { Verdict } from '../test/repo/mutants/mutant-hunt.ts';
 import type { Mutant } from '../test/repo/mutants/mutant.ts';
 import { findingsFile, mutants, mutantTables, readFindings, tableOf } from '../test/repo/mutants/mutants.ts';
-import { withTable } from '../test/repo/mutants/testing-page.ts';
+import { withPart } from './figures/page-parts.ts';
 
 const { values } = parseArgs({
   options: {
@@ -76,7 +76,7 @@ try {
 if (values.update) {
   const page = new URL('../docs/testing.md', import.meta.url);
   let text = readFileSync(page, 'utf8');
-  for (const [name, list] of Object.entries(mutantTables)) text = withTable(text, name, tableOf(list, readFindings()));
+  for (const [name, list] of Object.entries(mutantTables)) text = withPart(text, name, tableOf(list, readFindings()));
   writeFileSync(page, text);
 }
 const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);

@@ -1,5 +1,6 @@
 /** The tables of docs/benchmarks.md that compare with others. */
-import { markdownOf, withPart } from '../../scripts/figures/tables.ts';
+import { withPart } from '../../scripts/figures/page-parts.ts';
+import { markdownOf } from '../../scripts/figures/tables.ts';
 import type { FigureTable } from '../../scripts/figures/tables.ts';
 import { medianIn, medianOf } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';

@@ -1,4 +1,4 @@
-/** Tables of figures, and how they come into a page. */
+/** Tables of figures, as Markdown. */
 
 export interface FigureTable {
   readonly name: string;
@@ -22,11 +22,4 @@ export function markdownOf({ head, rows }: FigureTable): string {
     isText[i] === true ? '-'.repeat(cellWidth) : `${'-'.repeat(cellWidth - 1)}:`,
   );
   return [line(head), `| ${rule.join(' | ')} |`, ...rows.map(line)].join('\n');
-}
-
-/** A page in which the part with a name is replaced: what stands between a comment that names it and the next that ends it. */
-export function withPart(page: string, name: string, content: string): string {
-  const place = new RegExp(`(<!-- table ${name} -->\n)[^]*?(<!-- end -->)`);
-  if (!place.test(page)) throw new Error(`The page has no place for the table ${name}.`);
-  return page.replace(place, (_, start: string, end: string) => `${start}\n${content}\n\n${end}`);
 }

@@ -4,7 +4,8 @@ import type { Polling } from '../../src/coordination/polling-pace.ts';
 import { noTraffic } from '../../test/simulation/scale/network.ts';
 import { dollarsOf, monthOf, readsOf, scaled, writesOf } from '../../test/simulation/scale/steady.ts';
 import type { Month } from '../../test/simulation/scale/steady.ts';
-import { markdownOf, withPart } from '../figures/tables.ts';
+import { withPart } from '../figures/page-parts.ts';
+import { markdownOf } from '../figures/tables.ts';
 import type { FigureTable } from '../figures/tables.ts';
 import type { Figures } from './figures.ts';
 

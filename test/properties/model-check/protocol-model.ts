@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { catalog } from '../../../model/catalog.ts';
-import { exampleMutant, formatTables, partOf, runModel } from '../../../model/report.ts';
+import { exampleMutant, formatTables, runModel } from '../../../model/report.ts';
+import { partOf } from '../../../scripts/figures/page-parts.ts';
 import type { ModelRun } from '../../../model/report.ts';
 
 const page = readFileSync(new URL('../../../docs/model.md', import.meta.url), 'utf8');

@@ -11,7 +11,7 @@ const hidden =
 function prose(path: string, text: string): string {
   const page = path === 'docs/cli.md' ? (text.split('<!-- Below:')[0] ?? '') : text;
   return page
-    .replaceAll(/<!-- (?:table|made by)[^]*?<!-- end -->/g, '')
+    .replaceAll(/<!-- table[^]*?<!-- end -->/g, '')
     .replaceAll(/^```[^]*?^```$/gm, '')
     .replaceAll(/`[^`\n]*`/g, '``');
 }

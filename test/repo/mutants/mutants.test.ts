@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { filesOf, mutate } from './mutant.ts';
 import type { Mutant } from './mutant.ts';
 import { mutants, mutantTables, readFindings, tableOf } from './mutants.ts';
-import { tableIn, withTable } from './testing-page.ts';
+import { partOf, withPart } from '../../../scripts/figures/page-parts.ts';
 
 const repository = new URL('../../../', import.meta.url);
 const page = readFileSync(new URL('docs/testing.md', repository), 'utf8');
@@ -36,13 +36,13 @@ describe('mutants', () => {
 
 describe('docs/testing.md', () => {
   it.each(Object.entries(mutantTables))('tells what finds the mutants: %s', (name, list) => {
-    expect(tableIn(page, name)).toBe(tableOf(list, readFindings()));
+    expect(partOf(page, name)).toBe(tableOf(list, readFindings()));
   });
 
   it('has a place for each table', () => {
     const [name = ''] = Object.keys(mutantTables);
-    expect(tableIn(withTable(page, name, '| a |'), name)).toBe('| a |');
-    expect(() => tableIn(page, 'nothing')).toThrow('no place for table nothing');
+    expect(partOf(withPart(page, name, '| a |'), name)).toBe('| a |');
+    expect(() => partOf(page, 'nothing')).toThrow('no place for the table nothing');
   });
 
   it('knows of no mutant that is not there', () => {

@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { withPart } from '../../../scripts/figures/tables.ts';
+import { withPart } from '../../../scripts/figures/page-parts.ts';
 import { folders, foldersTable } from './folders.ts';
 import { describeFinding, rules } from './rules.ts';
 import type { RuleName } from './rules.ts';
