@@ -32,7 +32,7 @@ function blockChecksum(name: string, block: Uint8Array): number {
   return checksum(block.subarray(blockHeaderBytes), named);
 }
 
-/** Fills in the block header of a block whose body already stands behind {@link blockHeaderBytes} free bytes. */
+/** Fills in the block header of a block whose body begins after {@link blockHeaderBytes} free bytes. */
 export function sealBlock(
   name: string,
   kind: BlockKind,
@@ -50,17 +50,17 @@ export function sealBlock(
   view.setUint32(12, blockChecksum(name, block), true);
 }
 
-/** The kind of a block that was sealed by {@link sealBlock} in this process. */
+/** Returns the kind of a block that {@link sealBlock} sealed in this process. */
 export function sealedKind(block: Uint8Array): BlockKind {
   return block[4] as BlockKind;
 }
 
-/** Checks the header of a block and checksum and returns its kind. */
+/** Checks the header and the checksum of a block, and returns its kind. */
 export function openBlock(name: string, block: Uint8Array): BlockKind {
   if (block.length < blockHeaderBytes || magic.some((byte, i) => block[i] !== byte)) {
     throw new CorruptionError(name, 'This is not a StoreDb block');
   }
-  // Only commits are ever of a later version; for all else it is as unknown as any.
+  // Only commits have later versions; in other blocks they are unknown.
   const newest = block[4] === BlockKind.commit ? newestVersion : blockFormatVersion;
   const version = block[3] as number;
   if (version < blockFormatVersion || version > newest) {
@@ -87,13 +87,14 @@ export function openBlock(name: string, block: Uint8Array): BlockKind {
   return kind as BlockKind;
 }
 
-// Reference to a block, as inner nodes and Block 0 hold it. 24 bytes in an inner node:
-// birth (u48), id (8 random bytes), rows below it (u48), size in bytes (u32), all little-endian.
-
+/**
+ * A reference to a block, as inner nodes and Block 0 hold it. In an inner node it takes 24 bytes, little-endian: birth (u48),
+ * id (8 random bytes), rows below it (u48), size in bytes (u32).
+ */
 export interface BlockRef {
-  /** Generation of Block 0 that first refers to the block. In a staged run: which run. */
+  /** Generation of Block 0 that first refers to the block. In a tree of staged runs: the position of the run. */
   readonly birth: number;
-  /** 16 hexadecimal digits, random and never reused. In a staged run: the block's offset. */
+  /** 16 hexadecimal digits, random and never reused. In a tree of staged runs: the offset of the block in its run. */
   readonly id: string;
   /** Rows (or index entries) in the block and below it. */
   readonly count: number;
@@ -129,7 +130,7 @@ export function readChildRef(bytes: Uint8Array, view: DataView, at: number): Blo
   };
 }
 
-/** Only the number of rows below a child. */
+/** Reads only the number of rows below a child. */
 export function readChildCount(view: DataView, at: number): number {
   return readU48(view, at + 14);
 }

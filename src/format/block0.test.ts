@@ -91,7 +91,7 @@ function sealed(json: string): Uint8Array {
 
 type Path = readonly (string | number)[];
 
-/** A copy in which the value at a path is another, or gone where it is undefined. */
+/** Returns a copy in which the value at a path is replaced, or removed if the new value is undefined. */
 function changed(path: Path, value: unknown): string {
   const copy = JSON.parse(JSON.stringify(sample)) as Record<string, unknown>;
   let place: Record<string | number, unknown> = copy;
@@ -105,7 +105,7 @@ function valueAt(path: Path): unknown {
 }
 
 const version: Path = ['tables', 0, 'versions', 0];
-/** What each object in Block 0 must have, by the path to it. */
+/** The fields that each object in Block 0 must have, by its path. */
 const required: readonly (readonly [place: Path, names: readonly string[]])[] = [
   [[], ['databaseId', 'revision', 'generation', 'nonce', 'appliedSeq', 'logFloor', 'applied', 'tables', 'inlined']],
   [[], ['changedMs', 'collected', 'history', 'snapshots', 'migrations', 'nodes', 'writer']],
@@ -167,7 +167,7 @@ const required: readonly (readonly [place: Path, names: readonly string[]])[] = 
   ],
 ];
 
-/** An empty tree has no root, earlier states are kept on request only, and what is built ends. */
+/** Fields that may be null: an empty tree has no root, history is kept only on request, and `built` is null at the end. */
 const nullable: ReadonlySet<string> = new Set(['root', 'history', 'base', 'built', 'version']);
 
 const wrong: readonly (readonly [Path, unknown])[] = [
@@ -222,7 +222,7 @@ const wrong: readonly (readonly [Path, unknown])[] = [
 const edition = { index: 'by', version: 1.5, root: null, base: root, built: '', failed: 0, behindFrom: null };
 const onFunction = [{ name: 'by', function: 'f', typeId: Types.varchar }];
 
-/** With an index on a function, or others in its place, and editions. */
+/** Returns a table with an index on a function, or with other indexes instead, and with index versions. */
 function withEditions(editions: unknown, { indexes }: { readonly indexes: unknown } = { indexes: onFunction }): string {
   const copy = JSON.parse(changed(['format'], 2)) as typeof sample;
   const stored = copy.tables[0]?.versions[0] as unknown as { schema: Record<string, unknown>; editions?: unknown };
@@ -291,7 +291,7 @@ describe('Block 0', () => {
       const text = withEditions(editions, ...(indexes.length > 0 ? [{ indexes: indexes[0] }] : []));
       expect(() => decodeBlock0(sealed(text)), text).toThrow(CorruptionError);
     }
-    // What cannot read them would drop them: it goes by the format.
+    // A release that cannot read them would drop them, so the format must refuse it.
     expect(() => decodeBlock0(sealed(functional.replace('"format":2', '"format":1')))).toThrow(CorruptionError);
     expect(() => decodeBlock0(sealed(changed(['format'], 2)))).toThrow(CorruptionError);
   });

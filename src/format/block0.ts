@@ -1,8 +1,8 @@
 /**
- * Block 0, the root of the database: small, readable JSON, the only object that is ever replaced.
+ * Block 0, the root of the database: small, readable JSON, and the only object that is ever replaced.
  *
- * The text begins with the CRC-32 of all that follows it, so that a damaged root is noticed before it is believed.
- * What each field means is in docs/format.md; the rules by which they change are in docs/protocol.md.
+ * The text begins with the CRC-32 of all bytes that follow it, so that a damaged root is not used. docs/format.md describes the
+ * fields, and docs/protocol.md the rules by which they change.
  */
 import { decodeUtf8, encodeUtf8, checksum } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
@@ -29,76 +29,85 @@ import {
 export interface AppliedCommit {
   readonly seq: number;
   readonly id: string;
-  /** Whether the slot was given up when the log was repaired: nothing of it is in the blocks. */
+  /** Whether a repair of the log gave the slot up: the blocks contain none of its changes. */
   readonly givenUp?: true;
 }
 
-/** A state that somebody holds on to: nothing that it reaches is deleted. Its Block 0 is kept as `roots/<id>`. */
+/** A state that a snapshot keeps: nothing that it reaches is deleted. Its Block 0 is kept as `roots/<id>`. */
 export interface StoredSnapshot {
   readonly id: string;
   readonly generation: number;
-  /** The last commit that it shows. */
+  /** Slot of the last commit that it shows. */
   readonly appliedSeq: number;
   readonly nodeId: number;
-  /** By the holder's clock, as all times here. */
+  /** By the clock of the snapshot's holder, as all times here. */
   readonly createdMs: number;
-  /** When others may take it for abandoned. */
+  /** Time from which others may treat the snapshot as abandoned. */
   readonly expiresMs: number;
-  /** Whether rows of the commits after `appliedSeq` are read as well: those stay in the log. Absent: they are not. */
+  /** Whether the snapshot also reads the commits after `appliedSeq`, which then stay in the log. Absent: it does not. */
   readonly readsLog?: true;
 }
 
-/** An instance that has taken its node id itself. */
+/** An instance that has chosen its node id itself. */
 export interface AutoNode {
   readonly nodeId: number;
-  /** Tells it from others that take the same id. */
+  /** Random name that distinguishes the instance from others with the same id. */
   readonly instance: string;
-  /** When it last gave a sign, by the store's clock where it tells, else by its own. */
+  /** Time of its last sign of life, by the store's clock if the store reports it, else by its own. */
   readonly seenMs: number;
 }
 
-/** What is kept of earlier states: those of the last `windowMs`, from generation `floor` on. */
+/** The earlier states that are kept: those of the last `windowMs`, from generation `floor` on. */
 export interface StoredHistory {
   readonly windowMs: number;
   readonly floor: number;
-  /** Generations whose time is before that of the generation before them, ascending. Absent where there are none. */
+  /** Generations with an earlier time than the generation before them, ascending. Absent if there are none. */
   readonly setBack?: readonly number[];
 }
 
 export interface Block0 {
   readonly format: number;
   readonly databaseId: string;
-  /** One more with every write. */
+  /** Every write adds one. */
   readonly revision: number;
-  /** One more with every write that changes a tree root. */
+  /** Every write that changes a tree root adds one. */
   readonly generation: number;
-  /** When the generation came to be, by the store's clock where it tells, else by that of the node that made it. */
+  /**
+   * Time at which the generation began, by the store's clock if the store reports it, else by the clock of the node that made
+   * it.
+   */
   readonly changedMs: number;
-  /** Random with every write, so that a writer recognises its own. */
+  /** Random for every write, so that a writer recognises its own write. */
   readonly nonce: string;
-  /** Every commit up to this slot is in the blocks. */
+  /** The blocks contain every commit up to this slot. */
   readonly appliedSeq: number;
-  /** Slots up to this one decide nothing any more and may be deleted. */
+  /** Slots up to this one are no longer needed and may be deleted. */
   readonly logFloor: number;
-  /** The commits that were applied last, ascending and without gaps up to `appliedSeq`. */
+  /** The commits applied last, ascending and without gaps up to `appliedSeq`. */
   readonly applied: readonly AppliedCommit[];
-  /** All tables. The object holds only those that are not in the catalogue as they are. */
+  /** All tables. The stored object leaves out tables that the catalogue holds unchanged. */
   readonly tables: readonly StoredTable[];
-  /** Root blocks that are held here, or in the catalogue, instead of in an object of their own. */
+  /** Root blocks that are held here or in the catalogue instead of in separate objects. */
   readonly inlined: readonly InlinedRoot[];
-  /** Holds tables that have not changed since it was written. Absent while Block 0 has room for all of them. */
+  /** Holds the tables that have not changed since it was written. Absent while Block 0 has room for all tables. */
   readonly catalogue?: Catalogue;
-  /** What is collected needs no generation from this one on: all that they reach is there. */
+  /** Nothing that this generation or a later one reaches has been deleted. */
   readonly collected: number;
   readonly history: StoredHistory | null;
-  /** Since when a collector takes the time that its store tells for too late to be true. Absent: none does. */
+  /**
+   * Time since when a collector doubts the clock of its store, because it shows a time too late to be true. Absent: no
+   * collector doubts it.
+   */
   readonly doubtedMs?: number;
   readonly snapshots: readonly StoredSnapshot[];
   /** At most one for each table. */
   readonly migrations: readonly StoredMigration[];
   /** Ids of the nodes that share write authority. */
   readonly nodes: readonly number[];
-  /** Those of them that have taken their ids themselves; what names an id that is not among them says nothing. Absent: none. */
+  /**
+   * The nodes that have chosen their ids themselves. Entries whose id is not in `nodes` have no meaning. Absent if there are
+   * none.
+   */
   readonly autoNodes?: readonly AutoNode[];
   readonly writer: { readonly nodeId: number; readonly atMs: number };
 }
@@ -116,7 +125,7 @@ const formats: ReadonlySet<unknown> = new Set([
   compoundKeyVersion,
 ]);
 
-/** The version that says no more than what is in it: a reader of that version can read it. */
+/** Returns the lowest format that supports the content: any reader of that format can read it. */
 export function block0Format({ tables, catalogue }: Pick<Block0, 'tables' | 'catalogue'>): number {
   return tables.reduce<number>(
     (format, { versions }) => versions.reduce((most, version) => Math.max(most, versionFormat(version)), format),
@@ -129,13 +138,13 @@ function versionFormat({ schema, added = [] }: StoredTableVersion): number {
   return schemaFormat(schema);
 }
 
-/** Encodes Block 0. A table that is the very object that the catalogue holds is left to that. */
+/** Encodes Block 0. Leaves out tables that are identical objects in the catalogue. */
 export function encodeBlock0(block0: Block0): Uint8Array {
   const rest = `",${JSON.stringify(partOf(block0)).slice(1)}`;
   return encodeUtf8(checksumPrefix + checksumText(encodeUtf8(rest)) + rest);
 }
 
-/** What the object itself holds. */
+/** Returns the part of Block 0 that its object holds. */
 function partOf(block0: Block0): object {
   const { catalogue } = block0;
   if (catalogue === undefined) return block0;
@@ -184,7 +193,7 @@ function isWriter(value: unknown): value is Block0['writer'] {
   return isCount(nodeId) && typeof atMs === 'number';
 }
 
-/** Whether tables have the versions that their migrations say, and one only where there is none. */
+/** Whether each table has the versions of its migration, and only one version if it has no migration. */
 function isConsistent(tables: readonly StoredTable[], migrations: readonly StoredMigration[]): boolean {
   const byTable = new Map(migrations.map((migration) => [migration.table, migration]));
   if (byTable.size !== migrations.length) return false;
@@ -197,7 +206,7 @@ function isConsistent(tables: readonly StoredTable[], migrations: readonly Store
   return migrated.length === migrations.length && migrated.length + single.length === tables.length;
 }
 
-/** Whether all of Block 0 is there, of the right shape, and its counters and its format go with its tables. */
+/** Whether Block 0 is complete and has the right shape, and its counters and format are consistent with its tables. */
 function isBlock0(value: Record<string, unknown>, tables: readonly StoredTable[], catalogue?: Catalogue): boolean {
   const { revision, generation, appliedSeq, logFloor, applied, databaseId, nonce } = value;
   if (![revision, generation, appliedSeq, logFloor].every(isCount)) return false;
@@ -222,13 +231,13 @@ function isBlock0(value: Record<string, unknown>, tables: readonly StoredTable[]
   );
 }
 
-/** What the object of Block 0 holds: all but what its catalogue, if it names one, adds. */
+/** The content of Block 0's object: everything except the tables and roots in its catalogue, if it has one. */
 export interface Block0Part {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly catalogue: CatalogueRef | undefined;
 }
 
-/** Reads the object of Block 0. Throws `CorruptionError`, or `UnknownFormatError` for a version from the future. */
+/** Parses the object of Block 0. Throws `CorruptionError`, or `UnknownFormatError` for a later version. */
 export function parseBlock0(bytes: Uint8Array): Block0Part {
   const digitsAt = checksumPrefix.length;
   const restAt = digitsAt + checksumDigits;
@@ -258,7 +267,7 @@ export function parseBlock0(bytes: Uint8Array): Block0Part {
   return { fields, catalogue };
 }
 
-/** Block 0 of what its object holds and the catalogue that this names. Throws `CorruptionError`. */
+/** Combines the content of Block 0's object with the catalogue that it names. Throws `CorruptionError`. */
 export function joinBlock0({ fields, catalogue: ref }: Block0Part, catalogue?: Catalogue): Block0 {
   invariant(ref?.id === catalogue?.ref.id, 'Block 0 was read without its catalogue');
   const { tables, inlined } = fields;
@@ -279,14 +288,14 @@ function incomplete(): CorruptionError {
   return new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');
 }
 
-/** Id of the database that a Block 0 is of. Throws as {@link parseBlock0} does. */
+/** Returns the id of the database that a Block 0 belongs to. Throws as {@link parseBlock0} does. */
 export function databaseIdOf(bytes: Uint8Array): string {
   const { databaseId } = parseBlock0(bytes).fields;
   if (typeof databaseId !== 'string') throw incomplete();
   return databaseId;
 }
 
-/** Decodes Block 0. `find` gives the catalogue that it names. Throws as {@link parseBlock0} does. */
+/** Decodes Block 0. `find` returns the catalogue that it names. Throws as {@link parseBlock0} does. */
 export function decodeBlock0(bytes: Uint8Array, find?: (ref: CatalogueRef) => Catalogue): Block0 {
   const part = parseBlock0(bytes);
   return joinBlock0(part, part.catalogue && find?.(part.catalogue));

@@ -1,14 +1,14 @@
 /**
- * The catalogue: an object that holds the tables of a Block 0 that has many, so that each write of Block 0 is as long as what
- * has changed since the catalogue was written, and not as what there is.
+ * The catalogue: an object that holds the tables of a Block 0 with many tables. Then the size of each write of Block 0 depends
+ * on the tables changed since the catalogue was written, not on the number of tables.
  *
- * It is a block of its own kind, named as the blocks of a table are, and like them never changed. In its body, after the length
- * of the text in bytes (u32), stands JSON as raw DEFLATE:
+ * The catalogue is a block of its own kind. Like the blocks of a table, it is named by birth and id and does not change. Its
+ * body is the length of the text in bytes (u32), followed by JSON as raw DEFLATE:
  *
  *   { "schemas": [...], "tables": [...], "inlined": [...] }
  *
- * These are as in Block 0, but that tables which differ in nothing but their names and roots share a schema: it stands in
- * "schemas", without its name, and the versions of the tables have its place there.
+ * The members have the same form as in Block 0, except that tables which differ only in their names and roots share a schema:
+ * "schemas" holds it without its name, and the versions of the tables hold its position there.
  */
 import zlib from 'node:zlib';
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
@@ -19,9 +19,9 @@ import { isCount, everyOf, isInlined, isTable } from './stored-table.ts';
 import type { InlinedRoot, StoredTable } from './stored-table.ts';
 import type { StoredSchema } from './stored-schema.ts';
 
-/** Names a catalogue. */
+/** A reference to a catalogue. */
 export interface CatalogueRef {
-  /** Generation that it was written for. */
+  /** The generation that it was written for. */
   readonly birth: number;
   /** 16 hexadecimal digits. */
   readonly id: string;
@@ -35,14 +35,14 @@ export interface Catalogue {
   readonly inlined: ReadonlyMap<string, string>;
 }
 
-/** No user's table has such a name. */
+/** Tables of users cannot have this name. */
 const place = { table: '_catalogue' };
-/** Most text that is taken from one, in bytes. */
+/** Longest text of a catalogue, in bytes. */
 const maxTextBytes = 256 * 1024 * 1024;
-/** It is written seldom, and may take its time. */
+/** High, because a catalogue is written rarely. */
 const deflateLevel = 9;
 
-/** Name of the object. */
+/** Returns the name of the catalogue's object. */
 export function catalogueName(ref: Pick<CatalogueRef, 'birth' | 'id'>): string {
   return blockName(place, ref);
 }
@@ -61,7 +61,9 @@ export function isCatalogueRef(value: unknown): value is CatalogueRef {
   return isCount(birth) && isCount(sizeBytes) && typeof id === 'string' && /^[0-9a-f]{16}$/.test(id);
 }
 
-/** A catalogue of tables, and its object. `id`: 16 hexadecimal digits that no other object has. */
+/**
+ * Returns a catalogue of tables, with the name and bytes of its object. `id`: 16 hexadecimal digits that no other object has.
+ */
 export function encodeCatalogue(
   { birth, id }: Pick<CatalogueRef, 'birth' | 'id'>,
   tables: readonly StoredTable[],
@@ -78,7 +80,7 @@ export function encodeCatalogue(
   return { catalogue: catalogueOf({ birth, id, sizeBytes: bytes.length }, tables, inlined), name, bytes };
 }
 
-/** Tables with the places of their schemas in a list. */
+/** Returns tables that hold positions in a list of schemas, and that list. */
 function withSharedSchemas(tables: readonly StoredTable[]): { schemas: object[]; tables: object[] } {
   const schemas: object[] = [];
   const places = new Map<string, number>();
@@ -96,7 +98,9 @@ function withSharedSchemas(tables: readonly StoredTable[]): { schemas: object[];
   return { schemas, tables: shared };
 }
 
-/** Parsed tables with the schemas that they share. Whatever is not as it should be stays so, and is no table then. */
+/**
+ * Returns parsed tables with their shared schemas put back. Malformed parts are left as they are, and later checks refuse them.
+ */
 function withOwnSchemas(schemas: unknown, tables: unknown): unknown {
   if (!Array.isArray(schemas) || !Array.isArray(tables)) return undefined;
   return tables.map((table: { name?: unknown; versions?: unknown } | null): unknown => {
@@ -131,7 +135,7 @@ export function decodeCatalogue(ref: CatalogueRef, bytes: Uint8Array): Catalogue
   return catalogue;
 }
 
-/** What the object of a catalogue says, as a plain value. Throws `CorruptionError`. */
+/** Returns the content of a catalogue's object as a plain value. Throws `CorruptionError`. */
 export function catalogueText(name: string, bytes: Uint8Array): object {
   if (openBlock(name, bytes) !== BlockKind.catalogue) throw new CorruptionError(name, 'This is no catalogue');
   return { name, ...parse(name, bytes.subarray(blockHeaderBytes)) };

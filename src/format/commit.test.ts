@@ -43,7 +43,7 @@ const leaf = leafOf(schema.fields, 2);
 const inner = sealedNode({ kind: BlockKind.inner, level: 1 });
 const runs = ['0000000000000012-01234567-89ab-4def-8123-456789abcdef'];
 
-/** The commit with another text for a header. */
+/** Returns the commit with another text as its header. */
 function withHeader(text: string): Uint8Array {
   const bytes = encodeCommit(slot, commitOf([{ schema, node: leaf }]));
   const view = new DataView(bytes.buffer);
@@ -95,7 +95,7 @@ describe('commits', () => {
         expect(() => decodeCommit(slot, withHeader(text)), text).toThrow(CorruptionError);
       }
     }
-    // The last one is staged for another slot: that it is merged says nothing of these rows.
+    // The last run belongs to another slot, whose merge says nothing about these rows.
     const others = runs.map((run) => run.replace('12-', '13-'));
     for (const staged of [null, {}, { runs: 'x' }, { runs: ['../x'] }, { runs: [1] }, { runs: others }]) {
       const text = header((_whole, change) => (change['staged'] = staged));

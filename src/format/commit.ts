@@ -1,11 +1,11 @@
 /**
- * A commit: what one or several flushes of one process changed, in one object. After the block header:
+ * A commit: the changes of one or several flushes of one process, in one object. After the block header:
  *
  *   u32 length of the header | header, JSON, padded to 4 bytes | blocks
  *
- * The header names the database, the commit and its members: one flush each, applied in order, all or none of them
- * with the commit. For each table a member has the sorted rows as they are after the change, as a table leaf within
- * the commit, or, where they are too many, a tree whose blocks lie in staged runs.
+ * The header names the database, the commit and its members. A member is one flush; members apply in order, all of them or
+ * none. For each changed table a member has the rows after the change, sorted, as a table leaf within the commit, or, if there
+ * are too many rows, as a tree whose blocks lie in staged runs.
  */
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
@@ -20,13 +20,16 @@ import { isStoredSchema, schemaFormat } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
 import { blockFormatVersion } from './version.ts';
 
-/** A change too large for one object: the root block travels in the commit, its blocks in objects under `staged/`. */
+/**
+ * The runs of a change too large for one object: the commit holds the root block, and objects under `staged/` hold the other
+ * blocks.
+ */
 export interface StagedRuns {
-  /** UUIDs of the objects, in the order in which block references count them. */
+  /** Ids of the objects; block references hold positions in this list. */
   readonly runs: readonly string[];
 }
 
-/** What one member changed in one table. */
+/** The change of one member to one table. */
 export interface TableChange {
   readonly schema: StoredSchema;
   /** A table leaf, or the root of a staged tree. */
@@ -41,20 +44,20 @@ export interface CommitMember {
 export interface Commit {
   readonly databaseId: string;
   readonly commitId: string;
-  /** Id of the commit in the slot before, on which it was validated; undefined where its writer did not know it. */
+  /** Id of the commit in the previous slot, on which this one was validated; undefined if the writer did not know it. */
   readonly previousId?: string | undefined;
   readonly nodeId: number;
-  /** When it was written by its writer's clock. For people; nothing depends on it. */
+  /** Time of the write by the writer's clock. For people; nothing depends on it. */
   readonly atMs: number;
   readonly members: readonly CommitMember[];
 }
 
-/** Whether a commit was written on top of the one with this id, as far as both are known. */
+/** Whether a commit follows the commit with this id. True if either id is unknown. */
 export function follows({ previousId }: Commit, id: string | undefined): boolean {
   return previousId === undefined || id === undefined || previousId === id;
 }
 
-/** A commit that changes nothing: what a slot counts as that a repair of the log has given up. */
+/** Returns a commit without changes, which replaces a slot that a repair of the log has given up. */
 export function emptyCommit(databaseId: string, commitId: string): Commit {
   return { databaseId, commitId, nodeId: 0, atMs: 0, members: [] };
 }
@@ -66,7 +69,9 @@ interface HeaderChange {
   readonly staged?: StagedRuns;
 }
 
-/** Name under which a table's block inside a commit is sealed: it does not depend on the slot that the commit wins. */
+/**
+ * Returns the name under which a table's block inside a commit is sealed. It does not depend on the slot that the commit wins.
+ */
 export function commitBlockName(table: string): string {
   return `commit/${table}`;
 }
@@ -128,7 +133,7 @@ export function encodeCommit(slot: number, commit: Commit): Uint8Array {
   return new CommitEncoder().encode(slot, commit);
 }
 
-/** Runs are stored for one slot, so that it is known when nobody will name them any more. */
+/** Whether a value is staged runs of a slot. Runs belong to one slot, so that they can be deleted once it is decided. */
 function isStaged(value: unknown, slot: number): value is StagedRuns {
   if (typeof value !== 'object' || value === null) return false;
   const { runs } = value as Record<string, unknown>;
@@ -154,7 +159,7 @@ interface Header {
   readonly members: readonly { readonly changes: readonly HeaderChange[] }[];
 }
 
-/** Changes of tables that are checked and decoded in one step. */
+/** Changes of tables that are checked or decoded in one step. */
 const changesInStep = 64;
 
 function* headerOf(value: unknown, slot: number): Steps<Header | undefined> {
@@ -176,7 +181,7 @@ function* headerOf(value: unknown, slot: number): Steps<Header | undefined> {
   return value as Header;
 }
 
-/** Whether the rows of a change are of its schema, and its block is all there is unless it was staged. */
+/** Whether the rows of a change have its schema, and its block is a leaf unless the change is staged. */
 function isOfSchema(node: Node, schema: StoredSchema, staged: StagedRuns | undefined): boolean {
   if (node.level > 0) return staged !== undefined;
   return (
@@ -189,7 +194,7 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
   return atOnce(decodingOf(slot, bytes));
 }
 
-/** Decodes as {@link decodeCommit}, and calls and awaits `pause` again and again where the commit changes many tables. */
+/** Decodes like {@link decodeCommit}, but awaits `pause` now and then if the commit changes many tables. */
 export function decodeCommitSlowly(slot: number, bytes: Uint8Array, pause: () => Promise<void>): Promise<Commit> {
   return withPauses(decodingOf(slot, bytes), pause);
 }
@@ -214,7 +219,7 @@ function* decodingOf(slot: number, bytes: Uint8Array): Steps<Commit> {
   const header = yield* headerOf(parsed, slot);
   if (header === undefined) return fail();
   const { databaseId, commitId, previousId, nodeId, atMs } = header;
-  // Blocks follow one another and fill the object: so all of them together take no longer to read than it is long.
+  // Blocks follow each other and fill the object, so reading all of them takes time proportional to its length.
   let end = blocksAt;
   let count = 0;
   const members: CommitMember[] = [];

@@ -8,14 +8,14 @@ import zlib from 'node:zlib';
 import { CorruptionError } from '../base/errors.ts';
 import { Codec } from './envelope.ts';
 
-/** Content of every frame but the last. */
+/** Bytes of content in every frame but the last. */
 export const frameBytes = 65_536;
 const asItIs = 0x80000000;
-/** Fast and nearly as small as what takes twice as long. */
+/** Fast, and nearly as small as levels that take twice as long. */
 const deflateLevel = 3;
 const zstdLevel = 3;
 
-/** Makes exactly `contentBytes` of a frame, or throws. */
+/** Decompresses a frame to exactly `contentBytes`, or throws. */
 type Expander = (frame: Uint8Array, contentBytes: number) => Uint8Array;
 
 interface ZstdOfNode {
@@ -23,13 +23,13 @@ interface ZstdOfNode {
   readonly zstdCompressSync?: (bytes: Uint8Array, options: object) => Uint8Array;
   readonly zstdDecompressSync?: (bytes: Uint8Array, options: object) => Uint8Array;
 }
-// Newer than the oldest Node that there are types for here.
+// These functions are newer than the oldest Node.js, whose types are used here.
 const node = zlib as unknown as ZstdOfNode;
 let expandZstd: Expander | undefined =
   node.zstdDecompressSync &&
   ((frame, contentBytes) => node.zstdDecompressSync?.(frame, { maxOutputLength: contentBytes }) as Uint8Array);
 
-/** Whether this runtime can compress with zstd. All can read it. */
+/** Whether this runtime can compress with zstd. Every runtime can decompress it. */
 export const canWriteZstd: boolean = node.zstdCompressSync !== undefined;
 
 function compressFrame(codec: Codec, content: Uint8Array): Uint8Array {
@@ -38,7 +38,7 @@ function compressFrame(codec: Codec, content: Uint8Array): Uint8Array {
   return node.zstdCompressSync?.(content, { params: { [level]: zstdLevel } }) ?? content;
 }
 
-/** A frame with its length before it. */
+/** Compresses a frame, and returns it behind its length. */
 export function encodeFrame(codec: Codec, content: Uint8Array): Uint8Array {
   const compressed = compressFrame(codec, content);
   const isShorter = compressed.length < content.length;
@@ -49,7 +49,7 @@ export function encodeFrame(codec: Codec, content: Uint8Array): Uint8Array {
   return frame;
 }
 
-/** Loads what decompressing needs, once. */
+/** Loads the decoder of a codec, if it needs one that is not loaded yet. */
 export async function prepareToExpand(codec: Codec): Promise<void> {
   if (codec !== Codec.zstd || expandZstd !== undefined) return;
   const { ZSTDDecoder } = await import('zstddec');
@@ -64,8 +64,8 @@ function expand(codec: Codec, frame: Uint8Array, contentBytes: number): Uint8Arr
 }
 
 /**
- * Writes the content of the frame that begins at `at` to `target`, and returns where the frame ends. Throws
- * `CorruptionError` unless it holds exactly that much. Whatever it says, it makes no more than fits.
+ * Writes the content of the frame at `at` to `target`, and returns the offset at which the frame ends. Throws `CorruptionError`
+ * unless the content is exactly as long as `target`. It never decompresses more than that.
  */
 export function decodeFrame(name: string, codec: Codec, bytes: Uint8Array, at: number, target: Uint8Array): number {
   if (at + 4 > bytes.length) throw new CorruptionError(name, 'A compressed object ends too early');
@@ -76,7 +76,7 @@ export function decodeFrame(name: string, codec: Codec, bytes: Uint8Array, at: n
   const frame = bytes.subarray(at + 4, end);
   let content: Uint8Array | undefined;
   try {
-    // Of nothing there is no frame.
+    // Empty content has no frame.
     if (target.length > 0) content = head >= asItIs ? frame : expand(codec, frame, target.length);
   } catch (cause) {
     throw new CorruptionError(name, 'A compressed object cannot be decompressed', { cause });

@@ -1,6 +1,6 @@
 /**
- * An envelope: what an object is stored in where it is compressed or encrypted. Blocks, commits and Block 0 are what they are
- * inside of it. It begins with a header:
+ * An envelope: the form in which a compressed or encrypted object is stored. Its content is the block, commit or Block 0 in its
+ * usual form. An envelope begins with a header:
  *
  *   0  7 bytes  "SDBCAPS"
  *   7  u8       version (1)
@@ -8,19 +8,19 @@
  *   9  u8       encryption (0: none, 1: AES-256-GCM)
  *  10  u8       length of the id of the key
  *  11  u8       zero
- *  12  u32      CRC-32 of the object's name, of the bytes 0 to 11, and of those of the header that follow
+ *  12  u32      CRC-32 of the object's name, of the bytes 0 to 11, and of the rest of the header
  *  16  u48      length of the content if it is compressed, otherwise 0
  *  22  u16      zero
  *
- * and, where it is encrypted,
+ * and, if it is encrypted,
  *
- *  24  8 bytes  tells the key from others of the same id
- *  32  16 bytes tells the database
+ *  24  8 bytes  distinguishes the key from others with the same id
+ *  32  16 bytes identifies the database
  *  48  32 bytes salt
  *  80  32 bytes id of the key, padded with zeros
  *
- * The checksum only tells damage from a key that is missing. What keeps an encrypted object from being changed is that its
- * own key depends on every byte of the header, and on the name (envelope.ts).
+ * The checksum only distinguishes damage from a missing key. Encrypted objects are protected from changes because their own key
+ * depends on every byte of the header, and on the name (see `EnvelopeCipher`).
  */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -30,7 +30,7 @@ import { EncryptionKeyError, CorruptionError, InvalidOptionError, UnknownFormatE
 export const Codec = { none: 0, deflate: 1, zstd: 2 } as const;
 export type Codec = (typeof Codec)[keyof typeof Codec];
 
-/** Lengths of the header. */
+/** Lengths of the header, without and with encryption. */
 export const plainHeaderBytes = 24;
 export const encryptedHeaderBytes = 112;
 const keyCheckBytes = 8;
@@ -38,7 +38,7 @@ export const databaseTagBytes = 16;
 export const saltBytes = 32;
 /** Longest id of a key, in bytes. */
 export const maxKeyIdBytes = 32;
-/** Longest content that is compressed: a length that is read is believed up to here. */
+/** Longest content that is compressed. A header that claims more is damaged. */
 export const maxCompressedContentBytes: number = 64 * 1024 * 1024;
 
 const magic = encodeUtf8('SDBCAPS');
@@ -52,11 +52,11 @@ const keyIdAt = saltAt + saltBytes;
 const encryptionNone = 0;
 const encryptionAesGcm = 1;
 
-/** What an encrypted envelope says of how it was made. */
+/** The part of an encrypted envelope's header that identifies its key. */
 export interface EnvelopeSeal {
   readonly keyId: string;
   readonly keyCheck: Uint8Array;
-  /** Zeros where it was written before there was a database. */
+  /** Identifies the database; zeros in objects written before the database existed. */
   readonly database: Uint8Array;
   readonly salt: Uint8Array;
 }
@@ -65,7 +65,7 @@ export interface EnvelopeHeader {
   readonly codec: Codec;
   /** Length of the content if it is compressed, otherwise 0. */
   readonly contentBytes: number;
-  /** Undefined if it is not encrypted. */
+  /** Undefined if the object is not encrypted. */
   readonly seal: EnvelopeSeal | undefined;
   /** The header as it is stored. */
   readonly bytes: Uint8Array;
@@ -101,7 +101,7 @@ export function encodeEnvelopeHeader(name: string, header: Omit<EnvelopeHeader, 
   return bytes;
 }
 
-/** Reads the header of what {@link isEnvelope}. Throws `CorruptionError` and `UnknownFormatError`. */
+/** Decodes the header of bytes that pass {@link isEnvelope}. Throws `CorruptionError` and `UnknownFormatError`. */
 export function decodeEnvelopeHeader(name: string, envelope: Uint8Array): EnvelopeHeader {
   const known = envelope[7] === version && (envelope[8] as number) <= Codec.zstd && (envelope[9] as number) <= 1;
   const isEncrypted = envelope[9] === encryptionAesGcm;
@@ -141,11 +141,11 @@ function unknownEnvelope(name: string, envelope: Uint8Array): UnknownFormatError
   );
 }
 
-/** Throws if bytes that were taken for something else are an envelope: it was not expected, so that options are missing. */
+/** Throws if bytes in which no envelope was expected are one: then options are missing. */
 export function refuseEnvelope(name: string, bytes: Uint8Array): void {
   if (!isEnvelope(bytes)) return;
   if (bytes[9] !== encryptionNone) {
-    // Not checked: a kept Block 0 has another name than this.
+    // The checksum is not verified, because a kept Block 0 has another name.
     const keyId = Buffer.from(bytes.subarray(keyIdAt, keyIdAt + (bytes[10] as number))).toString('latin1');
     const shown = /^[\w.-]+$/.test(keyId) ? keyId : '';
     throw new EncryptionKeyError(
@@ -160,16 +160,9 @@ export function refuseEnvelope(name: string, bytes: Uint8Array): void {
   );
 }
 
-// The encryption of one object: AES-256-GCM in chunks, so that a range can be read and verified without the rest.
-//
-// Each object has a key of its own, which HKDF makes of the key that was given, a random salt, the header and the name. So
-// nobody who lacks the key can change a byte of the header, or put the object under another name: another key follows, and
-// nothing opens. The nonce of a chunk is its number, and whether it is the last one, so that chunks cannot change places, go
-// missing or be added. No nonce is used twice with one key, since no salt is.
-
 /** Bytes of content in every chunk but the last. */
 export const chunkBytes = 65_536;
-/** What each chunk has behind it. */
+/** Bytes of the tag after each chunk. */
 export const tagBytes = 16;
 const storedChunkBytes = chunkBytes + tagBytes;
 const keyBytes = 32;
@@ -178,34 +171,34 @@ const objectContext = encodeUtf8('store-db object 1');
 const checkContext = encodeUtf8('store-db key check 1');
 const nothing = new Uint8Array(0);
 
-/** Makes a key of 32 bytes into one that nobody can print by accident. */
+/** Wraps a key of 32 bytes so that it cannot be printed by accident. */
 export function secretKey(bytes: Uint8Array): KeyObject {
   return createSecretKey(bytes);
 }
 
-/** Bytes that tell a key from another one, and nothing else about it. */
+/** Returns bytes that distinguish a key from others and reveal nothing else about it. */
 export function keyCheckOf(key: KeyObject): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', key, nothing, checkContext, keyCheckBytes));
 }
 
-/** How many chunks content of a length has: one at least, so that there is always a last one. */
+/** Returns the number of chunks of content of a length: at least one, so that there is always a last one. */
 export function chunkCount(contentBytes: number): number {
   return Math.max(1, Math.ceil(contentBytes / chunkBytes));
 }
 
-/** Length of the object that holds content of a length. */
+/** Returns the length of the object for content of a length. */
 export function encryptedBytes(contentBytes: number): number {
   return encryptedHeaderBytes + contentBytes + chunkCount(contentBytes) * tagBytes;
 }
 
-/** Length of the content of an object of a length; undefined if no content has that. */
+/** Returns the length of the content of an object of a length; undefined if no content has such an object. */
 export function decryptedBytes(objectBytes: number): number | undefined {
   const bodyBytes = objectBytes - encryptedHeaderBytes;
   const contentBytes = bodyBytes - Math.max(1, Math.ceil(bodyBytes / storedChunkBytes)) * tagBytes;
   return contentBytes >= 0 && encryptedBytes(contentBytes) === objectBytes ? contentBytes : undefined;
 }
 
-/** Where a chunk begins in the object. */
+/** Returns the offset of a chunk in its object. */
 export function chunkStart(chunk: number): number {
   return encryptedHeaderBytes + chunk * storedChunkBytes;
 }
@@ -217,16 +210,24 @@ function nonceOf(chunk: number, isLast: boolean): Uint8Array {
   return nonce;
 }
 
+/**
+ * Encrypts one object with AES-256-GCM, in chunks, so that a range can be read and verified without the rest.
+ *
+ * Each object has its own key, which HKDF derives from the given key, a random salt, the header and the name. So without the
+ * key nobody can change a byte of the header or move the object to another name: the derived key would differ, and decryption
+ * fail. The nonce of a chunk is its number and whether it is the last one, so chunks cannot be reordered, removed or added. No
+ * salt is used twice, so no nonce is used twice with one key.
+ */
 export class EnvelopeCipher {
   readonly #key: Uint8Array;
 
-  /** `header` as it is stored, with a salt that no other object has. */
+  /** `header`: the header as it is stored. `salt`: used by no other object. */
   constructor(key: KeyObject, name: string, header: Uint8Array, salt: Uint8Array) {
     const context = Buffer.concat([objectContext, header, encodeUtf8(name)]);
     this.#key = new Uint8Array(hkdfSync('sha256', key, salt, context, keyBytes));
   }
 
-  /** Writes a chunk and its tag to `target`, and returns where they end. */
+  /** Writes a chunk and its tag to `target`, and returns the offset at which they end. */
   encrypt(chunk: number, isLast: boolean, content: Uint8Array, target: Uint8Array, at: number): number {
     const cipher = createCipheriv(algorithm, this.#key, nonceOf(chunk, isLast));
     const encrypted = cipher.update(content);
@@ -236,7 +237,7 @@ export class EnvelopeCipher {
     return at + encrypted.length + tagBytes;
   }
 
-  /** The content of a stored chunk; undefined unless it is what was written with this key at this place. */
+  /** Returns the content of a stored chunk; undefined unless it was written with this key at this position. */
   decrypt(chunk: number, isLast: boolean, stored: Uint8Array): Uint8Array | undefined {
     if (stored.length < tagBytes) return undefined;
     const contentBytes = stored.length - tagBytes;
@@ -246,7 +247,7 @@ export class EnvelopeCipher {
     try {
       decipher.final();
     } catch {
-      // Which is all that it says: the tag does not fit.
+      // The tag does not match; the error has no further details.
       return undefined;
     }
     return new Uint8Array(content.buffer, content.byteOffset, content.byteLength);

@@ -34,7 +34,7 @@ describe('KeyList', () => {
     const byte = fc.constantFrom(0, 1, 255);
     const key = fc.array(byte, { maxLength: 8 }).map((bytes) => Uint8Array.from(bytes));
     await fc.assert(fc.asyncProperty(fc.array(key, { maxLength: 60 }), expectSorted), { numRuns: 300 });
-    // Sorted by digits, down to keys that differ only in how many zeros they end with.
+    // Radix-sorted, including keys that differ only in the number of zeros at their end.
     const long = fc.array(fc.constantFrom(0, 0, 0, 7), { maxLength: 24 }).map((bytes) => Uint8Array.from(bytes));
     const many = fc.array(fc.oneof(key, long), { minLength: 129, maxLength: 500 });
     await fc.assert(fc.asyncProperty(many, expectSorted), { numRuns: 200 });

@@ -1,4 +1,9 @@
-/** Keys in the order in which they came, and their sorted order. */
+/**
+ * A list of keys in the order in which they were added, and a sort that returns their order by bytes. The sort is stable, works
+ * in slices short enough for an event loop, and takes time proportional to the bytes of the keys. The first bytes after the
+ * prefix that all keys share (their heads) are numbers, and are radix-sorted without comparisons. Keys with the same head
+ * mostly were in order before; if not, their next bytes are sorted in the same way.
+ */
 import { ByteWriter, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
 
@@ -17,12 +22,12 @@ export class KeyList {
     return this.#writer.length;
   }
 
-  /** For appending the parts of a key, which {@link end} then finishes. */
+  /** The writer for the parts of a key; {@link end} completes the key. */
   get writer(): ByteWriter {
     return this.#writer;
   }
 
-  /** Finishes the key whose bytes were appended to {@link writer}; returns its position. */
+  /** Completes the key whose bytes were appended to {@link writer}, and returns its position. */
   end(): number {
     if (this.count === this.#ends.length) {
       const grown = new Uint32Array(this.count * 2);
@@ -33,7 +38,7 @@ export class KeyList {
     return this.count++;
   }
 
-  /** Takes back bytes appended since the last {@link end}, or the last keys down to `count`. */
+  /** Drops bytes appended since the last {@link end}, or the last keys down to `count`. */
   rewind(count: number = this.count): void {
     this.count = count;
     this.#writer.length = count === 0 ? 0 : (this.#ends[count - 1] as number);
@@ -56,7 +61,7 @@ export class KeyList {
     return compareRanges(bytes, this.start(i), this.endOf(i), bytes, this.start(j), this.endOf(j));
   }
 
-  /** In a sorted list, the first position from `from` on whose key is not below `key`; `count` if there is none. */
+  /** In a sorted list, returns the first position at or after `from` whose key is not below `key`; `count` if there is none. */
   lowerBound(key: Uint8Array, from = 0): number {
     const { bytes } = this;
     let low = from;
@@ -77,7 +82,9 @@ export class KeyList {
     return true;
   }
 
-  /** Positions of the keys in ascending order of the keys; equal keys in the order in which they came. */
+  /**
+   * Returns the positions of the keys in ascending order of the keys; equal keys stay in the order in which they were added.
+   */
   async sorted(pacer: Pacer): Promise<Uint32Array> {
     const order = new Uint32Array(this.count);
     for (let i = 0; i < order.length; i++) order[i] = i;
@@ -85,7 +92,7 @@ export class KeyList {
     return order;
   }
 
-  /** A list of the same keys in another order. Reading that from one end to the other is quick, however long it is. */
+  /** Returns a list of the same keys in another order. Its bytes are in that order too, so reading it sequentially is fast. */
   async inOrder(order: Uint32Array, pacer: Pacer): Promise<KeyList> {
     const list = new KeyList();
     const { writer } = list;
@@ -101,12 +108,7 @@ export class KeyList {
   }
 }
 
-// Sorts keys by their bytes: stable, in slices short enough for an event loop, and in time that grows with the bytes of the keys.
-// The first bytes after what all keys share (their heads) are numbers, which are sorted digit by digit without being
-// compared. Keys with the same head mostly came in the right order; where they did not, their next bytes are sorted
-// likewise.
-
-/** Keys one after the other. */
+/** Keys in one buffer. */
 export interface Keys {
   readonly bytes: Uint8Array;
   start(i: number): number;
@@ -114,9 +116,9 @@ export interface Keys {
   compare(i: number, j: number): number;
 }
 
-/** Bytes of a key in its head: four in its high part, two in its low part. */
+/** Bytes of a key in its head: four in the high part, two in the low part. */
 const headBytes = 6;
-/** A digit of a head: bits of one of its parts, from the least to the greatest. */
+/** The digits of a head, least significant first; each is some bits of one part. */
 const digits = [
   { part: 'low', shift: 0, bits: 8 },
   { part: 'low', shift: 8, bits: 8 },
@@ -124,22 +126,22 @@ const digits = [
   { part: 'high', shift: 11, bits: 11 },
   { part: 'high', shift: 22, bits: 10 },
 ] as const;
-/** Fewer keys are sorted by comparing them: their heads are not worth making. */
+/** Up to this number, keys are sorted by comparison: computing their heads would not pay. */
 const fewKeys = 128;
-/** Keys that are gone through between two looks at the clock. */
+/** Keys processed between two checks of the clock. */
 const sliceKeys = 0x4000;
 
-/** From one position on up to another one. */
+/** A range of positions; `to` is exclusive. */
 type Range = readonly [from: number, to: number];
 
-/** Positions of keys, and beside each the head of its key. */
+/** Positions of keys, with the head of each key. */
 interface Headed {
   readonly order: Uint32Array;
   readonly high: Uint32Array;
   readonly low: Uint32Array;
 }
 
-/** Moves positions and heads, from a position on up to another one, to where the digit of each says. */
+/** Moves the positions and heads in a range to the places given by their digits. */
 function scatter(
   source: Headed,
   target: Headed,
@@ -170,7 +172,7 @@ class KeySort {
     this.#pacer = pacer;
   }
 
-  /** Does work on every position, some of them at a time. */
+  /** Runs work on all positions, slice by slice. */
   async #inSlices(count: number, work: (from: number, to: number) => void): Promise<void> {
     for (let from = 0; from < count; from += sliceKeys) {
       work(from, Math.min(count, from + sliceKeys));
@@ -179,25 +181,25 @@ class KeySort {
   }
 
   /**
-   * Sorts positions of keys in place. Of all of them the first `known` bytes are known to be the same; what lies beyond the
-   * end of a key counts as zeros there, as everywhere in heads.
+   * Sorts positions of keys in place. The first `known` bytes of all keys must be the same. Missing bytes after the end of a
+   * key count as zeros, as in all heads.
    */
   async place(order: Uint32Array, known: number): Promise<void> {
     if (order.length <= fewKeys) {
       this.#compareAll(order);
       return;
     }
-    // What heads took is free again before the next ones are made.
+    // The memory of these heads is free again before the next heads are made.
     const { groups, next, longest } = await this.#placeByHeads(order, known);
     for (const [start, end] of groups) {
       const group = order.subarray(start, end);
-      // Beyond the ends of all keys there is nothing left to sort by but their lengths.
+      // After the ends of all keys, only their lengths can differ.
       if (next < longest) await this.place(group, next);
       else this.#compareAll(group);
     }
   }
 
-  /** Leaves the keys with the same heads together: tells which of these groups are not in order. */
+  /** Sorts positions by heads. Returns the groups of keys with equal heads that are not in order. */
   async #placeByHeads(
     order: Uint32Array,
     known: number,
@@ -213,7 +215,7 @@ class KeySort {
     let spare = this.#headed(order.length);
     for (const [i, digit] of digits.entries()) {
       const places = counts[i] as Uint32Array;
-      // Where all keys have the same digit, they stay where they are.
+      // If all keys have the same digit, nothing moves.
       if (places.includes(order.length)) continue;
       let sum = 0;
       for (let value = 0; value < places.length; value++) {
@@ -229,7 +231,7 @@ class KeySort {
     return { groups: await this.#groupsOutOfOrder(sorted, next), next, longest };
   }
 
-  /** How many bytes all of the keys have in common: the first `known` bytes are not looked at. */
+  /** Returns the number of bytes that all keys share. The first `known` bytes are not compared. */
   async #sharedBytes(order: Uint32Array, known: number): Promise<number> {
     const keys = this.#keys;
     const { bytes } = keys;
@@ -289,7 +291,7 @@ class KeySort {
     return longest;
   }
 
-  /** Keys with the same heads that are not in order. `next`: where their heads end. */
+  /** Returns the groups of keys with equal heads that are not in order. `next` is the end of the heads. */
   async #groupsOutOfOrder({ order, high, low }: Headed, next: number): Promise<readonly Range[]> {
     const groups: Range[] = [];
     let start = 0;
@@ -307,7 +309,7 @@ class KeySort {
     return groups;
   }
 
-  /** Compares keys that have their first `skip` bytes in common, with zeros beyond their ends. */
+  /** Compares keys whose first `skip` bytes are the same. Missing bytes count as zeros. */
   #compareFrom(i: number, j: number, skip: number): number {
     const keys = this.#keys;
     const [a, b] = [keys.start(i) + skip, keys.start(j) + skip];
@@ -321,7 +323,7 @@ class KeySort {
   }
 }
 
-/** Puts the positions of keys, which ascend, into the ascending order of the keys; those of equal keys keep theirs. */
+/** Sorts ascending positions by the keys at them. The sort is stable. */
 function sortPositions(order: Uint32Array, keys: Keys, pacer: Pacer): Promise<void> {
   return new KeySort(keys, pacer).place(order, 0);
 }

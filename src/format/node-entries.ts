@@ -1,4 +1,4 @@
-/** Entries on their way into nodes: collected in key order, measured, and encoded as one or several nodes. */
+/** Entries of new nodes: collected in key order, measured, and encoded as one or several nodes. */
 import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
 import { invariant } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, sealBlock, childRefBytes, writeChildRef } from './block.ts';
@@ -9,18 +9,18 @@ import { moveHeapValues } from './row-encode.ts';
 import { inlineBytes, nonAsciiFlag, rowMarks } from './row-layout.ts';
 import type { RowLayout, RowSource } from './row-layout.ts';
 
-/** What the entries of a node carry beside their keys. */
+/** The kind of a node's entries, and the layout of their values. */
 export interface EntryShape {
   readonly kind: BlockKind;
   readonly level: number;
-  /** Layout and schema version of the rows, for leaves of a table. */
+  /** Layout of the rows; only for leaves of a table, like `schemaVersion`. */
   readonly layout?: RowLayout;
   readonly schemaVersion?: number;
-  /** Whether rows keep the marks of deletions and updates (row-layout.ts): in commits, not in tables. */
+  /** Whether rows keep the marks of deletions and updates (row-layout.ts): in commits they do, in tables they do not. */
   readonly keepsMarks?: boolean;
 }
 
-/** Bytes that a row holds outside its fixed part. */
+/** Returns the bytes that a row takes in the heap. */
 export function rowHeapBytes(layout: RowLayout, source: RowSource, base: number): number {
   let total = 0;
   const { variableFields } = layout;
@@ -35,9 +35,9 @@ export function rowHeapBytes(layout: RowLayout, source: RowSource, base: number)
 /** Changes of keys without values, in key order. */
 export interface KeyChanges {
   readonly keys: KeyList;
-  /** Which of them is next; there are none any more where it is their number. */
+  /** Position of the next change; the number of keys at the end. */
   readonly position: number;
-  /** Whether that one goes; otherwise it comes. */
+  /** Whether the next change removes its key; otherwise it adds the key. */
   readonly remove: boolean;
   advance(): void;
 }
@@ -47,9 +47,9 @@ const noHeap = new Uint8Array(0);
 export class NodeEntries {
   readonly shape: EntryShape;
   readonly #keys = new ByteWriter();
-  /** Where the key of each entry ends. */
+  /** The offset at which the key of each entry ends. */
   readonly #keyEnds: NumberList;
-  /** Bytes that the rows of entries 0 to i have on the heap; empty where rows have none at all. */
+  /** Bytes that the rows of entries 0 to i take in the heap; empty if the layout has no variable fields. */
   readonly #heapEnds: NumberList;
   readonly #sources: RowSource[] = [];
   readonly #bases: NumberList;
@@ -57,7 +57,7 @@ export class NodeEntries {
   readonly #hasHeap: boolean;
   #uniform = true;
 
-  /** `expected`: how many entries there will be, where that is known. */
+  /** `expected`: the number of entries, if known. */
   constructor(shape: EntryShape, expected?: number) {
     this.shape = shape;
     this.#hasHeap = (shape.layout?.variableFields.length ?? 0) > 0;
@@ -85,24 +85,24 @@ export class NodeEntries {
     this.#bases.push(base);
   }
 
-  /** Bytes that the rows before entry `i` have on the heap. */
+  /** Returns the bytes that the rows before entry `i` take in the heap. */
   #heapBefore(i: number): number {
     return i === 0 || !this.#hasHeap ? 0 : (this.#heapEnds.values[i - 1] as number);
   }
 
-  /** Adds a key: all that there is to an entry without a value. */
+  /** Adds a key. An entry without a value is complete with it. */
   addKey(key: Uint8Array, start = 0, end: number = key.length): void {
     this.#keys.appendRange(key, start, end);
     this.#keyAdded(end - start);
   }
 
-  /** Adds a key and the row at `base` of `source`, which must stay as it is until the node is encoded. */
+  /** Adds a key and the row at `base` of `source`. The row must not change until the node is encoded. */
   addRow(key: Uint8Array, start: number, end: number, source: RowSource, base: number): void {
     this.addKey(key, start, end);
     this.#rowAdded(source, base);
   }
 
-  /** Adds the entries `from` to `to` of a node as they are, rows or children included. */
+  /** Adds the entries `from` to `to` of a node unchanged, with their rows or children. */
   addNodeEntries(node: Node, from: number, to: number): void {
     if (from >= to) return;
     if (node.kind === BlockKind.inner) {
@@ -128,8 +128,8 @@ export class NodeEntries {
   }
 
   /**
-   * Adds the keys of a leaf without rows from entry `from` on, as far as `most` changes reach that are below `upper`, and
-   * with these. Returns the entry that is next.
+   * Merges up to `most` changes below `upper` into the keys of a leaf without rows, from entry `from` on. Adds the resulting
+   * keys up to the last change, and returns the next entry of the leaf.
    */
   addChangedKeys(node: Node, from: number, changes: KeyChanges, upper: Uint8Array | undefined, most: number): number {
     const { keys } = changes;
@@ -140,7 +140,7 @@ export class NodeEntries {
       const start = keys.start(position);
       const end = keys.endOf(position);
       const at = node.boundFrom(next, bytes, start, end);
-      // Whatever is not beyond the node's last key is below what follows the node.
+      // A change that is not after the node's last key is below `upper`.
       if (at === node.count && upper !== undefined && compareRanges(bytes, start, end, upper, 0, upper.length) >= 0) {
         break;
       }
@@ -152,7 +152,7 @@ export class NodeEntries {
     return next;
   }
 
-  /** Adds up to `most` keys that come. */
+  /** Applies up to `most` changes, and adds the keys that are not removed. */
   addNewKeys(changes: KeyChanges, most: number): void {
     const { keys } = changes;
     for (let taken = 0; taken < most && changes.position < keys.count; taken++) {
@@ -203,7 +203,7 @@ export class NodeEntries {
     this.#bases.addFrom(other.#bases, from, to, 0);
   }
 
-  /** Drops all entries from `count` on. What they took stays for others. */
+  /** Drops all entries from `count` on. Their memory is kept for later entries. */
   truncate(count: number): void {
     if (count >= this.count) return;
     if (count === 0) this.#uniform = true;
@@ -232,7 +232,7 @@ export class NodeEntries {
     return this.shape.layout?.stride ?? 0;
   }
 
-  /** How long the block of entries `from` to `to` would be, in bytes; it is never longer than that. */
+  /** Returns an upper bound for the length of a block with the entries `from` to `to`, in bytes. */
   sizeOf(from: number, to: number): number {
     const n = to - from;
     if (n <= 0) return 0;
@@ -244,7 +244,7 @@ export class NodeEntries {
     return blockHeaderBytes + nodeHeaderBytes + keys + padTo4(n * this.#valueBytes) + heap;
   }
 
-  /** How many entries from `from` on make a node of at most `sizeBytes`; at least one. */
+  /** Returns the number of entries from `from` on that fit in a node of `sizeBytes`; at least one. */
   fitting(from: number, sizeBytes: number): number {
     let low = from + 1;
     let high = this.count;
@@ -256,13 +256,13 @@ export class NodeEntries {
     return low - from;
   }
 
-  /** Bytes of the entries before sharing a prefix: a cheap upper bound of {@link sizeOf}. */
+  /** Bytes of all entries without prefix compression: a cheap upper bound of {@link sizeOf}. */
   get roughBytes(): number {
     const n = this.count;
     return n === 0 ? 0 : this.#keys.length + n * (this.#valueBytes + 2) + this.#heapBefore(n);
   }
 
-  /** Rows in the entries `from` to `to` and below them. */
+  /** Returns the number of rows in the entries `from` to `to` and below them. */
   rowCount(from: number, to: number): number {
     if (this.#children.length === 0) return to - from;
     let total = 0;
@@ -277,17 +277,17 @@ export class NodeEntries {
     return block;
   }
 
-  /** All entries as a node that only memory holds: nobody will ask for its checksum. */
+  /** Returns all entries as a node that exists in memory only. It gets no checksum. */
   toNode(name: string): Node {
     return new Node(name, this.shape.kind, this.unsealed());
   }
 
-  /** All entries as a block but for its envelope, for a node that only memory holds. */
+  /** Returns all entries as a block without a block header, for a node that exists in memory only. */
   unsealed(): Uint8Array {
     return this.#assemble(0, this.count);
   }
 
-  /** A block without its header. */
+  /** Returns a block whose header is not filled in. */
   #assemble(from: number, to: number): Uint8Array {
     const n = to - from;
     const prefixLength = this.#sharedPrefix(from, to);
@@ -324,7 +324,7 @@ export class NodeEntries {
     return out.take();
   }
 
-  /** Copies the keys of entries `from` to `to` without what they share to `out`. */
+  /** Copies the keys of entries `from` to `to` to `out`, without the shared prefix. */
   #copySuffixes(from: number, to: number, prefixLength: number, out: Uint8Array, start: number): void {
     const { bytes } = this.#keys;
     if (prefixLength === 0) {
@@ -366,7 +366,7 @@ export class NodeEntries {
     return noHeap;
   }
 
-  /** Copies rows, those that lie next to each other at once, and returns the heap that they share from now on. */
+  /** Copies rows, adjacent ones at once, and returns the heap for all of them. */
   #appendRows(out: ByteWriter, from: number, to: number, layout: RowLayout): Uint8Array {
     const { stride } = layout;
     const heapBytes = this.#heapBefore(to) - this.#heapBefore(from);
@@ -391,25 +391,26 @@ export class NodeEntries {
   }
 }
 
-/** Takes the marks of deletions and updates off the rows in a range of bytes. */
+/** Clears the marks of deletions and updates of the rows in a range of bytes. */
 function clearMarks(bytes: Uint8Array, start: number, end: number, stride: number): void {
   for (let at = start; at < end; at += stride) bytes[at] = (bytes[at] as number) & ~rowMarks;
 }
 
-// A list of places in memory, and other integers of 32 bits, that grows: in one typed array, so that none of them is an object
-// and ranges are copied at once. Integers they are to the runtime, too: what has once been given a float counts with floats
-// from then on, which makes reading a row a third slower.
-
-/** A small one is allocated on the heap of the runtime, which costs next to nothing. */
+/** Small typed arrays are allocated on the heap of the runtime, which costs next to nothing. */
 const firstCapacity = 8;
 const maxNumber = 0xffff_ffff;
 
+/**
+ * A growing list of offsets and other 32-bit integers, in one typed array, so that no number is an object and ranges are copied
+ * at once. The runtime must also see only integers: code that has once handled a float computes with floats from then on, which
+ * makes reading a row a third slower.
+ */
 class NumberList {
   /** The numbers up to {@link length}; replaced as the list grows. */
   values: Uint32Array;
   #length = 0;
 
-  /** `capacity`: of how many numbers it has room before it must grow. */
+  /** `capacity`: how many numbers fit before the list grows. */
   constructor(capacity: number = firstCapacity) {
     this.values = new Uint32Array(capacity);
   }
@@ -429,7 +430,7 @@ class NumberList {
     this.values[this.#length++] = value;
   }
 
-  /** Appends the numbers `from` to `to` of another list, each of them more by `shift`. */
+  /** Appends the numbers `from` to `to` of another list, each increased by `shift`. */
   addFrom(other: NumberList, from: number, to: number, shift: number): void {
     this.ensure(to - from);
     const { values } = this;
@@ -445,7 +446,7 @@ class NumberList {
     this.#length = at;
   }
 
-  /** Makes room for `extra` more. */
+  /** Makes room for `extra` more numbers. */
   ensure(extra: number): void {
     const needed = this.#length + extra;
     if (needed <= this.values.length) return;

@@ -31,7 +31,7 @@ function refOf(i: number): BlockRef {
   return { birth: 2 ** 48 - 1 - i, id, count: i * 2 ** 33 + 7, sizeBytes: 2 ** 32 - 1 - i };
 }
 
-/** Every answer of the node against a plain search. */
+/** Compares every answer of the node with a plain search. */
 function expectSearches(node: Node, keys: readonly Uint8Array[], probes: readonly Uint8Array[]): void {
   expect(node.count).toBe(keys.length);
   for (const [i, key] of keys.entries()) {
@@ -48,7 +48,7 @@ function expectSearches(node: Node, keys: readonly Uint8Array[], probes: readonl
       const order = compareBytes(keys[i] as Uint8Array, probe);
       expect(Math.sign(node.compareKey(i, probe, probe.length))).toBe(Math.sign(order));
     }
-    // The probe may stand at the beginning of a longer buffer.
+    // The probe may be the beginning of a longer buffer.
     const longer = Uint8Array.of(...probe, 0, 255);
     expect(node.lowerBound(longer, probe.length)).toBe(bound);
     expect(node.find(longer, probe.length)).toBe(exact ? bound : -1);
@@ -140,7 +140,7 @@ describe('nodes', () => {
   });
 });
 
-/** A node whose body was changed and sealed again: its checksum is right. */
+/** Returns a node whose body was changed and sealed again, with a correct checksum. */
 function resealed(node: Node, change: (bytes: Uint8Array, view: DataView) => void): Uint8Array {
   const bytes = node.rows.slice();
   change(bytes, new DataView(bytes.buffer));
@@ -215,7 +215,7 @@ describe('damaged nodes', () => {
 });
 
 const highest = 0xffff_ffff;
-/** Spread evenly, in clusters, and anywhere. */
+/** Keys that are spread evenly, in clusters, and at random. */
 const number = fc.oneof(
   fc.nat({ max: 400 }),
   fc.nat({ max: 3 }).map((cluster) => cluster * 1_000_000_000),

@@ -29,29 +29,29 @@ export const nodeHeaderBytes = 24;
 export const flagVariable = 1;
 export const flagWide = 2;
 
-/** Bytes of the key of a row: every byte of its texts may be escaped, and a field takes 17 bytes beside that, or fewer. */
+/** Longest key of a row, in bytes: every byte of its texts may be escaped, and each field takes at most 17 further bytes. */
 const maxPrimaryKeyBytes = 2 * maxKeyBytes + 17 * maxKeyFields;
 
-/** The next multiple of 4. Exact for any length that a header can claim: only the last two bits go through a bit operation. */
+/** Rounds up to a multiple of 4. Exact for any length in a header: the bit operation only computes the padding. */
 export function padTo4(length: number): number {
   return length + (-length & 3);
 }
 
-/** How often strings are read from a node one by one before its text is kept as a whole. */
+/** Rows read from a node before its text is kept as one string. */
 const textAfterReads = 24;
 
-/** A node of a tree, its bytes checked. Immutable but for what it remembers to be faster. */
+/** A node of a tree, with checked bytes. It is immutable except for cached values that make it faster. */
 export class Node implements RowSource {
-  // What a look-up needs comes first, so that it lies together in memory.
+  // The fields that a lookup needs come first, so that they are adjacent in memory.
   readonly level: number;
   readonly count: number;
   readonly prefixLength: number;
-  /** The first bytes of the prefix: all of it, mostly, and at hand without a look at the block. */
+  /** The head of the prefix, which mostly is all of it, so that searches need not read the block. */
   readonly #prefixHead: number;
-  /** Length of each suffix, or -1 where they differ. */
+  /** Length of each suffix, or -1 if lengths differ. */
   readonly #suffixLength: number;
   #heads: Uint32Array | undefined = undefined;
-  /** Of the first and the last head, but for two bits: then the runtime has no need to put the numbers elsewhere. */
+  /** The first and the last head without their last two bits, so that the runtime stores them as small integers. */
   #firstGuide = 0;
   #lastGuide = 0;
   readonly rowsStart: number;
@@ -100,9 +100,9 @@ export class Node implements RowSource {
     }
     if (kind === BlockKind.table && this.stride === 0) fail('rows without bytes');
     if (kind === BlockKind.inner && this.count === 0) fail('an inner node without children');
-    // Keys differ, so that no two can be nothing but the prefix: it bounds the entries by the length of the block.
+    // Keys differ, so at most one is only the prefix. This bounds the number of entries by the length of the block.
     if (this.count > 1 && this.#suffixBytes === 0) fail('its keys are equal');
-    // Else a few bytes for each row would make keys that are longer than all of the block.
+    // Without this limit a few bytes per row could produce keys longer than the whole block.
     if (kind === BlockKind.table && this.prefixLength > maxPrimaryKeyBytes)
       fail('its keys are longer than any primary key');
     this.prefixStart = body + nodeHeaderBytes;
@@ -113,7 +113,7 @@ export class Node implements RowSource {
     this.rowsStart = this.#suffixStart + padTo4(this.#suffixBytes);
     this.heapStart = this.rowsStart + padTo4(this.count * this.stride);
     this.heapEnd = this.heapStart + heapBytes;
-    // Every section lies within the block and nothing else does; the sums are exact up to 2^53.
+    // The sections exactly fill the block; the sums are exact up to 2^53.
     if (this.heapEnd !== bytes.length) fail('its sections do not fill it');
     if (variable) {
       this.#suffixLength = -1;
@@ -148,17 +148,17 @@ export class Node implements RowSource {
     return this.rows.length;
   }
 
-  /** Where the row (or child) of entry `i` begins in {@link rows}. */
+  /** Returns the offset in {@link rows} at which the row or child of entry `i` begins. */
   rowBase(i: number): number {
     return this.rowsStart + i * this.stride;
   }
 
-  /** The entry whose row begins at `base`. */
+  /** Returns the position of the entry whose row begins at `base`. */
   numberOf(base: number): number {
     return (base - this.rowsStart) / this.stride;
   }
 
-  /** Start of entry `i`'s suffix in {@link rows}: its key is the prefix and these bytes. */
+  /** Returns the offset of entry `i`'s suffix in {@link rows}. The key is the prefix followed by the suffix. */
   suffixStart(i: number): number {
     return this.#suffixStart + (this.#suffixLength < 0 ? this.#offset(i) : i * this.#suffixLength);
   }
@@ -171,7 +171,7 @@ export class Node implements RowSource {
     return this.prefixLength + this.suffixEnd(i) - this.suffixStart(i);
   }
 
-  /** A copy of the key of entry `i`. */
+  /** Returns a copy of the key of entry `i`. */
   key(i: number): Uint8Array {
     const key = new Uint8Array(this.keyLength(i));
     this.copyKey(i, key, 0);
@@ -192,7 +192,7 @@ export class Node implements RowSource {
     return this.#compareSuffix(i, key, length);
   }
 
-  /** Compares what both have of the prefix. */
+  /** Compares the prefix with the same number of bytes of `key`, or with all of `key` if that is shorter. */
   #comparePrefix(key: Uint8Array, length: number): number {
     const shared = this.prefixLength < length ? this.prefixLength : length;
     for (let j = 0; j < shared; j++) {
@@ -202,7 +202,7 @@ export class Node implements RowSource {
     return 0;
   }
 
-  /** Compares what comes after the prefix, which is known to be equal. */
+  /** Compares the bytes after the prefix, which must be equal. */
   #compareSuffix(i: number, key: Uint8Array, length: number): number {
     const { rows } = this;
     const end = this.suffixEnd(i);
@@ -216,8 +216,8 @@ export class Node implements RowSource {
   }
 
   /**
-   * The first four bytes of every suffix as a number: most comparisons of a search need no more. Checks on the way that
-   * the keys ascend, since a search among keys that do not would give a wrong answer.
+   * Computes the heads: the first four bytes of every suffix as a number, which suffice for most comparisons of a search. Also
+   * checks that the keys ascend, since a search in unsorted keys would give a wrong result.
    */
   #loadHeads(): Uint32Array {
     const heads = new Uint32Array(this.count);
@@ -245,13 +245,16 @@ export class Node implements RowSource {
     return heads;
   }
 
-  /** Index of the entry with the first `length` bytes of `key`, or `~i` where `i` is the first with a greater key. */
+  /**
+   * Returns the index of the entry whose key is the first `length` bytes of `key`, or `~i` where `i` is the first entry with a
+   * greater key.
+   */
   #search(key: Uint8Array, length: number): number {
     const { prefixLength } = this;
     if (length <= prefixLength || prefixLength > headBytes) {
       const difference = this.#comparePrefix(key, length);
       if (difference !== 0) return difference > 0 ? ~0 : ~this.count;
-      // Then it can only be the first, where that is nothing but the prefix.
+      // The key is no longer than the prefix, so only the first entry can match, with an empty suffix.
       if (length <= prefixLength) return this.count > 0 && this.keyLength(0) === length ? 0 : ~0;
     } else {
       const prefix = headOf(key, 0, prefixLength);
@@ -261,7 +264,7 @@ export class Node implements RowSource {
     const head = headOf(key, prefixLength, length);
     const first = firstNotBelow(heads, head, this.#guess(head));
     if (first >= heads.length || heads[first] !== head) return ~first;
-    // A head that holds all of both keys says it all.
+    // If the heads hold both suffixes entirely, they are equal.
     const suffixLength = this.#suffixLength;
     if (suffixLength === length - prefixLength && suffixLength <= headBytes) return first;
     const order = this.#compareSuffix(first, key, length);
@@ -269,7 +272,7 @@ export class Node implements RowSource {
     return this.#searchAlike(first + 1, head, key, length);
   }
 
-  /** Where a head is likely to be, if the heads are spread evenly. */
+  /** Returns the likely index of a head if heads are spread evenly. */
   #guess(head: number): number {
     const last = this.count - 1;
     const span = this.#lastGuide - this.#firstGuide;
@@ -277,7 +280,7 @@ export class Node implements RowSource {
     return guess < 0 ? 0 : guess > last ? last : guess;
   }
 
-  /** Searches entries whose suffixes may have one head; the entries before `from` are below the key. */
+  /** Searches entries whose suffixes may have the same head; the entries before `from` are below the key. */
   #searchAlike(from: number, head: number, key: Uint8Array, length: number): number {
     const heads = this.#heads as Uint32Array;
     let low = from;
@@ -292,15 +295,17 @@ export class Node implements RowSource {
     return ~low;
   }
 
-  /** Index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none. */
+  /**
+   * Returns the index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none.
+   */
   lowerBound(key: Uint8Array, length: number = key.length): number {
     const found = this.#search(key, length);
     return found < 0 ? ~found : found;
   }
 
   /**
-   * What {@link lowerBound} gives for the key at `key[start .. end)`, which is known to be `least` or more: quick where it
-   * is not much more, as for one of many keys in order.
+   * Returns the {@link lowerBound} of the key at `key[start .. end)`, which must be at least `least`. It is fast if the result
+   * is close to `least`, as for each of many sorted keys.
    */
   boundFrom(least: number, key: Uint8Array, start: number, end: number): number {
     const { rows, prefixStart, prefixLength } = this;
@@ -308,7 +313,7 @@ export class Node implements RowSource {
     const order = compareRanges(rows, prefixStart, prefixStart + prefixLength, key, start, Math.min(end, suffix));
     if (order !== 0) return order > 0 ? least : this.count;
     const heads = this.#heads ?? this.#loadHeads();
-    // What headOf() gives; written out, it is a twentieth faster.
+    // Equals headOf(); inlined, it is 5 % faster.
     let head = 0;
     for (let at = suffix; at < suffix + 4; at++) head = (head << 8) | (at < end ? (key[at] as number) : 0);
     head >>>= 0;
@@ -333,7 +338,7 @@ export class Node implements RowSource {
     return compareRanges(this.rows, this.suffixStart(i), this.suffixEnd(i), key, start, end);
   }
 
-  /** Whether the key of entry `i` is that at `key[start .. end)`. */
+  /** Whether the key of entry `i` equals `key[start .. end)`. */
   hasKey(i: number, key: Uint8Array, start: number, end: number): boolean {
     const { prefixLength, prefixStart, rows } = this;
     if (this.keyLength(i) !== end - start) return false;
@@ -342,13 +347,16 @@ export class Node implements RowSource {
     return compareRanges(rows, prefixStart, prefixStart + prefixLength, key, start, suffix) === 0;
   }
 
-  /** Index of the entry with exactly this key, or -1. */
+  /** Returns the index of the entry with exactly this key, or -1. */
   find(key: Uint8Array, length: number = key.length): number {
     const found = this.#search(key, length);
     return found < 0 ? -1 : found;
   }
 
-  /** Index of the child under which a key belongs: the last whose separator is not above it, or the first. */
+  /**
+   * Returns the index of the child that a key belongs to: the last child whose separator is not above the key, or else the
+   * first.
+   */
   childFor(key: Uint8Array, length: number = key.length): number {
     const found = this.#search(key, length);
     if (found >= 0) return found;
@@ -363,7 +371,7 @@ export class Node implements RowSource {
     return readChildCount(this.rowsView, this.rowBase(i));
   }
 
-  /** Rows in this node and below it. */
+  /** Returns the number of rows in this node and below it. */
   totalCount(): number {
     if (this.level === 0) return this.count;
     let total = 0;
@@ -371,7 +379,7 @@ export class Node implements RowSource {
     return total;
   }
 
-  /** Says that `rows` rows are about to be decoded, so that it pays to hold the text as one string. */
+  /** Announces that `rows` rows are about to be decoded. After enough of them the text of the node is kept as one string. */
   expectReads(rows: number): void {
     this.#reads += rows;
     if (this.text !== undefined || this.#reads < textAfterReads) return;
@@ -379,18 +387,18 @@ export class Node implements RowSource {
     this.grow(this.text.length);
   }
 
-  /** The block and what was made of it to be faster. */
+  /** Bytes of the block and of its cached values. */
   get memoryBytes(): number {
     return this.rows.length + this.#grownBytes;
   }
 
-  /** Something is kept with the node, of so many bytes: from here on they count as part of it. */
+  /** Adds bytes of a value that is kept with the node to its size. */
   grow(bytes: number): void {
     this.#grownBytes += bytes;
   }
 }
 
-/** Checks a stored block and tells of which kind its node is. Throws `CorruptionError` for a block that is no node. */
+/** Checks a stored block and returns the kind of its node. Throws `CorruptionError` for a block that is no node. */
 export function nodeKind(name: string, bytes: Uint8Array): BlockKind {
   const kind = openBlock(name, bytes);
   if (kind === BlockKind.commit || kind === BlockKind.catalogue) {
@@ -405,21 +413,22 @@ export function openNode(name: string, bytes: Uint8Array): Node {
   return new Node(name, nodeKind(name, bytes), bytes);
 }
 
-/** Opens a block that was sealed here a moment ago: its checksum need not be made again. */
+/** Opens a block that this process has just sealed, without verifying its checksum. */
 export function openSealed(name: string, bytes: Uint8Array): Node {
   return new Node(name, sealedKind(bytes), bytes);
 }
 
-// The beginnings of keys as numbers, which most of a search works on. Where they are spread evenly, as numbers and dates
-// mostly are, a first guess by the least and the greatest is right or nearly so: that touches one place in memory where
-// halving touches ten.
-
 /** Bytes of a key in its head. */
+/**
+ * Bytes of a key in its head. Heads are the beginnings of keys as numbers, and most of a search needs only them. If they are
+ * spread evenly, as numbers and dates mostly are, interpolation between the first and the last head is exact or nearly so. That
+ * touches one place in memory, where a binary search touches ten.
+ */
 const headBytes = 4;
-/** No head is greater. */
+/** The greatest head. */
 const maxHead = 0xffff_ffff;
 
-/** Up to four bytes as a number that sorts as they do. What lies beyond `end` counts as zeros. */
+/** Returns up to four bytes as a number that sorts like them. Missing bytes after `end` count as zeros. */
 export function headOf(bytes: Uint8Array, start: number, end: number): number {
   let head = 0;
   for (let at = start; at < start + headBytes; at++) head = (head << 8) | (at < end ? (bytes[at] as number) : 0);
@@ -427,11 +436,11 @@ export function headOf(bytes: Uint8Array, start: number, end: number): number {
 }
 
 /**
- * Index of the first of ascending heads that is not below `wanted`; their number if there is none. Searches around the index
- * that is guessed, in ever longer steps.
+ * Returns the index of the first of ascending heads that is not below `wanted`; their number if there is none. The search
+ * begins at `guess` and widens in growing steps.
  */
 export function firstNotBelow(heads: Uint32Array, wanted: number, guess: number): number {
-  // What is sought lies between `low` and `high`, both included.
+  // The result is between `low` and `high`, inclusive.
   let low = 0;
   let high = heads.length;
   if (high === 0) return 0;

@@ -21,7 +21,7 @@ function keyOf(...components: readonly (readonly [TypeId, OrderedValue])[]): Uin
   return writer.finish();
 }
 
-/** Values that normalizeValue would let through, edges included. */
+/** Values that normalizeValue accepts, including edge cases. */
 function valuesOf(typeId: TypeId): fc.Arbitrary<OrderedValue> {
   const bounds = integerBounds(typeId);
   if (bounds !== undefined) return fc.integer(bounds);

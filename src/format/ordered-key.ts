@@ -1,10 +1,16 @@
 /**
- * Order-preserving keys: bytes whose unsigned order is the order of base/bytes.ts.
+ * Order-preserving keys: their bytes, compared as unsigned values, have the order of the values (base/bytes.ts).
  *
- * A key is a sequence of components. Each begins with a tag (0 null, 1 value) and delimits itself, so that a compound
- * key is the concatenation of its components, and an index entry is [indexed value][primary key]. Numbers are
- * big-endian with the sign bit flipped; strings and bytes escape 0x00 as 0x00 0xFF and end with 0x00 0x01, or with
- * 0x00 0x02 where only the first {@link maxKeyBytes} bytes are held. docs/format.md has the layout to the byte.
+ * A key is a sequence of components. Each begins with a tag (0 null, 1 value) and delimits itself, so a compound key is the
+ * concatenation of its components, and an index entry is [indexed value][primary key]. Numbers are big-endian with the sign bit
+ * flipped; strings and bytes escape 0x00 as 0x00 0xFF and end with 0x00 0x01, or with 0x00 0x02 if only the first {@link
+ * maxKeyBytes} bytes are held. docs/format.md has the layout to the byte.
+ *
+ * The component of an index entry that holds the result of a function exists for every row, whatever the function does: results
+ * of another type than the declared one, and failures, have their own tags, so the index shows which rows they are.
+ *
+ * Components can also be copied to the field of a row byte by byte, without making a value. All key types come out unchanged,
+ * except for truncated text, and -0, which keys hold as 0.
  */
 import { encodeUtf8, decodeUtf8, copyRange } from '../base/bytes.ts';
 import type { ByteWriter, OrderedValue } from '../base/bytes.ts';
@@ -21,7 +27,7 @@ const escapedZero = 0xff;
 const endWhole = 0x01;
 const endTruncated = 0x02;
 
-/** Malformed key bytes; the caller, which knows the object's name, turns it into a `CorruptionError`. */
+/** Malformed key bytes. The caller, which knows the object's name, throws a `CorruptionError` for it. */
 export class MalformedKey extends Error {}
 
 function writeText(writer: ByteWriter, bytes: Uint8Array, start: number, end: number, maxBytes = maxKeyBytes): void {
@@ -44,21 +50,21 @@ function writeWhole(writer: ByteWriter, bytes: Uint8Array): void {
   writeText(writer, bytes, 0, bytes.length);
 }
 
-/** Appends a component for the bytes of a text, or of a bytes field, without making a value of them first. */
+/** Appends a component for the bytes of a text or of a bytes field, without making a value first. */
 export function writeTextComponent(writer: ByteWriter, bytes: Uint8Array, start: number, end: number): void {
   writer.ensure(1);
   writer.bytes[writer.length++] = tagValue;
   writeText(writer, bytes, start, end);
 }
 
-/** Appends a component with all of the bytes, also more than a stored key holds. */
+/** Appends a component with all bytes, even more than a stored key holds. */
 export function writeWholeTextComponent(writer: ByteWriter, bytes: Uint8Array, start: number, end: number): void {
   writer.ensure(1);
   writer.bytes[writer.length++] = tagValue;
   writeText(writer, bytes, start, end, Number.POSITIVE_INFINITY);
 }
 
-/** Appends a component of a key as a stored key has it: cut short if it is long. False if it was held whole. */
+/** Appends a component in the form of a stored key, truncated if it is long. Returns whether it was truncated. */
 export function writeHeldComponent(
   writer: ByteWriter,
   key: Uint8Array,
@@ -76,7 +82,7 @@ export function writeHeldComponent(
   return text.length > maxKeyBytes;
 }
 
-/** ASCII text without zeros, the common case, goes in without a detour through an encoder. */
+/** Writes short ASCII text without zeros, the common case, without an encoder. Returns false if the text is another one. */
 function writeShortAscii(writer: ByteWriter, text: string): boolean {
   const length = text.length;
   if (length > 64) return false;
@@ -95,7 +101,7 @@ function writeShortAscii(writer: ByteWriter, text: string): boolean {
 }
 
 function flipFloat64(view: DataView, at: number): void {
-  // Negative: invert all bits; positive: set the sign bit. Then bytes sort as numbers do.
+  // Negative: invert all bits; positive: set the sign bit. Then the bytes sort like the numbers.
   const high = view.getUint32(at, false);
   if (high >= 0x80000000) {
     view.setUint32(at, ~high >>> 0, false);
@@ -113,7 +119,7 @@ function unflipFloat64(high: number, low: number): number {
 
 const timestampBias = 0x8000_0000_0000_0000n;
 
-/** Appends one component. The value is null or was normalized (values.ts). */
+/** Appends one component. The value must be null or normalized (values.ts). */
 export function writeKeyComponent(writer: ByteWriter, typeId: TypeId, value: OrderedValue): void {
   writer.ensure(18);
   if (value === null) {
@@ -179,7 +185,7 @@ export function writeKeyComponent(writer: ByteWriter, typeId: TypeId, value: Ord
   writer.length = at + widthOf(typeId);
 }
 
-/** Where the component that begins at `at` ends. Throws {@link MalformedKey} if it does not end within the key. */
+/** Returns the end of the component that begins at `at`. Throws {@link MalformedKey} if it does not end within the key. */
 export function skipKeyComponent(key: Uint8Array, at: number, typeId: TypeId): number {
   const tag = key[at];
   if (tag === tagNull) return at + 1;
@@ -220,18 +226,17 @@ function readText(key: Uint8Array, start: number, end: number): Uint8Array {
 }
 
 /**
- * The first bytes of the text, or bytes, that a key begins with, where the key was cut off within them; undefined where it
- * was not.
+ * If a key was cut off within the text or bytes that it begins with, returns the part of them that it holds; else undefined.
  */
 export function readCutText(key: Uint8Array, typeId: TypeId): Uint8Array | undefined {
   if ((typeId !== Types.varchar && typeId !== Types.bytes) || key[0] !== tagValue) return undefined;
   let at = 1;
   while (at < key.length && (key[at] !== escape || key[at + 1] === escapedZero)) at += key[at] === escape ? 2 : 1;
-  // What is left may be half of an escape.
+  // The rest may be half of an escape.
   return at + 1 < key.length ? undefined : readText(key, 1, at);
 }
 
-/** Length of UTF-8 text without the character that was cut in two at its end, if one was. */
+/** Returns the length of UTF-8 text without a character that was cut in two at its end. */
 function wholeCharacters(text: Uint8Array): number {
   let last = text.length - 1;
   while (last >= 0 && text.length - last < 4 && ((text[last] as number) & 0xc0) === 0x80) last--;
@@ -241,8 +246,8 @@ function wholeCharacters(text: Uint8Array): number {
 }
 
 /**
- * Value of the component that begins at `at` and ends at `end` (from {@link skipKeyComponent}). A truncated text is
- * returned as far as it is held. Throws {@link MalformedKey}.
+ * Returns the value of the component from `at` to `end` (from {@link skipKeyComponent}). Of a truncated text it returns the
+ * part that is held. Throws {@link MalformedKey}.
  */
 export function readKeyComponent(key: Uint8Array, at: number, end: number, typeId: TypeId): OrderedValue {
   if (key[at] === tagNull) return null;
@@ -296,19 +301,18 @@ export function readKeyComponent(key: Uint8Array, at: number, end: number, typeI
   }
 }
 
-// The component of an index entry that stands for what a function made of a row. Every row has one, whatever the function
-// does: results that are not of the declared type, and failures, have tags of their own, so that the index tells which rows
-// they are.
-
-/** A result of another type than the declared one, and a row on which the function failed; behind all values. */
+/**
+ * Tags of a result of another type than the declared one, and of a row on which the function failed; they sort after all
+ * values.
+ */
 const tagOther = 2;
 const tagFailed = 3;
 
 const lowerCaseUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * Whether a key component holds a value, or as much of it as keys hold: two values with one component are then equal as
- * `===` has it. Null is one of every type.
+ * Whether a result is null or of the index's type. Results with equal components are then equal by `===`, as far as keys hold
+ * them.
  */
 export function isOfResultType(typeId: TypeId, result: unknown): result is OrderedValue {
   if (result === null) return true;
@@ -344,28 +348,25 @@ export function writeFailure(writer: ByteWriter): void {
   writer.u8(tagFailed);
 }
 
-/** Where the component of a result ends, which a key begins with. Throws `MalformedKey`. */
+/** Returns the end of the component of a result at the beginning of a key. Throws `MalformedKey`. */
 export function endOfResult(key: Uint8Array, typeId: TypeId): number {
   const tag = key[0];
   if (tag === tagOther || tag === tagFailed) return 1;
   return skipKeyComponent(key, 0, typeId);
 }
 
-/** Whether an entry is of a row on which the function failed. */
+/** Whether an entry belongs to a row on which the function failed. */
 export function isFailedEntry(key: Uint8Array): boolean {
   if (key.length === 0) throw new MalformedKey('key ends within a component');
   return key[0] === tagFailed;
 }
 
-// From the component of a key to the field of a row, byte by byte, without a value in between. All types that keys can hold
-// come out as they went in, but for two: a text that is held in part, and -0, which keys hold as 0.
-
-/** Whether keys hold two values of a type as one: 0 and -0. */
+/** Whether keys do not distinguish 0 and -0 of a type. */
 export function mergesZeros(typeId: TypeId): boolean {
   return typeId === Types.float64 || typeId === Types.float32;
 }
 
-/** Big-endian to little-endian; `mask` is for the first byte, `rest` for all others. */
+/** Copies a number from big-endian to little-endian. The first byte is XORed with `mask`, all others with `rest`. */
 function reverse(
   key: Uint8Array,
   start: number,
@@ -385,7 +386,7 @@ function uint32At(key: Uint8Array, at: number): number {
   return (key[at] as number) * 0x1000000 + low;
 }
 
-/** Takes the escapes out of the bytes of a text from `start` to `end`, and makes a view of them. */
+/** Copies the text from `start` to `end` without its escapes, and writes a view of it. */
 function copyText(
   key: Uint8Array,
   start: number,
@@ -416,8 +417,8 @@ function copyText(
 }
 
 /**
- * Writes the value of the component from `start` to `end`, which is not null and held whole, to where a field of its type
- * lies in a row. All bytes there are zero before.
+ * Writes the value of the component from `start` to `end`, which must not be null or truncated, to a field of its type in a
+ * row. The bytes of the field must be zero before.
  */
 export function copyComponent(
   key: Uint8Array,
@@ -450,7 +451,7 @@ export function copyComponent(
       return reverse(key, first, rows, at, widthOf(typeId), isPositive ? 0x80 : 0xff, isPositive ? 0 : 0xff);
     }
     case Types.timestamp:
-      // A whole number of milliseconds, which a float holds exactly.
+      // An integer number of milliseconds, which a float holds exactly.
       view.setFloat64(at, (uint32At(key, first) - 0x80000000) * 2 ** 32 + uint32At(key, first + 4), true);
       return;
     case Types.uuid:

@@ -1,4 +1,4 @@
-/** Row bytes to values: one field at a time, or a whole row as a fresh plain object. */
+/** Decodes row bytes: one field, or a whole row as a new plain object. Also compares encoded rows, wherever their bytes are. */
 import { isError } from '../base/brands.ts';
 import { readLatin1, readShortAscii, readUtf8, shortTextBytes, compareRanges } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
@@ -16,14 +16,14 @@ function corrupt(source: RowSource, field: LayoutField, what: string): never {
   throw new CorruptionError(source.name, `field '${field.name}' holds ${what}`);
 }
 
-/** Start of a view's bytes in `source.heap` if they are there (longer than {@link inlineBytes}), bounds checked. */
+/** Returns the offset in `source.heap` of a value longer than {@link inlineBytes}. Checks bounds. */
 export function heapPlace(source: RowSource, at: number, length: number, field: LayoutField): number {
   const start = source.heapStart + source.rowsView.getUint32(at + 8, true);
   if (start + length > source.heapEnd) corrupt(source, field, 'a place outside the heap');
   return start;
 }
 
-/** The text of a 16-byte view at `at`. */
+/** Reads the text of a 16-byte view at `at`. */
 export function readText(source: RowSource, at: number, field: LayoutField): string {
   const raw = source.rowsView.getUint32(at, true);
   if (raw <= shortTextBytes) return readShortAscii(source.rowsView.getUint32(at + 4, true), raw);
@@ -67,7 +67,7 @@ function readTimestamp(source: RowSource, at: number, field: LayoutField): Date 
   return new Date(time);
 }
 
-/** Value of a field that is not null. */
+/** Reads the value of a field that is not null. */
 export function readValue(source: RowSource, base: number, field: LayoutField): unknown {
   const at = base + field.offset;
   const view = source.rowsView;
@@ -108,7 +108,7 @@ export function readValue(source: RowSource, base: number, field: LayoutField): 
   }
 }
 
-/** Reads a field as {@link readField} does, the commonest types without a further call, which would cost more than the reading. */
+/** Reads a field like {@link readField}. The commonest types need no further call, which would cost more than the reading. */
 function readQuickly(source: RowSource, base: number, field: LayoutField): unknown {
   const view = source.rowsView;
   if ((view.getUint8(base + field.nullByte) & field.nullMask) !== 0) return null;
@@ -127,14 +127,14 @@ function readQuickly(source: RowSource, base: number, field: LayoutField): unkno
   }
 }
 
-/** Value of a field, null if it is null. */
+/** Reads the value of a field, or null. */
 export function readField(source: RowSource, base: number, field: LayoutField): unknown {
   return isNull(source, base, field) ? null : readValue(source, base, field);
 }
 
 /**
- * Makes rows of the same fields. A row begins as a copy of a template that has every field already: then all rows are
- * of one shape, with no more memory than it takes, and storing a value never takes `__proto__` for the prototype.
+ * Decodes rows with the same fields. Each row begins as a copy of a template with all fields. So all rows have the same shape
+ * in the runtime and take no extra memory, and a field called `__proto__` does not set the prototype.
  */
 export class RowDecoder {
   readonly #fields: readonly LayoutField[];
@@ -145,13 +145,13 @@ export class RowDecoder {
     this.#template = template;
   }
 
-  /** The row at `base` as a fresh plain object. */
+  /** Decodes the row at `base` to a new plain object. */
   decode(source: RowSource, base: number): Record<string, unknown> {
     const row: Record<string, unknown> = { ...this.#template };
     const fields = this.#fields;
     const { length } = fields;
-    // A line for each of the first fields: the runtime remembers for every place in the code where the value goes that it
-    // stores. In a loop, whose one place stores them all, it would look for the name each time, which takes twice as long.
+    // The first fields are stored line by line, because the runtime caches the location of the property for each store in the
+    // code. In a loop, one store would serve all fields and look up each name, which takes twice as long.
     let field = fields[0] as LayoutField;
     row[field.name] = readQuickly(source, base, field);
     if (length === 1) return row;
@@ -188,14 +188,12 @@ export function rowDecoder({ declared, nullObject }: RowLayout): RowDecoder {
   return new RowDecoder(declared, nullObject);
 }
 
-/** The row at `base` as a fresh plain object with all fields, in the order of the definition. */
+/** Decodes the row at `base` to a new plain object with all fields, in the order of the definition. */
 export function decodeRow(layout: RowLayout, source: RowSource, base: number): Record<string, unknown> {
   return rowDecoder(layout).decode(source, base);
 }
 
-// Whether encoded rows hold the same values, wherever their bytes are.
-
-/** A row and where it begins in its source. */
+/** A row: a source, and the offset in it. */
 interface PlacedRow {
   readonly source: RowSource;
   readonly base: number;

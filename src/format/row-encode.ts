@@ -1,4 +1,4 @@
-/** Documents to row bytes: every value is checked here, before anything is written anywhere. */
+/** Encodes documents as row bytes. Every value is checked here, before anything is written. */
 import { copyRange, ByteWriter } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
@@ -8,7 +8,7 @@ import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
 import { Types } from './types.ts';
 import { maxValueBytes, normalizeValue, ValueProblem, writeUuid } from './values.ts';
 
-/** A document's field cannot be encoded; the caller, which knows the table, turns it into an `EncodeError`. */
+/** A field of a document cannot be encoded. The caller, which knows the table, throws an `EncodeError` for it. */
 export class FieldProblem extends Error {
   readonly field: string;
   readonly value: unknown;
@@ -19,13 +19,13 @@ export class FieldProblem extends Error {
   }
 }
 
-/** Value of a field in a document; undefined if it has none. What every object inherits is no value of a field. */
+/** Returns the value of a field in a document; undefined if it has none. Properties that every object inherits do not count. */
 export function documentValue(document: object, field: LayoutField): unknown {
   if (field.inherited && !Object.hasOwn(document, field.name)) return undefined;
   return (document as Record<string, unknown>)[field.name];
 }
 
-/** Refuses what is not a document at all. */
+/** Throws unless a value is a document. */
 export function checkDocument(document: unknown): asserts document is object {
   if (typeof document !== 'object' || document === null || Array.isArray(document)) {
     throw new FieldProblem('', document, `a row is an object of fields, not ${describeValue(document)}`);
@@ -33,8 +33,8 @@ export function checkDocument(document: unknown): asserts document is object {
 }
 
 /**
- * Refuses a document with a key that is no field. `present` fields were found in it: mostly that is how many keys it
- * has, which counting tells without making an array of them.
+ * Throws if a document has a key that is no field. `present` is the number of fields found in it. Mostly that is the number of
+ * its keys, so counting the keys suffices, without an array of them.
  */
 export function checkKeys(layout: RowLayout, document: object, present: number): void {
   let keys = 0;
@@ -43,7 +43,9 @@ export function checkKeys(layout: RowLayout, document: object, present: number):
   if (keys !== present) refuseUnknown(layout, document);
 }
 
-/** That a layout has no field of a name, as the end of a sentence: with the field that was meant, if one is near. */
+/**
+ * Returns the end of a sentence that says that a layout has no field of a name, with the likely intended field if there is one.
+ */
 export function noFieldText({ declared }: RowLayout, name: string): string {
   const meant = nearestName(
     name,
@@ -174,15 +176,15 @@ function writeView(rows: ByteWriter, at: number, heap: ByteWriter, bytes: Uint8A
 }
 
 function checkHeap(heap: ByteWriter, valueBytes: number): void {
-  // Places are 32 bits. A batch flushes (or fails) long before its heap comes near that.
+  // Offsets have 32 bits. A batch flushes (or fails) long before its heap is that large.
   if (valueBytes > maxValueBytes || heap.length > 0xf0000000) {
     throw new ValueProblem(`the value and the rows before it hold more than fits (${heap.length} bytes): use a blob`);
   }
 }
 
 /**
- * Appends a copy of a row to `rows` and what its views point to onto `heap`, whose offset 0 the copies' places count
- * from. Returns the copy's offset.
+ * Appends a copy of a row to `rows` and the values of its views to `heap`. Offsets in the copy count from the start of `heap`.
+ * Returns the copy's offset.
  */
 export function copyRow(
   layout: RowLayout,
@@ -197,7 +199,7 @@ export function copyRow(
   return base;
 }
 
-/** Copies what the views of a row point to, and lets those of its copy at `base` point there. */
+/** Copies the heap values of a row, and makes the views of its copy at `base` point to them. */
 export function moveHeapValues(
   layout: RowLayout,
   from: RowSource,
@@ -212,7 +214,7 @@ export function moveHeapValues(
   }
 }
 
-/** Overwrites one field of the row at `base` with that of another row. */
+/** Overwrites one field of the row at `base` with the same field of another row. */
 export function copyField(
   field: LayoutField,
   width: number,
@@ -248,8 +250,10 @@ function copyHeapValue(
   heap.appendRange(from.heap, start, start + length);
 }
 
-// Rows in memory, one after the other in buffers that grow. An offset into it stays valid; its bytes move.
-
+/**
+ * Rows in memory, one after the other, in buffers that grow. The offset of a row stays valid; the address of its bytes does
+ * not.
+ */
 export class RowArena implements RowSource {
   readonly name: string;
   readonly writer: ByteWriter = new ByteWriter();
@@ -258,7 +262,7 @@ export class RowArena implements RowSource {
   readonly heapStart = 0;
   readonly text = undefined;
 
-  /** `name`: of whom the rows are, for errors. */
+  /** `name`: the origin of the rows, for errors. */
   constructor(name: string) {
     this.name = name;
   }
@@ -283,7 +287,7 @@ export class RowArena implements RowSource {
     return this.writer.length + this.heapWriter.length;
   }
 
-  /** Takes back everything from these lengths on. */
+  /** Drops all bytes after these lengths. */
   rewind(rows: number, heap: number): void {
     this.writer.length = rows;
     this.heapWriter.length = heap;

@@ -1,31 +1,31 @@
 /**
- * Where each field lies in a row. Rows of a table are all equally long, so a row is found by multiplying and one
- * field is read without touching the others.
+ * The layout of rows: the offset of each field. All rows of a table version have the same length, so the position of a row is a
+ * product, and a field is read without the others.
  *
  *   [flags and null bitmap][field][field]...
  *
- * Bit 0 of the bitmap marks a deletion and bit 1 an update; both occur in commits only. Bit 2 + i says that field i
- * is null, its bytes then being zero. Fields stand in the order of their names' code points, whatever order the
- * definition listed them in. Text, json and bytes are 16-byte views:
+ * Bit 0 of the bitmap marks a deletion and bit 1 an update; both occur only in commits. Bit 2 + i says that field i is null,
+ * and its bytes are then zero. Fields are sorted by the code points of their names, not by the order of the definition. Text,
+ * json and bytes are 16-byte views:
  *
- *   [u32 length, bit 31 set unless all ASCII] and up to 12 bytes of it, zero-padded, if it has no more than 12;
- *   otherwise [4 bytes of it][u32 place in the block's heap][4 zero bytes].
+ *   [u32 length, bit 31 set unless all ASCII][the value, zero-padded to 12 bytes] for up to 12 bytes;
+ *   [u32 length, same bit 31][first 4 bytes][u32 offset in the block's heap][4 zero bytes] for longer values
  */
 import { compareStrings } from '../base/bytes.ts';
 import { isVariable, widthOf } from './types.ts';
 import type { TypeId } from './types.ts';
 
-/** Bit of the first bitmap byte: this row image says that the row is gone. */
+/** Bit of the first bitmap byte: the row is deleted. */
 export const rowDeletedFlag = 1;
-/** Bit of the first bitmap byte: this row image came from an update, so fields that it does not know carry over. */
+/** Bit of the first bitmap byte: the row image came from an update, so fields that its version does not have carry over. */
 export const rowUpdatedFlag = 2;
-/** Both of them. */
+/** Both marks. */
 export const rowMarks = 3;
 const flagBits = 2;
 
-/** Bytes of a value that fit in its view. */
+/** Longest value that fits in its view, in bytes. */
 export const inlineBytes = 12;
-/** Set in a view's length where the value has a byte above 0x7F. */
+/** Set in the length of a view if the value has a byte above 0x7F. */
 export const nonAsciiFlag = 0x80000000;
 
 export interface FieldShape {
@@ -41,7 +41,7 @@ export interface LayoutField extends FieldShape {
   readonly nullByte: number;
   readonly nullMask: number;
   readonly variable: boolean;
-  /** `Object.prototype` has a property of this name, so an inherited value must not be taken for one. */
+  /** Whether `Object.prototype` has a property of this name; its inherited value does not count as the field's. */
   readonly inherited: boolean;
 }
 
@@ -49,7 +49,7 @@ function bitmapBytesOf(fields: readonly FieldShape[]): number {
   return (fields.length + flagBits + 7) >> 3;
 }
 
-/** Length of every row with these fields, in bytes. */
+/** Returns the length of a row with these fields, in bytes. */
 export function rowStride(fields: readonly FieldShape[]): number {
   return fields.reduce((sum, { typeId }) => sum + widthOf(typeId), bitmapBytesOf(fields));
 }
@@ -59,16 +59,16 @@ export type NullObject = Readonly<Record<string, null>>;
 
 /** Returns a decoded row of some fields in which all of them are null. */
 export function nullObjectOf(fields: readonly LayoutField[]): NullObject {
-  // Parsed, since the runtime then knows how many fields there are before it makes the object.
+  // Parsing tells the runtime the number of fields before it creates the object.
   const members = fields.map(({ name }) => `${JSON.stringify(name)}:null`);
   return JSON.parse(`{${members.join(',')}}`) as NullObject;
 }
 
 /** The layout of one table version's rows. */
 export class RowLayout {
-  /** In row order. */
+  /** The fields in the order of the row. */
   readonly fields: readonly LayoutField[];
-  /** In the order of the definition, which is the order of properties in decoded rows. */
+  /** The fields in the order of the definition, which is the order of properties in decoded rows. */
   readonly declared: readonly LayoutField[];
   readonly variableFields: readonly LayoutField[];
   readonly bitmapBytes: number;
@@ -115,8 +115,8 @@ export class RowLayout {
 }
 
 /**
- * Rows lying somewhere: in a block, in a commit, in a batch. Row `i` begins at `rowsStart + i * stride`; the heap that
- * its views point into is `heap[heapStart .. heapEnd)`.
+ * Rows in a block, a commit or a batch. Row `i` begins at `rowsStart + i * stride`; the heap that its views point into is
+ * `heap[heapStart .. heapEnd)`.
  */
 export interface RowSource {
   readonly rows: Uint8Array;
@@ -127,6 +127,8 @@ export interface RowSource {
   readonly heapEnd: number;
   /** Name of the object that the bytes came from, for messages. */
   readonly name: string;
-  /** Latin-1 text of `rows` from `rowsStart` on, if many strings were read from it: slicing that is faster. */
+  /**
+   * The bytes of `rows` from `rowsStart` on as Latin-1 text, if many strings were read from them: slicing the text is faster.
+   */
   readonly text: string | undefined;
 }

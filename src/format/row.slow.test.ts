@@ -14,7 +14,7 @@ import type { TypeId } from './types.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** A row's fields as a list: a field called `constructor` or `__proto__` would confuse a comparison of objects. */
+/** Returns a row's fields as a list: a field called `constructor` or `__proto__` would confuse a comparison of objects. */
 function listed(row: Row): unknown[] {
   expect(Object.getPrototypeOf(row)).toBe(Object.prototype);
   return Object.entries(row);
@@ -51,7 +51,7 @@ class Rows implements RowSource {
   }
 }
 
-/** Texts around the length that fits in a view, of characters of 1 to 4 bytes. */
+/** Texts of about the length that fits in a view, with characters of 1 to 4 bytes. */
 const texts = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 20 }),
   fc
@@ -82,7 +82,7 @@ function valuesOf(typeId: TypeId): fc.Arbitrary<unknown> {
     case Types.bytes:
       return fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes));
     case Types.json:
-      // A null in a row is a null of the field, whatever its type. -0 is refused.
+      // Null in a row means that the field is null, for every type. -0 is refused.
       return fc
         .jsonValue({ maxDepth: 2 })
         .filter((value) => !JSON.stringify([value]).includes('null'))

@@ -1,4 +1,4 @@
-/** A table's schema as Block 0 and commits hold it, and the check of one that was read back. */
+/** A table's schema as Block 0 and commits hold it, and the checks of a parsed one. */
 import { compareStrings } from '../base/bytes.ts';
 import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
@@ -11,20 +11,20 @@ import {
   renamesVersion,
 } from './version.ts';
 
-/** Limits of a schema: rows, and their entries in indexes, take no more work than they are long. */
+/** Limits of a schema, so that work on a row and its index entries stays proportional to their length. */
 export const maxFields = 1000;
 export const maxIndexes = 1000;
-/** Fields of one index: so many long values still fit in a key. */
+/** Most fields of one index: that many long values still fit in a key. */
 export const maxIndexFields = 16;
-/** Fields of a primary key. */
+/** Most fields of a primary key. */
 export const maxKeyFields = 16;
 
-/** Whether a table is one of the engine's own. No schema that is registered has such a name. */
+/** Whether a table is a system table. No registered schema has such a name. */
 export function isSystemTable(name: string): boolean {
   return name.startsWith('_');
 }
 
-/** What a field is when an insert leaves it out: a constant, or an id or the time, made at the insert. */
+/** The default of a field that an insert leaves out: a constant, or an id or the time, generated at the insert. */
 export type StoredDefault = { readonly constant: unknown } | { readonly generated: 'uuidv7' | 'now' };
 
 export interface StoredField {
@@ -32,45 +32,45 @@ export interface StoredField {
   readonly typeId: TypeId;
   readonly maxLength?: number;
   readonly default?: StoredDefault;
-  /** Whether null is refused. Absent: it is not. */
+  /** Whether null is refused. Absent: null is allowed. */
   readonly required?: true;
-  /** The only values that it takes, besides null: 64-bit integers as decimal strings. Absent: all of its type. */
+  /** The only allowed values besides null; 64-bit integers as decimal strings. Absent: all values of the type. */
   readonly oneOf?: readonly (string | number)[];
 }
 
 export interface StoredIndex {
   readonly name: string;
-  /** Names of the indexed fields, in the order in which they stand in its keys. */
+  /** Names of the indexed fields, in the order of their components in keys. */
   readonly fields: readonly string[];
-  /** Whether no two rows may agree in all of the fields. Absent: they may. */
+  /** Whether the index is unique: no two rows may agree in all of the fields. Absent: it is not. */
   readonly unique?: true;
-  /** The rows that it is of are those for which all of these hold, by name of field, ascending. Absent: all rows. */
+  /** The conditions that a row must meet to have an entry, sorted by field. Absent: all rows have entries. */
   readonly where?: readonly StoredIndexCondition[];
 }
 
-/** A value of a field as JSON holds it, or null. */
+/** A value of a field in the form that JSON holds, or null. */
 export type StoredConstant = string | number | boolean | null;
 
-/** What an index asks of one field of the rows that it is of. */
+/** The condition of a partial index on one field. */
 export interface StoredIndexCondition {
   readonly field: string;
-  /** The values that it may have, null among them or not, ascending as texts. */
+  /** The values that the field may have, which may include null, in ascending order of their texts. */
   readonly values: readonly StoredConstant[] | 'not null';
 }
 
-/** An index on what a registered function makes of each row. */
+/** An index on the results of a registered function. */
 export interface StoredFunctionIndex {
   readonly name: string;
-  /** Name that the function is registered by. */
+  /** Name of the registered function. */
   readonly function: string;
-  /** What the function returns. */
+  /** Type of the function's results. */
   readonly typeId: TypeId;
 }
 
-/** What a field was called in older versions. */
+/** The names of a field in older versions. */
 export interface StoredRename {
   readonly field: string;
-  /** Names that it had, none of them a field of this version. */
+  /** Its former names. None of them is a field of this version. */
   readonly from: readonly string[];
 }
 
@@ -81,19 +81,22 @@ export interface StoredSchema {
   /** Names of the key's fields, in the order of their components in a key. */
   readonly primaryKey: readonly string[];
   readonly indexes: readonly StoredIndex[];
-  /** Absent where there are none. Not one of them has the name of another index. */
+  /** Absent if there are none. Their names differ from those of other indexes. */
   readonly functionIndexes?: readonly StoredFunctionIndex[];
-  /** Absent where there are none. */
+  /** Absent if there are none. */
   readonly renames?: readonly StoredRename[];
-  /** Of a version that comes up beside another one. Absent: not known. It is no part of the definition. */
+  /**
+   * The code that makes rows of this version from the active version, if this is the next version. Absent: unknown. Not part of
+   * the definition.
+   */
   readonly code?: MigrationCode;
-  /** What makes rows of the version that it comes up beside from rows of this one. Absent: not known. No part of the definition. */
+  /** The code that makes rows of the active version from rows of this version. Absent: unknown. Not part of the definition. */
   readonly codeBack?: MigrationCode;
 }
 
 /**
- * What makes rows of a version from rows of another: false, rules alone; true, a function of the application; text, such a
- * function in the version that the application gives it.
+ * The code that makes rows of a version from rows of another: false for rules alone; true for a function of the application;
+ * text for a function with the version that the application gives it.
  */
 export type MigrationCode = boolean | string;
 
@@ -102,7 +105,7 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
   return fallback !== undefined && 'generated' in fallback && fallback.generated === 'now';
 }
 
-/** The version of Block 0 and of commits from which on a schema is understood. */
+/** Returns the lowest version of Block 0 and commits that supports a schema. */
 export function schemaFormat({ fields, primaryKey, indexes, functionIndexes, renames }: StoredSchema): number {
   if (primaryKey.length > 1) return compoundKeyVersion;
   if (indexes.some(({ where }) => where !== undefined)) return partialIndexVersion;
@@ -111,7 +114,7 @@ export function schemaFormat({ fields, primaryKey, indexes, functionIndexes, ren
   return functionIndexes === undefined ? blockFormatVersion : functionIndexVersion;
 }
 
-/** A schema in one canonical text: two definitions are the same exactly if their texts are. */
+/** Returns the canonical text of a schema: two definitions are the same exactly if their texts are equal. */
 export function canonicalSchema(schema: StoredSchema): string {
   const byName = (a: { name: string }, b: { name: string }): number => compareStrings(a.name, b.name);
   const fields = schema.fields.toSorted(byName).map((field) => {
@@ -119,7 +122,7 @@ export function canonicalSchema(schema: StoredSchema): string {
     const { name, typeId, required, oneOf } = field;
     const fallback = field.default ?? null;
     if (required === undefined && oneOf === undefined) return [name, typeId, length, fallback];
-    // Sorted as texts: the order of the values says nothing.
+    // Sorted as texts, because the order of the values has no meaning.
     const values = oneOf?.map(String).toSorted(compareStrings) ?? null;
     return [name, typeId, length, fallback, required ?? false, values];
   });
@@ -140,15 +143,15 @@ export function canonicalSchema(schema: StoredSchema): string {
 }
 
 /**
- * A schema without its indexes in one canonical text: rows of two definitions are the same exactly if their texts are, and
- * indexes may come to be and go without a new version.
+ * Returns the canonical text of a schema without its indexes: rows of two definitions have the same form exactly if their texts
+ * are equal. Indexes can be added and dropped without a new version.
  */
 export function canonicalRows(schema: StoredSchema): string {
   const { functionIndexes: _, ...rows } = schema;
   return canonicalSchema({ ...rows, indexes: [] });
 }
 
-/** Types of which two results can be equal as `===` has it, and which have an order. */
+/** Whether results of a type are ordered and can be compared with `===`. */
 export function isResultType(typeId: TypeId): boolean {
   return isKeyType(typeId) && typeId !== Types.timestamp && typeId !== Types.bytes;
 }
@@ -174,13 +177,13 @@ function isStoredField(value: unknown): value is StoredField {
     : fallback['generated'] === 'uuidv7' || (fallback['generated'] === 'now' && value['typeId'] === Types.timestamp);
 }
 
-/** Whether a list is one of constants of a type. */
+/** Whether a value is a list of constants of a type. */
 function isValues(typeId: TypeId, list: unknown): boolean {
   if (!Array.isArray(list) || list.length === 0) return false;
   return list.every((value) => typeof value !== 'boolean' && isConstant(typeId, value));
 }
 
-/** Whether a default's constant is what JSON holds for a value of the type. */
+/** Whether a constant has the form in which JSON holds values of a type. */
 function isConstant(typeId: TypeId, constant: unknown): boolean {
   switch (typeId) {
     case Types.uint64:
@@ -200,7 +203,7 @@ function isConstant(typeId: TypeId, constant: unknown): boolean {
       return false;
     case Types.float32:
     case Types.float64:
-      // JSON has no infinities: it holds null for them.
+      // JSON has no infinities and holds null instead.
       return typeof constant === 'number' || constant === null;
     default:
       return isIntegerOf(typeId, constant);
@@ -215,7 +218,7 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   );
 }
 
-/** Whether the condition of an index is one on fields that keys can hold, each of them once. */
+/** Whether a value is a valid condition of an index: on fields of key types, each at most once. */
 function areConditions(value: unknown, types: ReadonlyMap<string, TypeId>): boolean {
   if (value === undefined) return true;
   if (!Array.isArray(value) || value.length === 0) return false;
@@ -245,7 +248,7 @@ function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {
   return isTypeId(value['typeId']) && isResultType(value['typeId']);
 }
 
-/** Whether every index has a name of its own, as the folder of its blocks needs it. */
+/** Whether all indexes have different names, which the folders of their blocks require. */
 function areFunctionIndexes(value: unknown, indexes: readonly StoredIndex[]): boolean {
   if (value === undefined) return true;
   if (!Array.isArray(value) || value.length === 0 || value.length > maxIndexes || !value.every(isStoredFunctionIndex))
@@ -258,7 +261,9 @@ function isStoredRename(value: unknown): value is StoredRename {
   return isNames(value['from']) && value['from'].length > 0;
 }
 
-/** Whether each field has one list of old names, and each old name belongs to one field and to none of this version. */
+/**
+ * Whether each field has one list of former names, and each former name belongs to one field and is no field of this version.
+ */
 function areRenames(value: unknown, fields: ReadonlyMap<string, unknown>): boolean {
   if (value === undefined) return true;
   if (!Array.isArray(value) || value.length === 0 || !value.every(isStoredRename)) return false;
@@ -275,7 +280,7 @@ function isCode(value: unknown): boolean {
   return value === undefined || typeof value === 'boolean' || typeof value === 'string';
 }
 
-/** Whether parsed JSON is a stored schema whose names refer to each other as they should. */
+/** Whether parsed JSON is a stored schema whose names are consistent. */
 export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isObject(value)) return false;
   const { name, version, fields, primaryKey, indexes, functionIndexes, renames, code, codeBack } = value;

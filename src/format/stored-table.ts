@@ -1,4 +1,7 @@
-/** A table as Block 0 and its catalogue hold it: its versions, and the roots of their trees. */
+/**
+ * The form in which Block 0 and its catalogue hold a table: its versions, the roots of their trees, indexes that are being
+ * added, index versions, and its migration.
+ */
 import { compareBytes } from '../base/bytes.ts';
 import type { BlockRef } from './block.ts';
 import { isStoredSchema, isIndexOf } from './stored-schema.ts';
@@ -9,22 +12,22 @@ export interface StoredTableVersion {
   readonly schema: StoredSchema;
   readonly root: StoredRoot;
   readonly indexes: readonly { readonly name: string; readonly root: StoredRoot }[];
-  /** What is stored of the indexes on functions. Absent exactly where the schema has none. */
+  /** Index versions of the indexes on functions. Absent exactly if the schema has no such index. */
   readonly editions?: readonly StoredIndexVersion[];
-  /** Indexes that are being added. Absent where there are none. */
+  /** Indexes that are being added. Absent if there are none. */
   readonly added?: readonly StoredAddedIndex[];
 }
 
 export interface StoredTable {
   readonly name: string;
-  /** One, or two while a migration of the table is under way: then the entry in `migrations` says which is active. */
+  /** One version, or two during a migration; then the entry in `migrations` says which is active. */
   readonly versions: readonly StoredTableVersion[];
 }
 
-/** A root block that is no object of its own. */
+/** A root block that is stored in Block 0 or its catalogue, not in a separate object. */
 export interface InlinedRoot {
   readonly name: string;
-  /** Base64. */
+  /** The block as base64. */
   readonly block: string;
 }
 
@@ -56,14 +59,12 @@ export function isInlined(value: unknown): value is InlinedRoot {
   return typeof name === 'string' && typeof block === 'string';
 }
 
-/** Whether a value is an array of nothing but what passes a check. */
+/** Whether a value is an array whose items all pass a check. */
 export function everyOf<T>(value: unknown, check: (item: unknown) => item is T): value is T[] {
   return Array.isArray(value) && value.every(check);
 }
 
-// The root of a tree, as Block 0 holds it.
-
-/** Root of a tree, null while the tree is empty. */
+/** The root of a tree; null if the tree is empty. */
 export type StoredRoot = (BlockRef & { readonly level: number }) | null;
 
 export function isCount(value: unknown): value is number {
@@ -81,9 +82,10 @@ function isRoot(value: unknown): value is StoredRoot {
   return [birth, count, sizeBytes, level].every(isCount) && typeof id === 'string' && /^[0-9a-f]{16}$/.test(id);
 }
 
-// How far work has come that goes through a tree in the order of its keys, as Block 0 holds it.
-
-/** The last key that was dealt with; undefined before the first, null once all were. */
+/**
+ * The progress of work that goes through a tree in the order of its keys: the last key processed; undefined before the first,
+ * null once all keys are processed.
+ */
 export type Bound = Uint8Array | undefined | null;
 
 /** Encodes a bound as base64: empty before the first key. */
@@ -96,69 +98,74 @@ export function decodeBound(stored: string | null): Bound {
   return stored === '' ? undefined : new Uint8Array(Buffer.from(stored, 'base64'));
 }
 
-/** Whether the turn of a key has not come yet. */
+/** Whether a key is still to be processed. */
 export function isBehind(key: Uint8Array, bound: Bound): boolean {
   return bound !== null && (bound === undefined || compareBytes(key, bound) > 0);
 }
 
-// A migration of a table as Block 0 holds it: which version is active, which one comes up beside it, and how far that is
-// (docs/protocol.md, "Migrations").
-
 const phases = ['beside', 'building', 'blocked', 'switched'] as const;
 
 /**
- * `beside`: instances with the new version write it, and nobody has asked for the rest; `building`: its other rows are
- * made; `blocked`: some cannot be; `switched`: all are made, and the old version lives on for those who still use it.
+ * `beside`: instances with the new version write it, and nobody has asked for the migration of the other rows; `building`: the
+ * other rows are being migrated; `blocked`: some rows cannot be migrated; `switched`: all rows are migrated, and the old
+ * version stays for its users.
  */
 export type MigrationPhase = (typeof phases)[number];
 
-/** A row that cannot be brought to the new version. */
+/** A row that cannot be migrated to the new version. */
 export interface MigrationProblem {
   /** Its primary key, for people. */
   readonly key: string;
   readonly message: string;
 }
 
-/** The newest version of a table that an instance has registered; null: none. */
+/** A user of a table: an instance, and the newest version that it has registered, or null if none. */
 export interface VersionUser {
   readonly nodeId: number;
   readonly version: number | null;
-  /** Which instance of the node: two may have one id. `*`: several; absent: written by an older release, for all of the node. */
+  /**
+   * Random name of the instance, because several may have one node id. `*`: several instances; absent: written by an older
+   * release, for all instances of the node.
+   */
   readonly instance?: string;
-  /** When it said so, by its own clock. */
+  /** Time of its report, by its own clock. */
   readonly sinceMs?: number;
 }
 
-/** How the old version may go: `unused`, once no instance is known to use it; `asked`, since somebody has asked for its end. */
+/**
+ * When the old version may be retired: `unused`, once no instance is known to use it; `asked`, because somebody has requested
+ * it.
+ */
 export type Retire = 'unused' | 'asked';
 
-/** The options of the call that asked for the new version, on how to bring it up. */
+/** The options of the call that requested the new version. */
 export interface MigrationTarget {
-  /** Rows a second that one node makes at most. */
+  /** Most rows that one node migrates per second. */
   readonly rowsPerSecond: number;
-  /** For nodes of older releases, which would take false for leave to retire the old version on a guess. */
+  /** For nodes of older releases, which would take false as permission to retire the old version on a guess. */
   readonly keepOld: boolean;
   /** Absent: the old version stays. */
   readonly retire?: Retire;
 }
 
+/** A migration of a table (docs/protocol.md, "Migrations"). */
 export interface StoredMigration {
   readonly table: string;
   /** The active version: its trees hold all rows until it is retired. */
   readonly from: number;
-  /** The one that comes up beside it. */
+  /** The next version. */
   readonly to: number;
   readonly phase: MigrationPhase;
-  /** Rows of `from`: for every key with a row of `to`, the one that it goes with. What it holds of other keys says nothing. */
+  /** Rows of `from`: for every key with a row of `to`, the row that it was made from. Rows of other keys have no meaning. */
   readonly base: StoredRoot;
-  /** The last key whose row of `to` was made, as base64: empty before the first, null once all are. */
+  /** The last key whose row of `to` was made, as base64: empty before the first, null once all rows are made. */
   readonly built: string | null;
   readonly users: readonly VersionUser[];
-  /** Why it is blocked. */
+  /** The rows that block the migration. */
   readonly problems: readonly MigrationProblem[];
-  /** Generation of Block 0 that first had it: no two migrations of a database have the same. */
+  /** Generation of Block 0 in which the migration began: no two migrations of a database have the same. */
   readonly birth: number;
-  /** Absent in phase `beside`: nobody has asked for the new version. */
+  /** Absent in phase `beside`, because nobody has requested the new version. */
   readonly target?: MigrationTarget;
 }
 
@@ -195,19 +202,18 @@ export function isStoredMigration(value: unknown): value is StoredMigration {
   return Array.isArray(problems) && problems.every(isProblem) && isCount(birth);
 }
 
-// An index that is added to a table, as Block 0 holds it until it is one of the schema's (docs/protocol.md, "Added indexes").
-
+/** An index that is being added to a table and is not part of the schema yet (docs/protocol.md, "Added indexes"). */
 export interface StoredAddedIndex {
   readonly index: StoredIndex;
-  /** Of its entries. */
+  /** Root of its entries. */
   readonly root: StoredRoot;
-  /** The last key whose entry was made, as base64: empty before the first, null once all are. Keys above have none. */
+  /** The last key whose entry was made, as base64: empty before the first, null once all are made. Later keys have none. */
   readonly built: string | null;
-  /** Rows whose entries were made, for people. */
+  /** Number of rows whose entries were made, for people. */
   readonly rows: number;
-  /** Generation of Block 0 that first had it: an index of the same name that is added again has another. */
+  /** Generation of Block 0 in which it began: an index of the same name that is added again has another. */
   readonly birth: number;
-  /** Why it cannot be: then nothing is made of it. Absent: no reason is known. */
+  /** The reason why the index cannot be added; then no entries are made. Absent if there is none. */
   readonly problem?: string;
 }
 
@@ -218,7 +224,7 @@ function isStoredAddedIndex(value: unknown, schema: StoredSchema): value is Stor
   return isCount(rows) && isCount(birth) && (problem === undefined || typeof problem === 'string');
 }
 
-/** Whether parsed JSON is what is added to a schema: no index has the name of another one. Undefined: nothing is. */
+/** Whether parsed JSON is a list of indexes that are being added to a schema, all with different names, or is undefined. */
 function areAddedIndexes(value: unknown, schema: StoredSchema): value is readonly StoredAddedIndex[] | undefined {
   if (value === undefined) return true;
   if (!Array.isArray(value) || value.length === 0) return false;
@@ -228,23 +234,27 @@ function areAddedIndexes(value: unknown, schema: StoredSchema): value is readonl
   return new Set(names).size === names.length;
 }
 
-// An index version as Block 0 holds it: the entries of an index on a function, as one version of the function makes them
-// (docs/protocol.md, "Indexes on functions").
-
+/**
+ * An index version: the entries of an index on a function, as one version of the function makes them (docs/protocol.md,
+ * "Indexes on functions").
+ */
 export interface StoredIndexVersion {
   /** Name of the index. */
   readonly index: string;
-  /** Of the function: any number. */
+  /** Version of the function: any number. */
   readonly version: number;
-  /** Of the entries. */
+  /** Root of the entries. */
   readonly root: StoredRoot;
-  /** Of the rows that the entries are of: the table's own root if the index version is current, else an earlier one. */
+  /**
+   * Root of the rows that the entries were made from: the table's own root if the index version is current, else an earlier
+   * one.
+   */
   readonly base: StoredRoot;
-  /** The last key whose entry was made, as base64: empty before the first, null once all are. Keys above have none. */
+  /** The last key whose entry was made, as base64: empty before the first, null once all are made. Later keys have none. */
   readonly built: string | null;
   /** Entries of rows on which the function failed. */
   readonly failed: number;
-  /** Generation in which the table first went ahead of it; null while it is current. */
+  /** Generation in which the index version fell behind the table; null while it is current. */
   readonly behindFrom: number | null;
 }
 
@@ -256,7 +266,7 @@ function isStoredIndexVersion(value: unknown): value is StoredIndexVersion {
   return behindFrom === null || isCount(behindFrom);
 }
 
-/** Whether parsed JSON is the index versions of a schema's indexes: of each, none twice for a version. */
+/** Whether parsed JSON is a list of index versions of a schema's indexes, with no index and version twice. */
 export function areIndexVersions(value: unknown, { functionIndexes }: StoredSchema): boolean {
   if (functionIndexes === undefined) return value === undefined;
   if (!Array.isArray(value) || !value.every(isStoredIndexVersion)) return false;

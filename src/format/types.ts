@@ -25,7 +25,7 @@ export const Types = {
   float64: 9,
   /** A string of any length. */
   varchar: 10,
-  /** A managed blob: takes what `db.Blob()` returns, reads back its reference, a UUID string. Cannot be a key. */
+  /** A managed blob: takes the result of `db.Blob()`, reads back its reference, a UUID string. Cannot be a key. */
   blob: 11,
   /** True or false. */
   boolean: 12,
@@ -52,12 +52,12 @@ export function isTypeId(value: unknown): value is TypeId {
   return typeof value === 'number' && names.has(value);
 }
 
-/** Name of a type for messages, for instance `uint8`. */
+/** Returns the name of a type for messages, for instance `uint8`. */
 export function typeName(typeId: TypeId): TypeName {
   return names.get(typeId) as TypeName;
 }
 
-/** Bytes that a value of this type takes in the fixed part of a row. */
+/** Returns the bytes that a value of this type takes in the fixed part of a row. */
 export function widthOf(typeId: TypeId): number {
   switch (typeId) {
     case Types.uint8:
@@ -95,7 +95,7 @@ export function isKeyType(typeId: TypeId): boolean {
   return typeId !== Types.json && typeId !== Types.blob;
 }
 
-/** Inclusive bounds of the integer types of up to 32 bits. */
+/** Returns the inclusive bounds of an integer type of up to 32 bits; undefined for other types. */
 export function integerBounds(typeId: TypeId): { readonly min: number; readonly max: number } | undefined {
   switch (typeId) {
     case Types.uint8:
@@ -126,7 +126,7 @@ export function isIntegerOf(typeId: TypeId, value: unknown): boolean {
   );
 }
 
-/** Inclusive bounds of the 64-bit integer types. */
+/** Returns the inclusive bounds of a 64-bit integer type; undefined for other types. */
 export function bigintBounds(typeId: TypeId): { readonly min: bigint; readonly max: bigint } | undefined {
   if (typeId === Types.uint64) return { min: 0n, max: 0xffff_ffff_ffff_ffffn };
   if (typeId === Types.int64) return { min: -0x8000_0000_0000_0000n, max: 0x7fff_ffff_ffff_ffffn };
@@ -136,5 +136,5 @@ export function bigintBounds(typeId: TypeId): { readonly min: bigint; readonly m
 /** Latest and earliest time that a `Date` can hold, in milliseconds (ECMA-262, time values). */
 export const maxTimestampMs = 8_640_000_000_000_000;
 
-/** What a json field holds. */
+/** A value of a json field. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };

@@ -1,7 +1,7 @@
 /**
- * What each type holds: the check that every value passes before it is encoded, as a row's field or as a key.
- * A value that a type cannot hold is refused, never bent: nothing is truncated, wrapped or coerced. (float32 is the
- * one type that rounds, to the nearest float32, since that is what it is for.)
+ * The values that each type accepts: every value is checked before it is encoded in a row or a key. A value that does not fit
+ * is refused, never changed: nothing is truncated, wrapped or coerced. (Only float32 rounds, to the nearest float32, since that
+ * is what it is for.)
  */
 import { isBytes, isDate, isPlainObject } from '../base/brands.ts';
 import { describeValue } from '../base/messages.ts';
@@ -9,13 +9,13 @@ import type { OrderedValue } from '../base/bytes.ts';
 import { bigintBounds, integerBounds, typeName, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 
-/** Longest primary key, and longest prefix of an indexed value that the index holds, in bytes. */
+/** Longest primary key, and longest part of an indexed value that an index holds, in bytes. */
 export const maxKeyBytes = 1024;
 
-/** Longest single value, and longest row, in bytes: what fits in a block's 32-bit places with room to spare. */
+/** Longest value and longest row, in bytes: far less than the 32-bit offsets of a block allow. */
 export const maxValueBytes: number = 256 * 1024 * 1024;
 
-/** Why a value does not fit its type. Caught and turned into an `EncodeError` by the caller, which knows table and field. */
+/** A value does not fit its type. The caller, which knows table and field, throws an `EncodeError` for it. */
 export class ValueProblem extends Error {}
 
 function problem(typeId: TypeId, value: unknown, allowed: string): never {
@@ -24,7 +24,7 @@ function problem(typeId: TypeId, value: unknown, allowed: string): never {
 
 const dash = 45;
 
-/** A UUID in lower case; undefined for text that is none. By hand, this takes a tenth of the time that a pattern takes. */
+/** Returns a UUID in lower case; undefined if the text is none. A regular expression would take ten times as long. */
 function canonicalUuid(text: string): string | undefined {
   if (text.length !== 36) return undefined;
   let isLower = true;
@@ -78,8 +78,8 @@ function checkText(typeId: TypeId, value: unknown): string {
 }
 
 /**
- * Checks a value that is not null and returns it in the form that is encoded: float32 rounded, 64-bit integers as
- * bigint, UUIDs in lower case, JSON as its text. Throws {@link ValueProblem}.
+ * Checks a value that is not null and returns it in the form to encode: float32 rounded, 64-bit integers as bigint, UUIDs in
+ * lower case, JSON as its text. Throws {@link ValueProblem}.
  */
 export function normalizeValue(typeId: TypeId, value: unknown): Exclude<OrderedValue, null> {
   switch (typeId) {
@@ -137,18 +137,18 @@ function checkJson(value: unknown, depth: number): void {
   if (Object.getOwnPropertySymbols(value).length > 0) throw new ValueProblem('JSON cannot hold symbol keys');
   for (const key of Object.keys(value)) {
     const inner = value[key];
-    // JSON leaves these out, and so does JSON.stringify(): as if the key were not there.
+    // JSON.stringify() leaves out keys whose value is undefined.
     if (inner !== undefined) checkJson(inner, depth + 1);
   }
 }
 
-/** JSON text of a value that reads back exactly as it is; anything else is a {@link ValueProblem}. */
+/** Returns the JSON text of a value that reads back unchanged; throws {@link ValueProblem} for other values. */
 function encodeJson(value: unknown): string {
   checkJson(value, 0);
   return JSON.stringify(value);
 }
 
-/** Writes the 16 bytes of a UUID string that was normalized. */
+/** Writes the 16 bytes of a normalized UUID string. */
 export function writeUuid(text: string, bytes: Uint8Array, at: number): void {
   let out = at;
   for (let i = 0; i < 36; i++) {

@@ -1,4 +1,4 @@
-/** Versions of what is stored. A reader refuses what it does not know; it never guesses. */
+/** Versions of stored objects. A reader refuses versions that it does not know, and never guesses. */
 
 /** Version of the block header and of everything in it. */
 export const blockFormatVersion = 1;
@@ -7,46 +7,43 @@ export const blockFormatVersion = 1;
 export const block0FormatVersion = 1;
 
 /**
- * Version of a Block 0 and of commits in which a table has an index on a function. They are refused by what was made before
- * there were any, which would merge without a word of the index versions; everything else stays readable there.
+ * Version of Block 0 and commits if a table has an index on a function. Releases without such indexes refuse it, because they
+ * would merge without updating index versions. They can still read all other objects.
  */
 export const functionIndexVersion = 2;
 
-/**
- * Version of a Block 0 that leaves tables to a catalogue. What was made before there was any would take them for tables that
- * do not exist.
- */
+/** Version of a Block 0 with a catalogue. Releases without catalogues would miss the tables in it. */
 export const catalogueVersion = 3;
 
 /**
- * Version of a Block 0 and of commits in which a field of a table has another name than in an older version. What was made
- * before there were any would take it for a new field, and the old one for one that is dropped.
+ * Version of Block 0 and commits if a field of a table was renamed. Releases without renames would drop the old field and add a
+ * new one.
  */
 export const renamesVersion = 4;
 
 /**
- * Version of a Block 0 and of commits in which a field of a table has rules, or a default that is the time of the insert. What was
- * made before there were any would write rows that the rules refuse.
+ * Version of Block 0 and commits if a field of a table has rules, or the time of the insert as default. Releases without rules
+ * would write rows that the rules refuse.
  */
 export const fieldRulesVersion = 5;
 
 /**
- * Version of a Block 0 and of commits in which a table has an index on some of its rows. What was made before there were any
- * would give it entries of all rows, and refuse rows that agree outside of the condition.
+ * Version of Block 0 and commits if a table has a partial index. Releases without such indexes would make entries for all rows,
+ * and refuse rows that agree outside of the condition.
  */
 export const partialIndexVersion = 6;
 
 /**
- * Version of a Block 0 in which an index is added to a table that has rows. What was made before there were any would merge
- * without a word of its entries.
+ * Version of Block 0 if an index is being added to a table with rows. Releases without this feature would merge without
+ * updating its entries.
  */
 export const addedIndexVersion = 7;
 
 /**
- * Version of a Block 0 and of commits in which the primary key of a table is made of several fields. What was made before there
- * were any would take its first field for the whole of it.
+ * Version of Block 0 and commits if a table has a primary key of several fields. Releases without such keys would take the
+ * first field for the whole key.
  */
 export const compoundKeyVersion = 8;
 
-/** The newest version of Block 0 and of commits that is known here. */
+/** The newest version of Block 0 and commits that this release reads. */
 export const newestVersion: number = compoundKeyVersion;
