@@ -56,7 +56,7 @@ describe('a leaf', () => {
 
   it.each(strangers)('is refused: %s', async (_, list, expected) => {
     expect(() => checkLeaf(nodeOf(list), expected)).toThrow(CorruptionError);
-    // From the store, under its own name and a right checksum.
+    // Read from the store, with the right name and checksum.
     const driver = new MemoryDriver();
     const uploads = new Uploads({ driver, prefix: 'db', environment: realEnvironment });
     const writer = new BlockWriter(uploads, new BlockCache(10_000), realEnvironment, { table: 't' }, 1);

@@ -1,6 +1,6 @@
 /**
- * Where a tree's blocks come from. `find` and `peekChild` answer from memory without a promise; `load` goes to the store, once for
- * all who ask at the same time, and reads a damaged block a second time before it gives up.
+ * The source of a tree's blocks. `find` and `peekChild` answer from memory, without a promise. `load` reads from the store,
+ * once for all concurrent callers, and reads a damaged block a second time before it fails.
  */
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { defined } from '../base/options.ts';
@@ -20,7 +20,7 @@ import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 
-/** A block that Block 0 refers to is not in the store: the view is too old, or the store lost it. */
+/** A block that Block 0 refers to is not in the store: either the view is too old, or the store has lost the block. */
 export class BlockGone extends CorruptionError {
   constructor(name: string) {
     super(name, 'A block that the database refers to is missing');
@@ -28,20 +28,20 @@ export class BlockGone extends CorruptionError {
 }
 
 export interface BlockSource {
-  /** Counts what is found. A caller that keeps an entry counts the block that it finds in it. */
+  /** Counts the blocks found. A caller that keeps an entry counts each use of its block. */
   readonly counters: CacheCounters;
-  /** What those who read may hold meanwhile. */
+  /** The memory that readers may use. */
   readonly memory: ReadMemory;
-  /** Where a block is in memory, if it is. */
+  /** Returns the cache entry of a block if it is in memory. */
   find(ref: BlockRef): CacheEntry | undefined;
   /**
-   * A block, from the store if need be. Throws {@link BlockGone} if it is not there. `passing`: a scan comes by it, which is
-   * no reason to keep it in memory.
+   * Returns a block, from the store if necessary. Throws {@link BlockGone} if the store does not have it. `passing`: the caller
+   * is a scan, so the block should not be kept in memory.
    */
   load(ref: BlockRef, passing?: boolean): Promise<Node>;
-  /** Child `i` of an inner node if it is in memory; remembers in the node where it found it. */
+  /** Returns child `i` of an inner node if it is in memory, and caches its entry in the node. */
   peekChild(node: Node, i: number, passing?: boolean): Node | undefined;
-  /** A block if it is in memory, for planning: it does not count as used, nor as asked for. */
+  /** Returns a block if it is in memory, for planning: that counts neither as a use nor as a request. */
   glance(ref: BlockRef): Node | undefined;
   /** Returns child `i` of an inner node if it is in memory, for planning. */
   glanceChild(node: Node, i: number): Node | undefined;
@@ -63,7 +63,7 @@ interface ObjectPart {
   readonly range?: { readonly start: number; readonly end: number };
 }
 
-/** Blocks of all trees, read through one cache. Trees see it through {@link BlockReader.tree} and `staged`. */
+/** Reads the blocks of all trees through one cache. Trees use it through {@link BlockReader.tree} and `staged`. */
 export class BlockReader {
   readonly #driver: StorageDriver;
   readonly #prefix: string;
@@ -72,7 +72,7 @@ export class BlockReader {
   readonly #loads = new SingleFlight<CachedNode>();
   readonly memory: ReadMemory;
 
-  /** `second`: a cache behind the one in memory. `memory`: what queries may hold. */
+  /** `second`: a cache behind the cache in memory. `memory`: the memory that queries may use. */
   constructor(
     driver: StorageDriver,
     prefix: string,
@@ -90,13 +90,13 @@ export class BlockReader {
     return this.#cache;
   }
 
-  /** The blocks of a table's or an index's tree, whose leaves are of this shape. */
+  /** Returns the source of the blocks of a table's or an index's tree, whose leaves have this shape. */
   tree(place: TreePlace, leaf: EntryShape): BlockSource {
     const nameOf = blockNames(place);
     return new CachedSource(this, leaf, nameOf, (_, name) => ({ name }));
   }
 
-  /** The blocks of a staged tree: ranges of the objects that `runs` names. */
+  /** Returns the source of the blocks of a staged tree: ranges of the objects that `runs` names. */
   staged(runs: readonly string[], runName: (run: string) => string, leaf: EntryShape): BlockSource {
     const object = (ref: BlockRef): string => runName(runs[ref.birth] ?? 'missing');
     const start = (ref: BlockRef): number => Number.parseInt(ref.id, 16);
@@ -108,7 +108,7 @@ export class BlockReader {
     );
   }
 
-  /** Reads and checks the block `name`, which lies in `part`; shared by all who ask meanwhile. */
+  /** Reads and checks the block `name`, which lies in `part`. Concurrent callers share one read. */
   load(name: string, part: ObjectPart): Promise<CachedNode> {
     return this.#loads.share(name, () => this.#read(name, part));
   }
@@ -125,7 +125,7 @@ export class BlockReader {
     return node;
   }
 
-  /** A block from the second cache. What it has lost or damaged is read from the store. */
+  /** Reads a block from the second cache; undefined if it is lost or damaged there, so that it is read from the store. */
   async #readSecond(name: string): Promise<CachedNode | undefined> {
     const bytes = await this.#second?.get(name);
     return bytes === undefined ? undefined : openCached(name, bytes);
@@ -135,7 +135,7 @@ export class BlockReader {
     try {
       return await this.#readOnce(name, part);
     } catch (error) {
-      // Damage on the way is possible; damage in the store is there the second time too.
+      // The damage may have happened in transit; damage in the store shows up the second time too.
       if (!isUnreadable(error) || error instanceof BlockGone) throw error;
       return this.#readOnce(name, part);
     }
@@ -185,14 +185,17 @@ class CachedSource implements BlockSource {
       return entry.node;
     }
     entry = this.#reader.cache.find(this.#childName(node, i, entries), passing);
-    // What does not belong here is left to `load`, and to the error that follows from it.
+    // A block that does not belong here is left to `load`, which throws the error.
     if (entry?.node === undefined || entry.node.level !== node.level - 1 || entry.node.count === 0) return undefined;
     entries[i] = entry;
     this.counters.hits++;
     return entry.node;
   }
 
-  /** The name of a child: made once, whether or not the block is in memory, for it takes longer than to look for it. */
+  /**
+   * Returns the name of a child. It is cached even if the block is not in memory, because making it takes longer than the
+   * lookup.
+   */
   #childName(node: Node, i: number, entries: CacheEntry[]): string {
     const before = entries[i];
     if (before !== undefined) return before.name;
@@ -226,7 +229,7 @@ class CachedSource implements BlockSource {
         `The block is ${node.sizeBytes} bytes long, not ${ref.sizeBytes} as its parent says`,
       );
     }
-    // Many may wait for one block: the first of them has looked at it.
+    // Of several callers that waited for one block, the first has already checked it.
     if (this.#reader.cache.glance(name)?.node === node) return node;
     checkLeaf(node, this.#leaf);
     this.#reader.cache.add(node, passing);
@@ -234,14 +237,15 @@ class CachedSource implements BlockSource {
   }
 }
 
-// Whether a leaf is one of the tree in which it was found: under a right checksum, too, it may be another table's.
-
-/** So often the heap may be pointed to as a whole without being looked at: it is not much, no matter who copies the rows. */
+/**
+ * Below this size, values that share bytes of the heap are not looked for: they cannot take much memory, whoever copies the
+ * rows.
+ */
 const maxSharedBytes = 1024 * 1024;
 
 /**
- * Whether every value has bytes of its own in the heap. If many pointed to the same bytes, the rows would take up far more
- * than the block as soon as they are copied or made into objects.
+ * Whether every value has its own bytes in the heap. If many values shared the same bytes, rows would take far more memory than
+ * the block once they are copied or decoded.
  */
 function hasOwnValues(node: Node, variableFields: readonly LayoutField[]): boolean {
   const heapBytes = node.heapEnd - node.heapStart;
@@ -258,7 +262,10 @@ function hasOwnValues(node: Node, variableFields: readonly LayoutField[]): boole
   return bytes <= heapBytes;
 }
 
-/** Why the entries of a leaf cannot be read as what the tree holds; undefined if they can, and for inner nodes. */
+/**
+ * Returns the reason why a leaf does not belong to its tree, even if its checksum is correct; undefined if it does, and for
+ * inner nodes.
+ */
 export function leafProblem(node: Node, leaf: EntryShape): string | undefined {
   if (node.level > 0) return undefined;
   const { kind, layout, schemaVersion = 0 } = leaf;
@@ -277,29 +284,28 @@ export function leafProblem(node: Node, leaf: EntryShape): string | undefined {
     : 'The values of its rows are longer than all that it holds';
 }
 
-/** Throws `CorruptionError` for a leaf that is not of its tree. */
+/** Throws `CorruptionError` for a leaf that does not belong to its tree. */
 export function checkLeaf(node: Node, leaf: EntryShape): void {
   const problem = leafProblem(node, leaf);
   if (problem !== undefined) throw new CorruptionError(node.name, problem);
 }
 
-// Blocks on their way: those who ask for one meanwhile share it.
-
-/** A block that is being read, as long as it is. */
+/** A block, while it is being read. */
 interface Load<N extends Node> {
   node: Promise<N> | undefined;
 }
 
+/** Reads blocks such that concurrent callers share one read. */
 export class SingleFlight<N extends Node> {
   /**
-   * It is not enough to delete what has arrived. A map that makes room for more leaves its former table behind, with all
-   * that was in it then and a link to the next table. As soon as one of those tables is old, as each is that outlives a
-   * collection of the whole heap, the young ones behind it count as in use: scans would leave half of the blocks that
-   * they pass to the next such collection. So the tables hold what can be emptied.
+   * Deleting an entry whose block has arrived is not enough. A map that grows leaves its former table behind, with its entries
+   * and a link to the next table. Once one of these tables is old, as each is that survives a collection of the whole heap, the
+   * young tables behind it count as in use: scans would leave half of the blocks that they read to the next such collection. So
+   * the tables hold objects that can be emptied.
    */
   readonly #loads = new Map<string, Load<N>>();
 
-  /** A block that is on its way, or else that `read` gives. */
+  /** Returns the block that is already being read, or else reads it with `read`. */
   share(name: string, read: () => Promise<N>): Promise<N> {
     const known = this.#loads.get(name)?.node;
     if (known !== undefined) return known;

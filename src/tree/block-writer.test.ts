@@ -6,7 +6,7 @@ import { MemoryDriver } from '../storage/memory-driver.ts';
 import type { GetResult, PutResult } from '../storage/contract/driver.ts';
 import { Uploads } from './block-writer.ts';
 
-/** An environment in which no time passes while one sleeps. */
+/** An environment in which sleeping takes no time. */
 const hasty: Environment = {
   now: () => 0,
   monotonicMs: () => 0,
@@ -17,7 +17,7 @@ const hasty: Environment = {
 };
 const bytes = Uint8Array.of(1, 2, 3);
 
-/** A store whose first puts go wrong in one way or another. */
+/** A store whose first puts fail in some way. */
 class OddDriver extends MemoryDriver {
   puts = 0;
   readonly #before: (put: number) => PutResult | undefined;

@@ -17,18 +17,18 @@ import type { Node } from '../format/node.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { putRepeatedly } from '../storage/contract/put-repeatedly.ts';
 
-/** Where finished nodes go. */
+/** The receiver of finished nodes. */
 export interface NodeSink {
   /**
-   * Encodes and stores a node; what it returns resolves once there is room for more, not once it is durable. The entries
-   * are encoded when it returns: they are used again.
+   * Encodes a node and starts to store it. A returned promise resolves once there is room for more, not once the node is
+   * durable. The entries are encoded when the call returns, because the caller reuses them.
    */
   put(entries: NodeEntries, from: number, to: number): BlockRef | Promise<BlockRef>;
 }
 
-/** What happened to the nodes of a tree, for tests and statistics. */
+/** Counts of changes to the nodes of a tree, for tests and statistics. */
 export interface WriteCounters {
-  /** Nodes that were split in two or more. */
+  /** Nodes that were split. */
   splits: number;
   /** Nodes that were joined with a neighbour. */
   joins: number;
@@ -43,23 +43,26 @@ export interface LevelContext {
   readonly counters: WriteCounters;
 }
 
-/** A finished node that waits for its neighbour: intact, or still as entries. */
+/** A finished node that is held back: intact, or still as entries. */
 export interface HeldNode {
   readonly separator: Uint8Array;
   readonly ref?: BlockRef;
   readonly entries?: NodeEntries;
 }
 
-/** Below this part of a block a node is joined with a neighbour, if both fit in {@link joinedFill} of one. */
+/**
+ * Below this fraction of a block, a node is joined with a neighbour if both together take at most {@link joinedFill} of a
+ * block.
+ */
 const minimumFill = 0.3;
 const joinedFill = 0.9;
 /**
- * An inner node is split only into parts of at least so many children, even if it is larger than a block: where keys
- * are nearly as long as blocks, levels would otherwise have as many nodes as those below them, and never end in a root.
+ * The least children of a part when an inner node is split, even if the node is larger than a block. Otherwise, with keys
+ * nearly as long as blocks, a level would have as many nodes as the level below, and there would never be a root.
  */
 const minimumChildren = 4;
 
-/** The shortest byte string that is above `left` and not above `right`. */
+/** Returns the shortest byte string that is above `left` and not above `right`. */
 export function shortestSeparator(left: Uint8Array, right: Uint8Array): Uint8Array {
   const limit = Math.min(left.length, right.length);
   let shared = 0;
@@ -77,12 +80,15 @@ export class LevelWriter {
   readonly #context: LevelContext;
   readonly #push: (separator: Uint8Array, ref: BlockRef) => void | Promise<void>;
   pending: NodeEntries;
-  /** Separator of the first node that will be made of `pending`; undefined: what parts it from {@link #last}. */
+  /**
+   * Separator of the first node made from `pending`; undefined if it is the separator between {@link #last} and the first
+   * entry.
+   */
   #separator: Uint8Array | undefined = new Uint8Array(0);
-  /** The last key of the node that was finished last. */
+  /** The last key of the last finished node. */
   #last: Uint8Array = new Uint8Array(0);
   #held: HeldNode | undefined;
-  /** Entries that were stored, for others to come: making room anew takes longer than filling it. */
+  /** Stored entries whose memory is reused: allocating it takes longer than filling it. */
   #spare: NodeEntries | undefined;
   #handedUp = false;
 
@@ -97,7 +103,7 @@ export class LevelWriter {
     this.pending = new NodeEntries(shape);
   }
 
-  /** Says which separator precedes the entries that are added next, if they begin a node. */
+  /** Sets the separator before the entries that are added next, if they begin a node. */
   begin(separator: Uint8Array): void {
     if (this.pending.count === 0) this.#separator = separator;
   }
@@ -107,19 +113,19 @@ export class LevelWriter {
     return this.shape.level > 0 ? minimumChildren : 1;
   }
 
-  /** Whether {@link drain} must be awaited before more is added. */
+  /** Whether {@link drain} must be awaited before more entries are added. */
   get full(): boolean {
     const limit = this.#context.maxBytes * 2;
     if (this.pending.count < this.#minimumCount * 2) return false;
     return this.pending.roughBytes >= limit && this.pending.sizeOf(0, this.pending.count) >= limit;
   }
 
-  /** Finishes full nodes until less than two are pending. */
+  /** Finishes full nodes until less than two nodes are pending. */
   async drain(): Promise<void> {
     while (this.full) await this.#finishPart(this.#context.maxBytes);
   }
 
-  /** The old tree's node ends here: entries enough for a node become one, or two. `append`: nothing follows. */
+  /** Ends a node of the old tree: if enough entries are pending, they become one node or more. `append`: nothing follows. */
   async endNode(append: boolean): Promise<void> {
     const { maxBytes } = this.#context;
     if (this.pending.count < this.#minimumCount) return;
@@ -127,7 +133,7 @@ export class LevelWriter {
     await this.#finishAll(append);
   }
 
-  /** An intact node of the old tree comes next. */
+  /** Adds an intact node of the old tree. */
   async passIntact(separator: Uint8Array, ref: BlockRef): Promise<void> {
     if (this.pending.count > 0) {
       const size = this.pending.sizeOf(0, this.pending.count);
@@ -143,7 +149,7 @@ export class LevelWriter {
     await this.#hold({ separator, ref });
   }
 
-  /** Finishes everything that is pending and hands it up. */
+  /** Finishes all pending entries, and adds the nodes to the next level. */
   async close(): Promise<void> {
     if (this.pending.count > 0) await this.#finishAll(true);
     const held = this.#held;
@@ -151,7 +157,7 @@ export class LevelWriter {
     if (held !== undefined) await this.#handUp(held);
   }
 
-  /** Finishes everything and returns the only node if there is just one; otherwise hands all up. */
+  /** Finishes all pending entries. Returns the node if it is the only one; otherwise adds all nodes to the next level. */
   async closeAsRoot(nothingAbove: boolean): Promise<HeldNode | undefined> {
     if (this.pending.count > 0) await this.#finishAll(true);
     const held = this.#held;
@@ -161,12 +167,12 @@ export class LevelWriter {
     return undefined;
   }
 
-  /** Whether nothing came to this level at all. */
+  /** Whether this level has received no entries at all. */
   get empty(): boolean {
     return this.pending.count === 0 && this.#held === undefined && !this.#handedUp;
   }
 
-  /** Whether a single child is all that there is at this level: then it is the root itself. */
+  /** Returns the only child of this level, which then is the root itself; undefined if there is not exactly one child. */
   onlyChild(): BlockRef | undefined {
     return this.pending.count === 1 && this.#held === undefined && !this.#handedUp ? this.pending.child(0) : undefined;
   }
@@ -178,7 +184,7 @@ export class LevelWriter {
       const size = this.pending.sizeOf(0, this.pending.count);
       if (size <= maxBytes) break;
       split = true;
-      // Where nothing follows, full nodes; elsewhere halves, so that both have room to grow.
+      // If nothing follows, the nodes are filled; otherwise they are split in halves, so that both have room to grow.
       await this.#finishPart(append ? maxBytes : Math.min(maxBytes, size / 2));
     }
     if (split) counters.splits++;
@@ -186,7 +192,7 @@ export class LevelWriter {
     await this.#finish(this.pending.count);
   }
 
-  /** Joins what is pending with the node before it if it is small and they fit together. */
+  /** Joins the pending entries with the node before them, if they are small and fit together. */
   async #joinWithHeld(): Promise<boolean> {
     const held = this.#held;
     const { maxBytes, load, counters } = this.#context;
@@ -201,7 +207,7 @@ export class LevelWriter {
       joined.addNodeEntries(node, 0, node.count);
     }
     joined.addFrom(this.pending, 0, this.pending.count);
-    // Together they may share a shorter prefix than each of them did, and so be longer than both.
+    // Together they may share a shorter prefix than each alone, and so be longer than both.
     if (joined.sizeOf(0, joined.count) > maxBytes) return false;
     this.#taken(this.pending);
     this.#held = { separator: held.separator, entries: joined };
@@ -209,7 +215,7 @@ export class LevelWriter {
     return true;
   }
 
-  /** Makes a node of up to `sizeBytes` of the first pending entries, and leaves enough for another. */
+  /** Finishes a node of up to `sizeBytes` from the first pending entries, and leaves enough entries for another node. */
   async #finishPart(sizeBytes: number): Promise<void> {
     const { count } = this.pending;
     const least = this.#minimumCount;
@@ -217,7 +223,7 @@ export class LevelWriter {
     await this.#finish(count > least ? Math.min(n, count - least) : count);
   }
 
-  /** Makes the first `n` pending entries a node. */
+  /** Finishes a node with the first `n` pending entries. */
   async #finish(n: number): Promise<void> {
     const done = this.pending;
     const separator = this.#firstSeparator();
@@ -228,15 +234,15 @@ export class LevelWriter {
     await this.#hold({ separator, entries: done });
   }
 
-  /** Separator of the node that begins with the first pending entry. */
+  /** Returns the separator of the node that begins with the first pending entry. */
   #firstSeparator(): Uint8Array {
     if (this.#separator !== undefined) return this.#separator;
-    // Separators of inner nodes are separators already; only keys of rows can be shortened.
+    // Entries of inner nodes are separators already; only keys of rows can be shortened.
     const first = this.pending.key(0);
     return this.shape.level > 0 ? first : shortestSeparator(this.#last, first);
   }
 
-  /** The last entries that were finished are those of `done`, and what is pending begins a node of its own. */
+  /** Records that the entries of `done` are finished, and that `rest` is pending and begins another node. */
   #taken(done: NodeEntries, rest: NodeEntries = this.#noEntries()): void {
     this.#last = done.key(done.count - 1);
     this.#separator = undefined;
@@ -278,7 +284,7 @@ export interface UploadOptions {
 const maxUploads = 16;
 const maxUploadBytes = 4 * 1024 * 1024;
 
-/** Uploads of create-only objects, a few at a time. The first failure is kept and thrown by the next call. */
+/** Uploads objects that must not exist yet, a few at a time. The first failure is kept, and thrown by the next call. */
 export class Uploads {
   readonly #options: UploadOptions;
   readonly #running = new Set<Promise<void>>();
@@ -289,7 +295,7 @@ export class Uploads {
     this.#options = options;
   }
 
-  /** Begins an upload. A promise is returned, and must be awaited, where enough of them are under way. */
+  /** Starts an upload. If enough uploads are running, returns a promise that must be awaited. */
   start(name: string, bytes: Uint8Array): void | Promise<void> {
     this.#bytes += bytes.length;
     const upload = this.#upload(name, bytes)
@@ -313,7 +319,7 @@ export class Uploads {
     if (this.#failure !== undefined) throw this.#failure as Error;
   }
 
-  /** Resolves once everything that was begun is durable; rejects if anything failed. */
+  /** Resolves once all started uploads are durable; rejects if any of them failed. */
   async finish(): Promise<void> {
     await Promise.all(this.#running);
     this.#check();
@@ -325,7 +331,7 @@ export class Uploads {
   }
 }
 
-/** The sink for the nodes of one tree, all of one birth. */
+/** The sink for the nodes of one tree, which all have the same birth. */
 export class BlockWriter implements NodeSink {
   readonly #uploads: Uploads;
   readonly #cache: BlockCache;

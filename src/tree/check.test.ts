@@ -17,7 +17,7 @@ import { Tree } from './tree.ts';
 const place = { table: 't', index: 'i' };
 const leafShape: EntryShape = { kind: BlockKind.index, level: 0 };
 
-/** A tree put together by hand, right or wrong. */
+/** A tree that is built by hand, correct or damaged. */
 class Lab {
   readonly driver = new MemoryDriver();
   #next = 0;

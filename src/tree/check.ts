@@ -1,7 +1,7 @@
 /**
- * The check of one whole tree, for `verify()` and for tests: every block is read, and everything that readers and
- * writers rely on is looked at. What is wrong is reported and gone around, so that one damaged block does not hide the
- * next; only a store that does not answer ends the check.
+ * Checks a whole tree, for `verify()` and tests: reads every block, and checks everything that readers and writers rely on. It
+ * reports problems and continues, so that one damaged block does not hide the next; only a store that does not answer ends the
+ * check.
  */
 import { isUnreadable } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
@@ -12,23 +12,23 @@ import { leafProblem } from './block-source.ts';
 import { loadChild } from './tree.ts';
 import type { Tree } from './tree.ts';
 
-/** Something that is not as it should be, and the object in which it was seen. */
+/** A problem, and the object in which it was found. */
 export interface Finding {
   /** Name of the object. */
   readonly name: string;
-  /** What is wrong, in words. */
+  /** The problem, in words. */
   readonly message: string;
-  /** Table that it is about, where it is about one. */
+  /** The table of the problem, if it concerns one. */
   readonly table?: string;
-  /** Index of that table, where it is about one. */
+  /** The index of that table, if it concerns one. */
   readonly index?: string;
-  /** Generation of the earlier state that shows it, where the present one does not: that of a snapshot, or of history. */
+  /** Generation of the earlier state with the problem, of a snapshot or of history, if the present state does not have it. */
   readonly generation?: number;
-  /** Id of the snapshot that shows it, where the present state does not. */
+  /** Id of the snapshot with the problem, if the present state does not have it. */
   readonly snapshot?: string;
 }
 
-/** A node that was checked before, with all that is below it. */
+/** A node that was checked before, with all nodes below it. */
 export interface KnownNode {
   readonly name: string;
   readonly level: number;
@@ -36,29 +36,29 @@ export interface KnownNode {
   readonly count: number;
 }
 
-/** A node that could not be read, as its parent (or Block 0) refers to it: what lies below it was not seen. */
+/** A node that could not be read, with the reference in its parent or Block 0. The nodes below it were not checked. */
 export interface UnreadableNode extends Bounds {
   readonly ref: BlockRef;
   readonly level: number;
 }
 
 export interface CheckOptions {
-  /** What the leaves of the tree should be. */
+  /** The shape that the leaves of the tree must have. */
   readonly leaf: EntryShape;
   readonly pacer?: Pacer;
-  /** Called for every leaf that could be read and is of the right shape, in key order, with the entries to look at. */
+  /** Called for every readable leaf with the right shape, in key order, with the range of its entries. */
   readonly onRun?: (leaf: Node, from: number, to: number) => void | Promise<void>;
-  /** Called for every node that could be read, before those below it. */
+  /** Called for every readable node, before the nodes below it. */
   readonly onNode?: (node: Node) => void;
-  /** What is known of a node already: then it is not entered. */
+  /** Returns the result of an earlier check of a node; such a node is not entered. */
   readonly known?: (ref: BlockRef) => KnownNode | undefined;
   /** Called for every node that could not be read. */
   readonly onUnreadable?: (node: UnreadableNode) => void;
-  /** The check ends after so many findings. Default 100. */
+  /** Number of findings after which the check ends. Default 100. */
   readonly maxFindings?: number;
 }
 
-/** Keys of a subtree: from `lower` on, below `upper`; undefined where there is no bound. */
+/** Bounds of the keys of a subtree: `lower` is inclusive, `upper` exclusive; undefined means unbounded. */
 export interface Bounds {
   readonly lower: Uint8Array | undefined;
   readonly upper: Uint8Array | undefined;
@@ -66,7 +66,7 @@ export interface Bounds {
 
 export const defaultMaxFindings = 100;
 
-/** Reads a whole tree and returns what is wrong with it: nothing, if all is well. */
+/** Reads a whole tree and returns the problems found. */
 export async function checkTree(tree: Tree, options: CheckOptions): Promise<Finding[]> {
   if (tree.ref === null) return [];
   return new TreeCheck(tree, options).run(tree.ref);
@@ -95,7 +95,7 @@ class TreeCheck {
     return this.#findings;
   }
 
-  /** Whether a node need not be entered. What is said of it must be right all the same. */
+  /** Whether a node was checked before. Its level and count are compared with the reference all the same. */
   #isKnown(ref: BlockRef, level: number): boolean {
     const known = this.#options.known?.(ref);
     if (known === undefined) return false;
@@ -114,7 +114,7 @@ class TreeCheck {
     if (!this.#enough) this.#findings.push({ name, message });
   }
 
-  /** A node, or undefined and a finding where it is damaged, missing or misplaced. */
+  /** Reads a node. If it is damaged, missing or misplaced, reports that and returns undefined. */
   async #read(parent: string, node: UnreadableNode, load: () => Promise<Node>): Promise<Node | undefined> {
     try {
       return await load();
@@ -130,7 +130,7 @@ class TreeCheck {
     if (total !== count) this.#report(name, `There are ${total} entries in and below the node, not ${count}`);
   }
 
-  /** Checks a node and all below it; `count`: how many rows its parent says there are. */
+  /** Checks a node and all nodes below it. `count`: the number of rows according to its parent. */
   async #checkNode(node: Node, bounds: Bounds, count: number): Promise<void> {
     const { pacer, onNode, onRun } = this.#options;
     if (pacer?.due() === true) await pacer.pause();
@@ -154,8 +154,8 @@ class TreeCheck {
   }
 
   /**
-   * Keys ascend and none is twice, and they lie within the separators above them. The first separator of an inner node
-   * bounds nothing: whatever is below the second belongs to the first child.
+   * Checks that keys ascend strictly, and lie within the separators above them. The first separator of an inner node bounds
+   * nothing: all keys below the second separator belong to the first child.
    */
   #checkKeys(node: Node, { lower, upper }: Bounds): void {
     let previous: Uint8Array | undefined;
@@ -175,7 +175,7 @@ class TreeCheck {
     }
   }
 
-  /** Whether a leaf's entries can be read as what they should be. */
+  /** Whether a leaf has the right shape; reports it if not. */
   #isOfShape(node: Node): boolean {
     const problem = leafProblem(node, this.#options.leaf);
     if (problem === undefined) return true;

@@ -1,6 +1,6 @@
 /**
- * Cursors over trees. A cursor moves from run to run: consecutive entries of one leaf. Its user works through a
- * whole run at a time, so that nothing is awaited, called or allocated per row.
+ * Cursors over trees. A cursor moves from run to run; a run is a sequence of entries of one leaf. Its user processes a whole
+ * run at a time, so nothing is awaited, called or allocated per row.
  */
 import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
@@ -16,17 +16,17 @@ export interface KeyRange {
 
 /** Moves over runs of entries, ascending or descending. */
 export interface RunCursor {
-  /** The leaf of the present run. */
+  /** The leaf of the current run. */
   readonly node: Node;
   /** First entry of the run. */
   readonly from: number;
-  /** One past its last entry. In a descending cursor too, a run is `from` to `to`, to be read from its end. */
+  /** The entry after the last one of the run. A run of a descending cursor also is `from` to `to`, and is read from its end. */
   readonly to: number;
-  /** Moves to the next run; at once (true, or false at the end) if it is in memory, else a promise of that. */
+  /** Moves to the next run. Returns true, or false at the end; a promise of it if the run is not in memory. */
   next(): boolean | Promise<boolean>;
   /**
-   * Says how many entries are likely to be wanted beyond the present run, so that leaves may be read ahead. Without it none
-   * are. `together`: how many of them are looked at before it is decided whether there is to be more.
+   * Sets the number of entries that are likely to be wanted after the current run, so that leaves are read ahead. Without it
+   * none are. `together`: how many of them are processed before it is decided whether more are wanted.
    */
   expect?(entries: number, together?: number): void;
 }
@@ -38,7 +38,7 @@ export class TreeCursor implements RunCursor {
   readonly #path: LeafPath;
   #started = false;
   #done = false;
-  /** Whether a leaf was come to: those after it are part of a scan. */
+  /** Whether a leaf was reached: the leaves after it are part of a scan. */
   #scanning = false;
   #expected = 0;
   #ahead: ReadAhead | undefined;
@@ -79,7 +79,7 @@ export class TreeCursor implements RunCursor {
     return false;
   }
 
-  /** Goes from a node down to the first leaf within the range. */
+  /** Descends from a node to the first leaf in the range. */
   #descend(start: Node): boolean | Promise<boolean> {
     let node = start;
     while (node.level > 0) {
@@ -111,7 +111,7 @@ export class TreeCursor implements RunCursor {
     const { source } = this.#tree;
     const loading = early ?? loadChild(source, node, child, passing);
     const rest = this.#expected - node.childCount(child);
-    // The first leaf is often all that is needed.
+    // Reading ahead begins after the first leaf, which often is the only one needed.
     if (passing && rest > 0) {
       if (this.#ahead === undefined) this.#ahead = new ReadAhead(source);
       else this.#ahead.widen();
@@ -120,7 +120,7 @@ export class TreeCursor implements RunCursor {
     return loading.then((leaf) => this.#enter(leaf));
   }
 
-  /** Takes the part of a leaf that lies in the range; an empty part means to look further, or the end. */
+  /** Selects the part of a leaf that lies in the range. If it is empty, moves on. */
   #enter(leaf: Node): boolean | Promise<boolean> {
     const { from, to } = this.#range;
     this.#node = leaf;
@@ -142,43 +142,44 @@ export class TreeCursor implements RunCursor {
   }
 }
 
-// Reads the leaves that a cursor is about to come to, so that it waits once for many of them. How many depends on how
-// often it had to wait, and never on more rows than are wanted: a scan that ends soon reads nothing in vain.
-
-/** A leaf that comes after the cursor's. */
+/** A leaf after the cursor's leaf. */
 interface AheadLeaf {
   readonly parent: string;
   readonly child: number;
   readonly rows: number;
-  /** Of the block, if it is read here; none if it was in memory. */
+  /** Bytes of the block if it is read here; 0 if it was in memory. */
   readonly bytes: number;
   loading: Promise<Node> | undefined;
   node: Node | undefined;
 }
 
-/** How many leaves are read ahead: at first, and at most. */
+/** Number of leaves read ahead: at first, and at most. */
 const firstWindow = 2;
 const widestWindow = 32;
 
+/**
+ * Reads the leaves that a cursor will reach next, so that it waits once for many of them. Their number depends on how often the
+ * cursor had to wait, and they never hold more rows than are wanted: a scan that ends soon reads nothing in vain.
+ */
 class ReadAhead {
   readonly #source: BlockSource;
-  /** Leads to the last leaf in the queue; undefined until it is known where to begin. */
+  /** The path to the last leaf in the queue; undefined until the start is known. */
   #path: LeafPath | undefined;
-  /** The leaves after the cursor's, in its order. */
+  /** The leaves after the cursor's leaf, in its order. */
   readonly #queue: AheadLeaf[] = [];
   #rows = 0;
   #bytes = 0;
   #window = firstWindow;
   #wanted = 0;
   #ended = false;
-  /** The inner node that is read before it can go on. */
+  /** The step to an inner node that must be read before reading ahead can continue. */
   #waiting: Step | undefined;
 
   constructor(source: BlockSource) {
     this.#source = source;
   }
 
-  /** The cursor has come to a leaf. Gives the leaf, or a promise of it, if it was foreseen. */
+  /** Called when the cursor reaches a leaf. Returns the leaf, or a promise of it, if it was read ahead. */
   arrive({ node, child }: Step): Node | Promise<Node> | undefined {
     const leaf = this.#queue.shift();
     if (leaf === undefined || leaf.parent !== node.name || leaf.child !== child) {
@@ -199,12 +200,12 @@ class ReadAhead {
     this.#ended = false;
   }
 
-  /** The cursor must wait: more should have been read ahead. */
+  /** Called when the cursor must wait: reads more leaves ahead from now on. */
   widen(): void {
     this.#window = Math.min(this.#window * 2, widestWindow);
   }
 
-  /** Begins to read what comes after the cursor's leaf, to which `path` leads, as far as `wanted` rows may take it. */
+  /** Starts to read the leaves after the cursor's leaf, to which `path` leads, until `wanted` rows are covered. */
   fill(path: LeafPath, wanted: number): void {
     this.#wanted = wanted;
     if (this.#waiting !== undefined) return;
@@ -225,7 +226,7 @@ class ReadAhead {
     }
   }
 
-  /** Goes down to a leaf and reads it; false where an inner node must be waited for, or there is no room. */
+  /** Descends to a leaf and starts to read it. Returns false if an inner node must be awaited, or if there is no memory. */
   #descend(path: LeafPath, start: Step): boolean {
     let step = start;
     while (step.node.level > 1) {
@@ -245,7 +246,7 @@ class ReadAhead {
     try {
       below = await loadChild(this.#source, step.node, step.child);
     } catch {
-      // The cursor will come to it, and say what is wrong.
+      // The cursor will reach the node, and get the error.
     }
     if (this.#waiting !== step) return;
     this.#waiting = undefined;
@@ -274,7 +275,7 @@ class ReadAhead {
   #load(leaf: AheadLeaf, parent: Node): boolean {
     const { memory } = this.#source;
     if (!memory.beginAhead(leaf.bytes)) {
-      // Others read ahead too. The cursor will come to it, and begin anew from there.
+      // Other readers take the memory. When the cursor reaches this leaf, it starts to read ahead again.
       this.#ended = true;
       return false;
     }

@@ -23,11 +23,11 @@ class Memory implements ReadMemory {
   }
 
   take(): void {
-    // Nothing is held here.
+    // The fake holds no memory.
   }
 }
 
-/** A cursor with one run, which it comes to later, or fails to come to. */
+/** Returns a cursor with one run, which it reaches later or fails to reach. */
 function cursor(run: () => boolean | Promise<boolean>): RunCursor {
   let moved = false;
   return {

@@ -1,6 +1,7 @@
 /**
- * Two trees as one, each for the keys on one side of a bound: what has been made of a tree so far, and what it is made of.
- * Leaves of either may hold keys of the other side, which are not shown.
+ * Two trees that act as one, each with the keys on one side of a bound: the part of a tree that is already rebuilt, and the
+ * tree that it is rebuilt from. Leaves of either tree may hold keys of the other side; they are not shown. Also a sequence of
+ * cursors, which reads such trees and lists of key ranges.
  */
 import { isPromise } from '../base/brands.ts';
 import { compareBytes, compareRanges } from '../base/bytes.ts';
@@ -12,13 +13,13 @@ import { Tree } from './tree.ts';
 import type { RowRef } from './tree.ts';
 
 export class SplitTree extends Tree {
-  /** Has the keys under the bound; undefined: there are none. */
+  /** The tree with the keys below the bound; undefined if there are none. */
   readonly lower: Tree | undefined;
-  /** Has the keys from the bound on. */
+  /** The tree with the keys from the bound on. */
   readonly upper: Tree;
   readonly bound: Uint8Array;
 
-  /** Its number of entries is that of `upper`, which counts as if it had all keys. */
+  /** The count of entries is that of `upper`, as if it had all keys. */
   constructor(lower: Tree | undefined, upper: Tree, bound: Uint8Array) {
     super(upper.source, upper.ref);
     this.lower = lower;
@@ -51,20 +52,20 @@ export class SplitTree extends Tree {
     return isUnder ? this.lower?.lookup(key, length) : this.upper.lookup(key, length);
   }
 
-  /** Not known: keys of either side may lie in leaves of the other. */
+  /** Always false, because leaves of one tree may hold keys of the other side. */
   override holdsNone(): boolean {
     return false;
   }
 }
 
-/** The part of a range of keys that is under a bound, and the part from the bound on; undefined where it is empty. */
+/** Splits a range of keys into the part below a bound and the part from the bound on; an empty part is undefined. */
 export function splitRange({ from, to }: KeyRange, bound: Uint8Array): [KeyRange | undefined, KeyRange | undefined] {
   const isUnder = (key: Uint8Array): boolean => compareBytes(key, bound) < 0;
   const [begins, ends] = [from === undefined || isUnder(from), to !== undefined && compareBytes(to, bound) <= 0];
   return [begins ? { from, to: ends ? to : bound } : undefined, ends ? undefined : { from: begins ? bound : from, to }];
 }
 
-/** A cursor over any tree. */
+/** Returns a cursor over any tree. */
 export function openCursor(tree: Tree, range: KeyRange = {}, descending = false): RunCursor {
   if (!(tree instanceof SplitTree)) return new TreeCursor(tree, range, descending);
   const { lower, upper, bound } = tree;
@@ -77,23 +78,21 @@ export function openCursor(tree: Tree, range: KeyRange = {}, descending = false)
   return new CursorSequence(cursors.length, (i) => cursors[i] as RunCursor);
 }
 
-// Cursors in a row.
-
-/** How many of the next cursors are begun ahead: at first, and at most. */
+/** Number of cursors started ahead: at first, and at most. */
 const firstWindow = 2;
 const widestWindow = 32;
-/** Empty cursors that are passed without a pause. */
+/** Empty cursors skipped without a pause. */
 const emptyAtOnce = 256;
 
-/** A cursor that has been moved to its first run before its turn. */
+/** A cursor that was moved to its first run ahead of time. */
 interface Begun {
   readonly cursor: RunCursor;
   readonly moved: Promise<boolean>;
 }
 
 /**
- * Several cursors, one after the other; each is made when its turn comes. With `memory`, the next ones are begun ahead as soon as
- * a second one had to be waited for: ranges of keys that lie apart are then read at the same time.
+ * A sequence of cursors; each is made when it is reached. With `memory`, the next cursors are started ahead once a cursor after
+ * the first had to be waited for, so that separate ranges of keys are read at the same time.
  */
 export class CursorSequence implements RunCursor {
   readonly #count: number;
@@ -104,13 +103,13 @@ export class CursorSequence implements RunCursor {
   #expected = 0;
   #together = 0;
   #current: RunCursor | undefined;
-  /** What came of moving the present cursor ahead, until that is taken. */
+  /** The result of moving the current cursor ahead, until it is used. */
   #moved: Promise<boolean> | undefined;
-  /** Those after the present one, in their order. */
+  /** The cursors started ahead, in order. */
   readonly #begun: Begun[] = [];
   #window = 0;
 
-  /** `breathe`: called again and again while cursors have nothing. */
+  /** `breathe`: called regularly while cursors are empty. */
   constructor(
     count: number,
     make: (i: number) => RunCursor,
@@ -171,12 +170,15 @@ export class CursorSequence implements RunCursor {
     return this.next();
   }
 
-  /** Begins some of the next cursors, more each time: the present one must be waited for. The first is often all it takes. */
+  /**
+   * Starts some of the next cursors, more each time, because the current one must be waited for. It does nothing for the first
+   * cursor, which often is the only one needed.
+   */
   #readAhead(): void {
     if (this.#memory === undefined || this.#at === 0) return;
     this.#window = Math.min(widestWindow, Math.max(firstWindow, this.#window * 2));
     const { aheadBytes, blockBytes } = this.#memory;
-    // Each has one entry at least, mostly. And each holds a block until its turn comes.
+    // Most cursors have at least one entry, and each holds a block until it is reached.
     const useful = Math.min(this.#expected, this.#together, Math.max(1, Math.floor(aheadBytes / blockBytes))) - 1;
     const most = Math.min(this.#window, useful, this.#count - this.#at - 1);
     while (this.#begun.length < most) {
@@ -186,12 +188,12 @@ export class CursorSequence implements RunCursor {
     }
   }
 
-  /** Moves a cursor to its first run; undefined if there is no room for what that reads. */
+  /** Moves a cursor to its first run; undefined if there is no memory for the blocks that this reads. */
   #begin(i: number, memory: ReadMemory): Begun | undefined {
     const { blockBytes } = memory;
     if (!memory.beginAhead(blockBytes)) return undefined;
     const cursor = this.#make(i);
-    // Also what it throws at once reaches the reader that comes to it.
+    // The async function also delivers errors thrown at once to the reader that reaches the cursor.
     const moved = (async (): Promise<boolean> => cursor.next())();
     const end = (): void => memory.endAhead(blockBytes);
     moved.then(end, end);

@@ -4,11 +4,13 @@ import type { BlockRef } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockSource } from './block-source.ts';
 
-/** Bytes of a key in an inner node that is not in memory. */
+/** Assumed bytes of a key in an inner node that is not in memory. */
 const usualKeyBytes = 6;
-/** Entries of a leaf where not even the root tells. */
+/** Assumed entries of a leaf if the root is not in memory. */
 const usualLeafEntries = 500;
-/** Children of a node that are looked at one by one; of more, as many are taken at even distances. */
+/**
+ * Up to this number, all children of a node are examined; of more children, a sample of about this number at equal distances.
+ */
 const fewChildren = 16;
 
 /** The shape of a tree. */
@@ -17,7 +19,7 @@ export interface TreeEstimate {
   readonly leaves: number;
   /** Levels above the leaves. */
   readonly level: number;
-  /** Which part of the leaves is in memory, from 0 to 1. */
+  /** Fraction of the leaves in memory, from 0 to 1. */
   readonly cachedFraction: number;
   /** Size of a leaf, in bytes. */
   readonly leafBytes: number;
@@ -25,7 +27,7 @@ export interface TreeEstimate {
 
 const emptyTree: TreeEstimate = { entries: 0, leaves: 0, level: 0, cachedFraction: 1, leafBytes: 0 };
 
-/** A sum over the children `from` to `to`, both included; of many, from some of them. */
+/** Returns a sum over the children `from` to `to`, inclusive; for many children, estimated from a sample. */
 function sumOver(from: number, to: number, of: (child: number) => number): number {
   const children = to - from + 1;
   const step = Math.max(1, Math.floor(children / fewChildren));
@@ -38,17 +40,17 @@ function sumOver(from: number, to: number, of: (child: number) => number): numbe
   return seen === 0 ? 0 : (sum / seen) * children;
 }
 
-/** Sum of the entries below children `from` to `to`. */
+/** Returns the number of entries below children `from` to `to`. */
 export function countChildren(node: Node, from: number, to: number): number {
   return sumOver(from, to, (i) => node.childCount(i));
 }
 
-/** How many of the children `from` to `to` are in memory. */
+/** Returns the number of the children `from` to `to` that are in memory. */
 export function countCached(source: BlockSource, node: Node, from: number, to: number): number {
   return sumOver(from, to, (i) => (source.glanceChild(node, i) === undefined ? 0 : 1));
 }
 
-/** An inner node as far down as there is one in memory, of those in the middle. */
+/** Returns an inner node near the middle, on the lowest level at which one is in memory. */
 function lowestInner(source: BlockSource, root: Node): Node {
   let node = root;
   while (node.level > 1) {
@@ -63,7 +65,10 @@ function lowestInner(source: BlockSource, root: Node): Node {
   return node;
 }
 
-/** Leaves below an inner node whose children are not in memory, if an entry takes as much in the children as in the node. */
+/**
+ * Estimates the leaves below an inner node whose children are not in memory. It assumes that an entry takes as many bytes in
+ * the children as in the node.
+ */
 function leavesBelow(node: Node): number {
   const entryBytes = Math.max(1, (node.sizeBytes - node.prefixStart) / node.count);
   const childBytes = sumOver(0, node.count - 1, (i) => node.child(i).sizeBytes) / node.count;
@@ -71,8 +76,8 @@ function leavesBelow(node: Node): number {
 }
 
 /**
- * Estimates the shape of a tree from its blocks in memory. Nothing is read, and no block counts as used. `root`: undefined where it is not
- * in memory.
+ * Estimates the shape of a tree from its blocks in memory. It reads nothing, and no block counts as used. `root`: undefined if
+ * it is not in memory.
  */
 export function estimateTree(
   source: BlockSource,
@@ -84,7 +89,7 @@ export function estimateTree(
   if (level === 0)
     return { entries, leaves: 1, level, cachedFraction: root === undefined ? 0 : 1, leafBytes: sizeBytes };
   if (root === undefined) {
-    // The length of a root right above the leaves tells how many there are.
+    // The length of a root directly above the leaves gives their number.
     const leaves = level === 1 ? sizeBytes / (childRefBytes + usualKeyBytes) : entries / usualLeafEntries;
     return { entries, leaves: Math.min(entries, Math.max(1, leaves)), level, cachedFraction: 0, leafBytes: sizeBytes };
   }

@@ -1,7 +1,4 @@
-/**
- * A B+Tree at one moment: an immutable handle on a root. Reading never changes it, so that any number of queries can
- * use it while merges make new roots.
- */
+/** A state of a B+tree: an immutable handle on a root. Any number of queries can read it while merges make new roots. */
 import { CorruptionError } from '../base/errors.ts';
 import { CachedNode } from '../cache/cached-node.ts';
 import type { CacheEntry } from '../cache/cached-node.ts';
@@ -13,44 +10,44 @@ import type { BlockSource } from './block-source.ts';
 import { estimateTree } from './tree-estimate.ts';
 import type { TreeEstimate } from './tree-estimate.ts';
 
-/** A found row: where its bytes are. */
+/** The position of a row's bytes. */
 export interface RowRef {
   readonly source: RowSource;
   readonly base: number;
 }
 
 /**
- * Where a look-up leaves the way that it went. The caller of the look-up owns it: a tree is shared, and keeps nothing of those who
- * read it.
+ * The path of a lookup, which the lookup stores in an object of its caller: a tree is shared, and keeps nothing for its
+ * readers.
  */
 export interface LookupPath {
   /**
-   * The way to the leaf in which the last look-up that was answered at once ended: the child in each node on it, from the
-   * root down, as the digits of a number to the base 65536. Infinite where it cannot be told.
+   * The path to the leaf of the last lookup that was answered without a promise: the child in each node from the root down, as
+   * the digits of a number to the base 65536. Infinite if the path cannot be expressed.
    */
   path: number;
 }
 
-/** Children of a node of which a path can be told: 16 bits for each level, and no more than two of them. */
+/** Limits of nodes that a path can express: 16 bits for each level, and at most two levels. */
 const maxChildren = 0x1_0000;
 const maxPathLevels = 2;
 
-/** Stands for a tree where it is remembered, without keeping it in memory. */
+/** Represents a tree in the caches of its readers, without keeping the tree in memory. */
 export type TreeIdentity = object;
 
-/** No tree is deeper: with two children a node, this would be more rows than there are atoms at hand. */
+/** Deepest level of a tree: with two children per node, that would be more rows than anyone can store. */
 const maxLevel = 40;
 
 export class Tree {
   readonly source: BlockSource;
   /** Reference to the root; null for an empty tree. */
   readonly ref: (BlockRef & { readonly level: number }) | null;
-  /** The root itself where it is in memory for good (inlined in Block 0, or part of a commit). */
+  /** The root itself if it always is in memory (inlined in Block 0, or part of a commit). */
   readonly node: Node | undefined;
 
   readonly #identity: TreeIdentity = {};
   #entry: CacheEntry | undefined;
-  /** The last estimate, and the turnover of the cache for which it holds. */
+  /** The last estimate, and the turnover of the cache when it was made. */
   #estimated: { readonly estimate: TreeEstimate; readonly turnover: number } | undefined;
 
   constructor(source: BlockSource, ref: (BlockRef & { readonly level: number }) | null, node?: Node) {
@@ -59,7 +56,10 @@ export class Tree {
     this.node = node;
   }
 
-  /** For those who remember paths in the tree; undefined where it has none to be remembered. No other tree has the same. */
+  /**
+   * Identifies the tree for readers that remember paths in it; undefined if its paths cannot be expressed. No two trees have
+   * the same.
+   */
   get identity(): TreeIdentity | undefined {
     return (this.ref?.level ?? 0) > maxPathLevels ? undefined : this.#identity;
   }
@@ -69,12 +69,12 @@ export class Tree {
     return this.ref?.count ?? 0;
   }
 
-  /** Whether it may have rows that could not be made, so that a scan of it must look. */
+  /** Whether the tree may have rows that could not be translated, which a scan must check for. */
   get mayBreak(): boolean {
     return this.node instanceof PartialNode;
   }
 
-  /** The root if it is in memory; undefined if it is not. Not for empty trees. */
+  /** Returns the root if it is in memory, else undefined. Not for empty trees. */
   peekRoot(): Node | undefined {
     if (this.node !== undefined) return this.node;
     let entry = this.#entry;
@@ -89,13 +89,16 @@ export class Tree {
     return entry.node;
   }
 
-  /** The root if it is in memory, for planning: it does not count as used. Not for empty trees. */
+  /** Returns the root if it is in memory, for planning: that does not count as a use. Not for empty trees. */
   glanceRoot(): Node | undefined {
     const root = this.node ?? this.#entry?.node ?? this.source.glance(this.ref as BlockRef);
     return root?.level === this.ref?.level ? root : undefined;
   }
 
-  /** Estimates the shape of the tree from its blocks in memory: again only when a block has come into memory or gone since. */
+  /**
+   * Estimates the shape of the tree from its blocks in memory. A new estimate is made only after blocks have entered or left
+   * memory.
+   */
   estimate(): TreeEstimate {
     const { turnover } = this.source.counters;
     if (this.#estimated?.turnover !== turnover) {
@@ -105,7 +108,7 @@ export class Tree {
     return this.#estimated.estimate;
   }
 
-  /** The leaf in which a key belongs if all blocks on the way are in memory, for planning as well. */
+  /** Returns the leaf of a key if all blocks on the path are in memory, for planning as well. */
   glanceLeaf(key: Uint8Array): Node | undefined {
     if (this.ref === null) return undefined;
     let node = this.glanceRoot();
@@ -126,9 +129,9 @@ export class Tree {
   }
 
   /**
-   * The row with a key: at once if every block on the way is in memory, else a promise of it. The key's bytes may be
-   * reused as soon as the call returns. `way` is told the path of a look-up that is answered at once. Throws, or rejects,
-   * if the row could not be made.
+   * Returns the row with a key, or a promise of it if a block on the path is not in memory. The key's bytes may be reused as
+   * soon as the call returns. A lookup without a promise stores its path in `way`. Throws, or rejects, if the row could not be
+   * translated.
    */
   lookup(
     key: Uint8Array,
@@ -150,7 +153,7 @@ export class Tree {
     return hitAt(node, node.find(key, length));
   }
 
-  /** The leaf at the end of a {@link LookupPath} of at most two levels, if all nodes on it are in memory. */
+  /** Returns the leaf at the end of a {@link LookupPath} of at most two levels, if all nodes on it are in memory. */
   leafAt(path: number): Node | undefined {
     let node = this.peekRoot();
     if (node?.level === 2) node = this.source.peekChild(node, path >>> 16);
@@ -158,16 +161,13 @@ export class Tree {
     return node?.level === 0 && !(node instanceof PartialNode) ? node : undefined;
   }
 
-  /**
-   * Whether there is certainly no key from `first` to `last`, both included, for all that is in memory. False where that
-   * is not known.
-   */
+  /** Whether the blocks in memory show that there is no key from `first` to `last`, inclusive. False if they do not. */
   holdsNone(first: Uint8Array, last: Uint8Array): boolean {
     if (this.ref === null) return true;
     let node = this.peekRoot();
     while (node !== undefined && node.level > 0) {
       const i: number = node.childFor(first);
-      // Where more than one child has keys of the range, there mostly are some.
+      // A range over several children mostly contains keys.
       if (node.childFor(last) !== i) return false;
       node = this.source.peekChild(node, i);
     }
@@ -194,7 +194,7 @@ export class Tree {
   }
 }
 
-/** Whether two trees are of the same blocks. */
+/** Whether two trees have the same root, and so the same blocks. */
 export function isSameTree(a: Tree | undefined, b: Tree | undefined): boolean {
   return a?.ref?.birth === b?.ref?.birth && a?.ref?.id === b?.ref?.id;
 }
@@ -206,7 +206,7 @@ function hitAt(node: Node, at: number): RowRef | undefined {
   return { source: node, base: node.rowBase(at) };
 }
 
-/** Loads child `i` and checks that it stands where it should: damage must not turn into a loop or a wrong row. */
+/** Loads child `i` and checks its level and count, so that damage does not lead to a loop or a wrong row. */
 export async function loadChild(source: BlockSource, parent: Node, i: number, passing = false): Promise<Node> {
   const child = await source.load(parent.child(i), passing);
   if (child.level !== parent.level - 1 || child.count === 0 || parent.level > maxLevel) {
@@ -215,16 +215,15 @@ export async function loadChild(source: BlockSource, parent: Node, i: number, pa
   return child;
 }
 
-/** A leaf in memory as a tree. */
+/** Returns a tree of one node in memory. */
 export function treeOfNode(node: Node, source: BlockSource = noBlocks): Tree {
   const ref = { birth: 0, id: '0'.repeat(16), count: node.totalCount(), sizeBytes: node.sizeBytes, level: node.level };
   return new Tree(source, ref, node);
 }
 
-// Nodes that only memory holds, with rows that could not be made: they hide what lies below them, and must not be shown.
-
+/** A node in memory with rows that could not be translated. Their entries hide rows of lower layers, and must not be shown. */
 export class PartialNode extends CachedNode {
-  /** For each entry whose row could not be made, why. */
+  /** The error of each entry whose row could not be translated. */
   readonly broken: ReadonlyMap<number, Error>;
 
   constructor(name: string, kind: BlockKind, bytes: Uint8Array, broken: ReadonlyMap<number, Error>) {
@@ -233,19 +232,18 @@ export class PartialNode extends CachedNode {
   }
 }
 
-/** The entries of a node whose rows could not be made, and why; undefined where there are none. */
+/** Returns the errors of the entries of a node whose rows could not be translated; undefined if there are none. */
 export function brokenIn(node: Node): ReadonlyMap<number, Error> | undefined {
   return node instanceof PartialNode ? node.broken : undefined;
 }
 
-// The way from a root to a leaf, and from there to the next leaf within a range of keys.
-
-/** An inner node and the child that the way leads to. */
+/** An inner node, and the child that the path leads to. */
 export interface Step {
   readonly node: Node;
   child: number;
 }
 
+/** The path from a root to a leaf, which moves from leaf to leaf within a range of keys. */
 export class LeafPath {
   readonly #from: Uint8Array | undefined;
   readonly #to: Uint8Array | undefined;
@@ -259,19 +257,19 @@ export class LeafPath {
     this.#descending = descending;
   }
 
-  /** A path of its own that leads where this one does. */
+  /** Returns an independent copy of the path. */
   copy(): LeafPath {
     const copied = new LeafPath(this.#from, this.#to, this.#descending);
     copied.#steps = this.#steps.map(({ node, child }) => ({ node, child }));
     return copied;
   }
 
-  /** Goes on below an inner node: to its first child that can have keys of the range, in the path's direction. */
+  /** Continues the path to the first child of an inner node that can have keys of the range, in the path's direction. */
   enter(node: Node): Step {
     const from = this.#from;
     const to = this.#to;
     let child: number;
-    // Below a node that was entered from its side, that is simply its first or last.
+    // Below a node that was entered from its edge, this simply is the first or last child.
     if (!this.#descending) child = from === undefined ? 0 : node.childFor(from);
     else child = to === undefined ? node.count - 1 : node.childFor(to);
     const step = { node, child };
@@ -279,7 +277,7 @@ export class LeafPath {
     return step;
   }
 
-  /** Goes to the next child, perhaps of a node further up; undefined once nothing more is in the range. */
+  /** Moves to the next child, perhaps of a node further up; undefined after the end of the range. */
   advance(): Step | undefined {
     for (;;) {
       const step = this.#steps[this.#steps.length - 1];
@@ -295,7 +293,7 @@ export class LeafPath {
     }
   }
 
-  /** Whether the separator at a step shows that nothing beyond it is in the range, which spares reading a block. */
+  /** Whether the separator at a step shows that the range ends there, which saves reading a block. */
   #endsBefore({ node, child }: Step): boolean {
     const from = this.#from;
     const to = this.#to;

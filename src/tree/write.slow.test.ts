@@ -1,4 +1,4 @@
-/** Trees against a naive model: random changes in many rounds, and after each of them everything that must hold. */
+/** Compares trees with a naive model: many rounds of random changes, and all invariants after each round. */
 import { describe, expect, it } from 'vitest';
 import { ByteWriter, compareBytes, encodeUtf8 } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
@@ -27,7 +27,7 @@ const textField = layout.field('text') as LayoutField;
 const tableLeaf: EntryShape = { kind: BlockKind.table, level: 0, layout, schemaVersion: 7 };
 const indexLeaf: EntryShape = { kind: BlockKind.index, level: 0 };
 
-/** A generator of random numbers that a seed determines (a 32-bit linear congruential one, its high bits). */
+/** Returns a generator of random numbers from a seed (the high bits of a 32-bit linear congruential generator). */
 function randomOf(seed: number): (below: number) => number {
   let state = seed >>> 0;
   return (below) => {
@@ -36,7 +36,7 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
-/** Text of a key by its bytes, so that it can be a key of a Map. */
+/** Returns the bytes of a key as text, so that it can be a key of a Map. */
 function latin(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('latin1');
 }
@@ -49,7 +49,7 @@ function sortedKeys(keys: Iterable<string>): Uint8Array[] {
   return [...keys].map(bytesOf).toSorted(compareBytes);
 }
 
-/** A round's changes: the new value of each key, or null where it goes. */
+/** The changes of a round: the new value of each key, or null to delete it. */
 type Changes = ReadonlyMap<string, string | null>;
 
 class MapChanges implements ChangeStream {
@@ -121,7 +121,7 @@ class MapChanges implements ChangeStream {
   }
 }
 
-/** A comparison that is fast where it holds. */
+/** Compares two lists, fast if they are equal. */
 function expectSame(found: readonly string[], expected: readonly string[]): void {
   const same = found.length === expected.length && found.every((entry, i) => entry === expected[i]);
   expect(same ? 'the same' : found).toEqual(same ? 'the same' : expected);
@@ -134,7 +134,7 @@ interface LabOptions {
   readonly slow?: boolean;
 }
 
-/** One tree, the model of it, and what was written. */
+/** One tree, its model, and the number of blocks written. */
 class Lab {
   readonly options: LabOptions;
   readonly model = new Map<string, string>();
@@ -215,7 +215,7 @@ class Lab {
     return nodes;
   }
 
-  /** Everything that must hold at any time. Returns the nodes. */
+  /** Checks all invariants. Returns the nodes. */
   async check(random: (below: number) => number, probe: () => Uint8Array): Promise<Node[]> {
     const { blockSizeBytes } = this.options;
     const nodes = await this.nodes();
@@ -251,7 +251,7 @@ class Lab {
   }
 }
 
-/** How full the nodes of a level are, on average. The last node of a level is left out: it holds what remains. */
+/** Returns the average fill of the nodes of a level, without the last node, which holds the rest. */
 function fill(nodes: readonly Node[], level: number, blockSizeBytes: number): number {
   const sizes = nodes.filter((node) => node.level === level).map((node) => node.sizeBytes);
   return sizes.reduce((sum, size) => sum + size, 0) / (sizes.length * blockSizeBytes);
@@ -273,7 +273,7 @@ function valueOf(random: (below: number) => number): string {
   return `${random(1_000_000)}${'é'.repeat(random(30))}`;
 }
 
-/** A round of changes: mostly inserts where the tree is to grow, else mostly deletions, sometimes of a whole range. */
+/** Returns a round of changes: mostly inserts if the tree should grow, else mostly deletions, sometimes of a whole range. */
 function roundOf(lab: Lab, random: (below: number) => number, make: KeyMaker, growing: boolean): Changes {
   const changes = new Map<string, string | null>();
   const size = random(10) === 0 ? 400 : 1 + random(60);
@@ -372,7 +372,7 @@ describe('copy on write', () => {
     const names = new Set((await lab.nodes()).map((node) => node.name));
     for (const change of ['changed', null, 'new']) {
       await lab.apply(new Map([[latin(numberKey(change === 'new' ? 5001 : 5000)), change]]));
-      // One node a level, and a sibling where one splits or joins.
+      // One node per level, and a sibling where a node is split or joined.
       expect(lab.written).toBeLessThanOrEqual(levels + 2);
     }
     const after = (await lab.nodes()).map((node) => node.name);

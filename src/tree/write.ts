@@ -1,6 +1,6 @@
 /**
- * Copy-on-write: applies a sorted stream of changes to a tree and gives the root of a new one. Nodes that no change
- * falls into are shared with the old tree, which stays as it is.
+ * Copy-on-write: applies a sorted stream of changes to a tree and returns the root of a new tree. Nodes without changes are
+ * shared with the old tree, which stays unchanged.
  */
 import { compareRanges } from '../base/bytes.ts';
 import { invariant } from '../base/errors.ts';
@@ -16,41 +16,41 @@ import type { LevelContext, NodeSink, WriteCounters } from './block-writer.ts';
 import { loadChild } from './tree.ts';
 import type { RowRef, Tree } from './tree.ts';
 
-/** Changes in strictly ascending key order; positioned on one of them until `done`. */
+/** Changes in strictly ascending key order, with a current change until `done`. */
 export interface ChangeStream extends Upcoming {
   readonly done: boolean;
-  /** The present key is `key[keyStart .. keyEnd)`. */
+  /** The current key is `key[keyStart .. keyEnd)`. */
   readonly key: Uint8Array;
   readonly keyStart: number;
   readonly keyEnd: number;
-  /** Whether the entry goes; otherwise it is added or replaced, by the row at `base` of `source` if it has one. */
+  /** Whether the entry is removed. Otherwise it is added or replaced, by the row at `base` of `source` if it has one. */
   readonly remove: boolean;
   readonly source: RowSource | undefined;
   readonly base: number;
   advance(): void | Promise<void>;
   /**
-   * The present change and those after it that only add or replace rows, lie one after the other in a node, and have keys
-   * below `limit`; undefined where that is not known. What is taken of them is passed with {@link advanceRun}.
+   * Returns the current change and those after it that only add or replace rows, are adjacent in a node, and have keys below
+   * `limit`; undefined if that is not known. {@link advanceRun} moves past the changes that were applied.
    */
   run?(limit: Uint8Array | undefined): RowRun | undefined;
-  /** The changes, where all of them are keys without values. */
+  /** The changes, if all of them are keys without values. */
   readonly keyed?: KeyChanges;
   advanceRun?(count: number): void | Promise<void>;
 }
 
-/** Rows that lie one after the other in a node. */
+/** Adjacent rows of a node. */
 export interface RowRun {
   readonly node: Node;
   readonly from: number;
   readonly to: number;
 }
 
-/** Told of every entry that changes, before it does: the old row if there was one, and the change. */
+/** Called for every entry before it changes, with the old row if there is one, and the change. */
 export type ChangeObserver = (old: RowRef | undefined, change: ChangeStream) => void;
-/** Receives rows that are new, many at once. */
+/** Called with new rows, many at once. */
 export type RunObserver = (added: RowRun) => void;
 
-/** Root of a new tree: none, a node of the old tree, or entries that are not stored yet. */
+/** The root of a new tree: none, a node of the old tree, or entries that are not stored yet. */
 export type NewRoot =
   | { readonly kind: 'empty' }
   | { readonly kind: 'stored'; readonly ref: BlockRef; readonly level: number }
@@ -60,19 +60,19 @@ export interface WriteOptions {
   readonly sink: NodeSink;
   /** Shape of the tree's leaves. */
   readonly leaf: EntryShape;
-  /** Size that nodes should have, in bytes. */
+  /** Target size of nodes, in bytes. */
   readonly blockSizeBytes: number;
   readonly pacer: Pacer;
   readonly counters: WriteCounters;
   readonly observe?: ChangeObserver;
-  /** Without it, `observe` is told of these, too. */
+  /** Without it, `observe` is called for new rows too. */
   readonly observeRun?: RunObserver;
 }
 
-/** Rows, or changes of keys, that are applied at once: a millisecond's work at most. */
+/** Most rows, or changes of keys, that are applied without a pause: at most a millisecond's work. */
 export const longestRun = 1024;
 
-/** Applies changes to a tree. All blocks but the root have been given to the sink when it resolves. */
+/** Applies changes to a tree. When it resolves, all blocks except the root have been passed to the sink. */
 export async function applyChanges(tree: Tree, changes: ChangeStream, options: WriteOptions): Promise<NewRoot> {
   const writer = new TreeWriter(tree, changes, options);
   if (tree.ref === null) await writer.fill();
@@ -125,7 +125,7 @@ class TreeWriter {
     return writer.full ? writer.drain() : undefined;
   }
 
-  /** Builds a tree from nothing. */
+  /** Builds a new tree. */
   async fill(): Promise<void> {
     const { keyed } = this.#changes;
     while (!this.#changes.done) {
@@ -145,13 +145,13 @@ class TreeWriter {
     }
   }
 
-  /** Whether rows may be added many at once: their observer must be able to. */
+  /** Whether many rows may be added at once, which the observer must support. */
   get #takesRuns(): boolean {
     const { observe, observeRun } = this.#options;
     return observe === undefined || observeRun !== undefined;
   }
 
-  /** Adds rows where the old tree has none, and moves on. */
+  /** Adds rows in a range of keys where the old tree has none, and moves on. */
   async #addRun({ node, from, to }: RowRun): Promise<void> {
     const leaf = this.#level(0);
     const end = Math.min(to, from + longestRun);
@@ -161,7 +161,7 @@ class TreeWriter {
     await this.#drain(leaf, undefined);
   }
 
-  /** Adds the present change, if it adds anything, and moves on. */
+  /** Applies the current change where the old tree has no entry, and moves on. */
   #addChange(): void | Promise<void> {
     const changes = this.#changes;
     this.#options.observe?.(undefined, changes);
@@ -174,7 +174,7 @@ class TreeWriter {
 
   #steps = 0;
 
-  /** Asks the clock now and then: many changes can go by before a leaf is full. */
+  /** Checks the clock now and then, because a leaf may take many changes before it is full. */
   #pauseDue(): boolean {
     return (++this.#steps & 0xff) === 0 && this.#options.pacer.due();
   }
@@ -197,10 +197,10 @@ class TreeWriter {
     return !done && (upper === undefined || compareRanges(key, keyStart, keyEnd, upper, 0, upper.length) < 0);
   }
 
-  /** Writes a node of the old tree anew, with the changes that fall between its separator and `upper`. */
+  /** Rewrites a node of the old tree with the changes between its separator and `upper`. */
   async rewrite(node: Node, separator: Uint8Array, upper: Uint8Array | undefined): Promise<void> {
     if (this.#options.pacer.due()) await this.#options.pacer.pause();
-    // What was too small for a node of its own becomes one with what is in this node.
+    // Entries that were too few for a node are joined with this node.
     if (this.#level(node.level).pending.count > 0) this.#options.counters.joins++;
     if (node.level === 0) {
       await this.#rewriteLeaf(node, separator, upper);
@@ -214,11 +214,11 @@ class TreeWriter {
         await this.rewrite(child, childSeparator, childUpper);
       } else await this.#passIntact(node.level - 1, childSeparator, node.child(i));
     }
-    // What the leaves still hold belongs to the next sibling as well; what came up to this level may end here.
+    // Entries still pending in the leaves also go to the next sibling, but the entries of this level may end here.
     if (upper !== undefined) await this.#level(node.level).endNode(false);
   }
 
-  /** Loads a child, and begins to load others after it that changes fall into. */
+  /** Loads a child, and starts to load later children that have changes. */
   #load(node: Node, child: number): Promise<Node> {
     this.#ahead.fill(node, child + 1, this.#changes);
     return loadChild(this.#tree.source, node, child);
@@ -239,7 +239,7 @@ class TreeWriter {
     }
     let i = 0;
     let appended = false;
-    /** Before which entry the last change was added. */
+    /** The entry before which the last change was added. */
     let added = -1;
     while (this.#changesBelow(upper)) {
       const { key, keyStart, keyEnd } = changes;
@@ -247,7 +247,7 @@ class TreeWriter {
       leaf.pending.addNodeEntries(node, i, at);
       i = at;
       const exists = at < node.count && node.hasKey(at, key, keyStart, keyEnd);
-      // After one comes mostly another.
+      // One new row is mostly followed by others.
       if (!exists && added === at && this.#takesRuns) {
         const run = changes.run?.(at < node.count ? node.key(at) : upper);
         if (run !== undefined) {
@@ -266,7 +266,7 @@ class TreeWriter {
       if (leaf.full || this.#pauseDue()) await this.#drain(leaf, undefined);
     }
     leaf.pending.addNodeEntries(node, i, node.count);
-    // A leaf with many rows added at its end is being appended to: full nodes then, and the rest in the last one.
+    // A leaf that got rows at its end is being appended to: it is split into full nodes, with the rest in the last one.
     await leaf.endNode(appended && upper === undefined);
   }
 
@@ -277,7 +277,7 @@ class TreeWriter {
       i = leaf.pending.addChangedKeys(node, i, keyed, upper, longestRun);
       if (leaf.full || this.#options.pacer.due()) await this.#drain(leaf, undefined);
     }
-    // Where the last of them came after all that was there, the leaf is being appended to.
+    // If the last change is after all entries of the node, the leaf is being appended to.
     const appended = i === node.count;
     leaf.pending.addNodeEntries(node, i, node.count);
     await leaf.endNode(appended && upper === undefined);
@@ -306,31 +306,33 @@ class TreeWriter {
     }
   }
 
-  /** Whether no level above has anything in it: then a lone node at this one is the root. */
+  /** Whether all levels above are empty: then a single node on this level is the root. */
   #nothingAbove(level: number): boolean {
     return this.#levels.slice(level + 1).every((writer) => writer.empty);
   }
 }
 
-// Reads the nodes that changes to a tree are about to fall into, so that the writer waits once for many of them: a merge
-// of few changes all over a large table would otherwise take a round trip for each.
-
-/** What is known of changes that are still to come. */
+/** Information about later changes of a stream. */
 interface Upcoming {
   /**
-   * Whether some of them may be with keys from `from` to `to`, both included, for all that is in memory: then what they fall into
-   * is read ahead. Without it, nothing is.
+   * Whether changes may have keys from `from` to `to`, inclusive, as far as is known in memory. The nodes of such keys are read
+   * ahead; without this function none are.
    */
   mayChange?(from: Uint8Array, to: Uint8Array): boolean;
 }
 
-/** Nodes that are read ahead at the same time. */
+/** Most nodes that are read ahead at the same time. */
 const maxAhead = 16;
 
+/**
+ * Reads the nodes that the next changes affect, so that the writer waits once for many of them. Otherwise a merge of few
+ * changes all over a large table would take a round trip for each.
+ */
 class WriteAhead {
   readonly #source: BlockSource;
-  /** The node whose children were read last, and which of them is next. */
+  /** The node whose children were read last. */
   #node: Node | undefined;
+  /** Position of its next child to read. */
   #next = 0;
   #running = 0;
 
@@ -338,12 +340,12 @@ class WriteAhead {
     this.#source = source;
   }
 
-  /** Begins to read children of a node, from `from` on, that changes may fall into and that are not in memory. */
+  /** Starts to read children of a node, from `from` on, that are not in memory and that changes may affect. */
   fill(node: Node, from: number, changes: Upcoming): void {
     if (changes.mayChange === undefined) return;
     if (this.#node !== node) this.#next = 0;
     this.#node = node;
-    // Of the last child, it is not known here where it ends.
+    // The last child is left out, because its upper bound is not known here.
     for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < maxAhead; i++) {
       this.#next = i + 1;
       if (!changes.mayChange(node.key(i), node.key(i + 1))) continue;
@@ -351,7 +353,7 @@ class WriteAhead {
     }
   }
 
-  /** False if there is no room for it. */
+  /** Starts to read a child. Returns false if there is no memory for it. */
   #load(node: Node, i: number): boolean {
     const { memory } = this.#source;
     const { sizeBytes } = node.child(i);
