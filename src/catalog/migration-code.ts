@@ -71,7 +71,7 @@ export function refuseOtherCode(view: View, { name, version }: TableShape, codes
   const isBack = to === old.version;
   const made = isBack
     ? `rows that are written in version ${from} are brought into version ${to}`
-    : `Table '${name}' is being brought from version ${from} to version ${to}`;
+    : `Table '${name}' is being migrated from version ${from} to version ${to}`;
   const has =
     isBack && own === false
       ? `has registered no \`migrate\` with version ${to}`

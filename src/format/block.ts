@@ -10,8 +10,8 @@
  *  12  u32      CRC-32 of the object's name, of the bytes 0 to 11 and of the body
  *  16  body
  *
- * The name (without the database's prefix) is part of the checksum, so that a block that turns up under another name
- * is noticed. Bytes that are not what they should be are a `CorruptionError`, never a guess.
+ * The name (without the database's prefix) is part of the checksum, so that a block under another name is noticed. Unexpected
+ * bytes are a `CorruptionError`; nothing is guessed.
  */
 import { encodeUtf8, checksum, fromHex, toHex } from '../base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
@@ -72,7 +72,7 @@ export function openBlock(name: string, block: Uint8Array): BlockKind {
   }
   const view = new DataView(block.buffer, block.byteOffset, block.byteLength);
   if (view.getUint32(8, true) !== block.length - blockHeaderBytes) {
-    throw new CorruptionError(name, `The block is ${block.length} bytes long, which is not what it says`);
+    throw new CorruptionError(name, `The block is ${block.length} bytes long, and its header says otherwise`);
   }
   if (view.getUint32(12, true) !== blockChecksum(name, block)) {
     throw new CorruptionError(name, 'The block does not match its checksum');

@@ -57,7 +57,7 @@ export interface AutoNode {
   readonly seenMs: number;
 }
 
-/** The earlier states that are kept: those of the last `windowMs`, from generation `floor` on. */
+/** The earlier states that are kept: all states of the last `windowMs`, from generation `floor` on. */
 export interface StoredHistory {
   readonly windowMs: number;
   readonly floor: number;
@@ -250,7 +250,7 @@ export function parseBlock0(bytes: Uint8Array): Block0Part {
     parsed = JSON.parse(text);
   } catch (cause) {
     refuseEnvelope(block0Name, bytes);
-    throw new CorruptionError(block0Name, 'Block 0 is not what StoreDb writes', { cause });
+    throw new CorruptionError(block0Name, 'Block 0 is not in the format that StoreDb writes', { cause });
   }
   if (checksumText(bytes.subarray(restAt)) !== crc) {
     throw new CorruptionError(block0Name, 'Block 0 does not match its checksum');
@@ -285,7 +285,7 @@ export function joinBlock0({ fields, catalogue: ref }: Block0Part, catalogue?: C
 }
 
 function incomplete(): CorruptionError {
-  return new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');
+  return new CorruptionError(block0Name, 'Block 0 lacks a field, or a field has a wrong value');
 }
 
 /** Returns the id of the database that a Block 0 belongs to. Throws as {@link parseBlock0} does. */

@@ -137,7 +137,7 @@ export function decodeCatalogue(ref: CatalogueRef, bytes: Uint8Array): Catalogue
 
 /** Returns the content of a catalogue's object as a plain value. Throws `CorruptionError`. */
 export function catalogueText(name: string, bytes: Uint8Array): object {
-  if (openBlock(name, bytes) !== BlockKind.catalogue) throw new CorruptionError(name, 'This is no catalogue');
+  if (openBlock(name, bytes) !== BlockKind.catalogue) throw new CorruptionError(name, 'This is not a catalogue');
   return { name, ...parse(name, bytes.subarray(blockHeaderBytes)) };
 }
 
@@ -145,17 +145,17 @@ function parse(name: string, body: Uint8Array): { schemas?: unknown; tables?: un
   let parsed: unknown;
   try {
     const length = new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(0, true);
-    if (length > maxTextBytes) throw new RangeError(`it says that it holds ${length} bytes`);
+    if (length > maxTextBytes) throw new RangeError(`it claims to hold ${length} bytes`);
     const text = zlib.inflateRawSync(body.subarray(4), { maxOutputLength: Math.max(1, length) });
-    if (text.length !== length) throw new RangeError(`it holds ${text.length} bytes, and says ${length}`);
+    if (text.length !== length) throw new RangeError(`it holds ${text.length} bytes, not ${length} as it claims`);
     parsed = JSON.parse(decodeUtf8(text));
   } catch (cause) {
-    throw new CorruptionError(name, 'The catalogue is not what StoreDb writes', { cause });
+    throw new CorruptionError(name, 'The catalogue is not in the format that StoreDb writes', { cause });
   }
   if (typeof parsed !== 'object' || parsed === null) throw wrong(name);
   return parsed;
 }
 
 function wrong(name: string): CorruptionError {
-  return new CorruptionError(name, 'The catalogue lacks something, or holds what it should not');
+  return new CorruptionError(name, 'The catalogue lacks a field, or a field has a wrong value');
 }

@@ -82,7 +82,7 @@ export function decodeFrame(name: string, codec: Codec, bytes: Uint8Array, at: n
     throw new CorruptionError(name, 'A compressed object cannot be decompressed', { cause });
   }
   if (content?.length !== target.length) {
-    throw new CorruptionError(name, 'A compressed object is not as long as it says');
+    throw new CorruptionError(name, 'A compressed object does not have the length that its header says');
   }
   target.set(content);
   return end;

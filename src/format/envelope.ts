@@ -110,7 +110,7 @@ export function decodeEnvelopeHeader(name: string, envelope: Uint8Array): Envelo
   const isWhole = bytes.length === (isEncrypted ? encryptedHeaderBytes : plainHeaderBytes);
   if (!isWhole || view.getUint32(checksumAt, true) !== headerChecksum(name, bytes)) {
     if (!known && envelope[7] !== version) throw unknownEnvelope(name, envelope);
-    throw new CorruptionError(name, 'The head of the object does not match its checksum');
+    throw new CorruptionError(name, 'The header of the object does not match its checksum');
   }
   if (!known) throw unknownEnvelope(name, envelope);
   const codec = bytes[8] as Codec;
@@ -122,7 +122,7 @@ export function decodeEnvelopeHeader(name: string, envelope: Uint8Array): Envelo
     contentBytes <= maxCompressedContentBytes &&
     (codec !== Codec.none || contentBytes === 0) &&
     (isEncrypted ? keyIdBytes > 0 && keyIdBytes <= maxKeyIdBytes : keyIdBytes === 0);
-  if (!isRight) throw new CorruptionError(name, 'The head of the object says what cannot be');
+  if (!isRight) throw new CorruptionError(name, 'The header of the object has impossible values');
   if (!isEncrypted) return { codec, contentBytes, seal: undefined, bytes };
   const seal = {
     keyId: decodeUtf8(bytes.subarray(keyIdAt, keyIdAt + keyIdBytes)),

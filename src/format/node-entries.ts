@@ -457,5 +457,5 @@ class NumberList {
 }
 
 function fail(value: number): never {
-  invariant(false, `${value} is no place in memory`);
+  invariant(false, `${value} is not an offset of 32 bits`);
 }

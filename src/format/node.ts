@@ -94,7 +94,7 @@ export class Node implements RowSource {
     const variable = (flags & flagVariable) !== 0;
     this.#wide = (flags & flagWide) !== 0;
     if (flags > (flagVariable | flagWide)) fail('unknown flags');
-    if (this.level > 0 !== (kind === BlockKind.inner)) fail('its level does not go with its kind');
+    if (this.level > 0 !== (kind === BlockKind.inner)) fail('its level does not fit its kind');
     if (kind === BlockKind.inner ? this.stride !== childRefBytes : kind === BlockKind.index && this.stride !== 0) {
       fail('wrong length of values');
     }
@@ -403,7 +403,7 @@ export function nodeKind(name: string, bytes: Uint8Array): BlockKind {
   const kind = openBlock(name, bytes);
   if (kind === BlockKind.commit || kind === BlockKind.catalogue) {
     const what = kind === BlockKind.commit ? 'A commit' : 'A catalogue';
-    throw new CorruptionError(name, `${what} stands where a tree node should`);
+    throw new CorruptionError(name, `${what} is in the place of a tree node`);
   }
   return kind;
 }

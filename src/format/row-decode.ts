@@ -19,7 +19,7 @@ function corrupt(source: RowSource, field: LayoutField, what: string): never {
 /** Returns the offset in `source.heap` of a value longer than {@link inlineBytes}. Checks bounds. */
 export function heapPlace(source: RowSource, at: number, length: number, field: LayoutField): number {
   const start = source.heapStart + source.rowsView.getUint32(at + 8, true);
-  if (start + length > source.heapEnd) corrupt(source, field, 'a place outside the heap');
+  if (start + length > source.heapEnd) corrupt(source, field, 'a reference outside the heap');
   return start;
 }
 

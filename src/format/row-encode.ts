@@ -178,7 +178,7 @@ function writeView(rows: ByteWriter, at: number, heap: ByteWriter, bytes: Uint8A
 function checkHeap(heap: ByteWriter, valueBytes: number): void {
   // Offsets have 32 bits. A batch flushes (or fails) long before its heap is that large.
   if (valueBytes > maxValueBytes || heap.length > 0xf0000000) {
-    throw new ValueProblem(`the value and the rows before it hold more than fits (${heap.length} bytes): use a blob`);
+    throw new ValueProblem(`the value and the rows before it do not fit in a batch (${heap.length} bytes): use a blob`);
   }
 }
 
@@ -244,7 +244,7 @@ function copyHeapValue(
   if (length <= inlineBytes) return;
   const start = from.heapStart + from.rowsView.getUint32(at + 8, true);
   if (start + length > from.heapEnd) {
-    throw new CorruptionError(from.name, `field '${field.name}' holds a place outside the heap`);
+    throw new CorruptionError(from.name, `field '${field.name}' refers to bytes outside the heap`);
   }
   rows.view.setUint32(base + field.offset + 8, heap.length, true);
   heap.appendRange(from.heap, start, start + length);

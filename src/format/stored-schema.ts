@@ -81,7 +81,7 @@ export interface StoredSchema {
   /** Names of the key's fields, in the order of their components in a key. */
   readonly primaryKey: readonly string[];
   readonly indexes: readonly StoredIndex[];
-  /** Absent if there are none. Their names differ from those of other indexes. */
+  /** Absent if there are none. No other index has one of their names. */
   readonly functionIndexes?: readonly StoredFunctionIndex[];
   /** Absent if there are none. */
   readonly renames?: readonly StoredRename[];

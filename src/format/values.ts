@@ -1,7 +1,7 @@
 /**
  * The values that each type accepts: every value is checked before it is encoded in a row or a key. A value that does not fit
- * is refused, never changed: nothing is truncated, wrapped or coerced. (Only float32 rounds, to the nearest float32, since that
- * is what it is for.)
+ * is refused, never changed: nothing is truncated, wrapped or coerced. (Only float32 rounds, by design, to the nearest
+ * float32.)
  */
 import { isBytes, isDate, isPlainObject } from '../base/brands.ts';
 import { describeValue } from '../base/messages.ts';
@@ -119,7 +119,9 @@ function checkJson(value: unknown, depth: number): void {
     throw new ValueProblem(`JSON that is nested deeper than ${maxJsonDepth} levels, or refers to itself`);
   }
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
-    throw new ValueProblem('JSON cannot hold an object with a method toJSON: it would read back as what that returns');
+    throw new ValueProblem(
+      'JSON cannot hold an object with a method toJSON: it would read back as the result of that method',
+    );
   }
   if (Array.isArray(value)) {
     // By index, so that holes are seen: JSON would turn them into null.

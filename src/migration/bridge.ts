@@ -308,16 +308,16 @@ function checkVersions(shape: TableShape, { shape: active }: TableState, nextVer
   if (active.version > version) {
     throw new InvalidSchemaError(
       name,
-      `Table '${name}' has gone from version ${version} to version ${active.version}, and version ${version} is retired, which ` +
-        `is registered here. Deploy the version of the application that registers version ${active.version} of the table.`,
+      `Table '${name}' has gone from version ${version} to version ${active.version}, and version ${version}, which is ` +
+        `registered here, is retired. Deploy the version of the application that registers version ${active.version} of the table.`,
     );
   }
   const other = nextVersion?.rows.shape;
   if (other !== undefined && other.version !== version) {
     throw new InvalidSchemaError(
       name,
-      `Table '${name}' is being brought from version ${active.version} to version ${other.version}, and version ${version} ` +
-        'is registered. Finish that migration or cancel it first: there can be two versions at a time.',
+      `Table '${name}' is being migrated from version ${active.version} to version ${other.version}, but version ${version} ` +
+        'is registered here. Finish or cancel that migration first: a table can have at most two versions at a time.',
     );
   }
   if (other !== undefined && other.canonical !== shape.canonical) throw redefined(shape, 'is stored', other);
@@ -328,7 +328,7 @@ function checkVersions(shape: TableShape, { shape: active }: TableState, nextVer
   throw new MigrationPendingError(
     name,
     `Version ${version} of table '${name}' has another type of primary key than version ${active.version}, and can be used ` +
-      `once all of its rows are made${total === undefined ? '' : ` (${done} of ${total})`}: call setTargetSchemaVersion().`,
+      `once all rows are migrated to it${total === undefined ? '' : ` (${done} of ${total})`}: call setTargetSchemaVersion().`,
   );
 }
 

@@ -111,8 +111,8 @@ export class ChunkWork {
   }
 
   /**
-   * Milliseconds until this node's next turn among some nodes, by default those of {@link isOwnTurn}; 0 if `atOnce` and it is
-   * its turn now.
+   * Returns the milliseconds until this node's next turn among some nodes (default as in {@link isOwnTurn}); 0 if `atOnce` and
+   * it is its turn now.
    */
   untilTurn(atOnce: boolean, nodes: readonly number[] = this.#nodes): number {
     const { environment, engine, intervalMs } = this.#options;

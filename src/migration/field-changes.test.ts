@@ -49,9 +49,9 @@ describe('fieldChanges()', () => {
     const { lines, loses } = fieldChanges([id, name], [id, { name: 'title', typeId: Types.varchar }]);
     expect(loses).toBe(true);
     expect(lines).toEqual([
-      'Field name (varchar) is dropped: its values are not in the new version. If it has another name there, `renames` of ' +
-        'the new version is to say so.',
-      'Field title (varchar) is new: it is null in every row that is there.',
+      'Field name (varchar) is dropped: its values are not in the new version. If it was renamed, list it in `renames` of ' +
+        'the new version.',
+      'Field title (varchar) is new: it is null in every existing row.',
     ]);
     expect(fieldChanges([id, name], [id]).lines).toEqual([
       'Field name (varchar) is dropped: its values are not in the new version.',
@@ -88,7 +88,7 @@ describe('fieldChanges()', () => {
   it('tells that what is made at an insert is in no row that is there', () => {
     const made = { name: 'made', typeId: Types.timestamp, default: { generated: 'now' } };
     expect(fieldChanges([id], [id, made]).lines).toEqual([
-      'Field made (timestamp) is new: it is null in every row that is there.',
+      'Field made (timestamp) is new: it is null in every existing row.',
     ]);
   });
 
@@ -110,7 +110,7 @@ describe('fieldChanges()', () => {
 
   it('tells new fields with a default, which lose nothing', () => {
     expect(fieldChanges([id], [id, { ...name, default: { constant: '' } }])).toEqual({
-      lines: ['Field name (varchar) is new: it is its default in every row that is there.'],
+      lines: ['Field name (varchar) is new: it is its default in every existing row.'],
       loses: false,
     });
   });

@@ -1,8 +1,7 @@
 /**
- * How fields change between two versions of a table that has no `migrate` function: the changes as text, which people should
+ * The changes of fields between two versions of a table without a `migrate` function: the changes as text, which people should
  * read before any row is made; log lines about changes that may lose values; and the conversion of a value from one type to
- * another. A value that the new type cannot hold is refused, never changed. (float64 to float32 rounds: that is what float32 is
- * for.)
+ * another. A value that the new type cannot hold is refused, never changed. (Only float32 rounds, by design.)
  */
 import { compareBytes } from '../base/bytes.ts';
 import type { Logger } from '../base/logger.ts';
@@ -80,7 +79,7 @@ export function fieldChanges(from: ComparedVersion, to: ComparedVersion): FieldC
     ...dropped.map(
       ({ name, typeId }) =>
         `Field ${name} (${typeName(typeId)}) is dropped: its values are not in the new version.` +
-        (mayBeRenamed(typeId) ? ' If it has another name there, `renames` of the new version is to say so.' : ''),
+        (mayBeRenamed(typeId) ? ' If it was renamed, list it in `renames` of the new version.' : ''),
     ),
     ...changed.map(({ name, typeId, old }) => {
       const types = `${typeName(old.typeId)} to ${typeName(typeId)}`;
@@ -88,7 +87,7 @@ export function fieldChanges(from: ComparedVersion, to: ComparedVersion): FieldC
     }),
     ...added.map(({ name, typeId, ...field }) => {
       const value = isConstant(field.default) ? 'its default' : 'null';
-      return `Field ${name} (${typeName(typeId)}) is new: it is ${value} in every row that is there.`;
+      return `Field ${name} (${typeName(typeId)}) is new: it is ${value} in every existing row.`;
     }),
     ...carried
       .filter(({ name, old }) => old.name !== name)

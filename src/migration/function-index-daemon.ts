@@ -129,7 +129,7 @@ export class FunctionIndexDaemon {
     const rows = indexVersion.failed === 1 ? '1 row' : `${indexVersion.failed} rows`;
     logger.warn(
       `Index ${index.name} of table ${table} is not used: ${of} fails on ${rows}. Queries that ask for the function reject ` +
-        'with FunctionError until the function, in a new version, or the rows are put right.',
+        'with FunctionError until the rows are corrected, or the function in a new version.',
       { ...details, failed: indexVersion.failed },
     );
   }

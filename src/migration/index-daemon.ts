@@ -196,7 +196,7 @@ export class UniqueSteps {
   async #succeed(table: string, added: AddedIndex): Promise<Step> {
     const { name: index } = added.index;
     const step = await this.#store(table, added, (state, _, context) => readyIndex(state, index, context));
-    const message = `Unique index ${index} of table ${table} holds from now on`;
+    const message = `Unique index ${index} of table ${table} is complete, and holds from now on`;
     return step ?? { rows: 0, tell: () => this.#options.logger.info(message, { table, index }) };
   }
 
@@ -206,7 +206,7 @@ export class UniqueSteps {
     const step = await this.#store(table, added, (state, present, context) => {
       return failedIndex(state, present, problem, context);
     });
-    const way = 'Put the rows right, and call dropIndex(): then it is begun anew.';
+    const way = 'Correct the rows, and call dropIndex(): then the index is built again.';
     const message = `Unique index ${index} cannot be added to table ${table}. ${problem} ${way}`;
     return step ?? { rows: 0, tell: () => this.#options.logger.warn(message, { table, index }) };
   }

@@ -211,7 +211,7 @@ function checkDrop(view: View, table: string, index: string, registry: Registry)
   if (nextVersion !== undefined) {
     throw new MigrationActiveError(
       table,
-      `Table '${table}' is being brought to version ${nextVersion.version}: drop the index '${index}' once that is finished or cancelled.`,
+      `Table '${table}' is being migrated to version ${nextVersion.version}: drop the index '${index}' once that is finished or cancelled.`,
     );
   }
   const definition = registry.versionShape(table, shape.version);

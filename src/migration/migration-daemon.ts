@@ -327,7 +327,7 @@ export class MigrationDaemon {
     }
     if (chunk.problems.length > 0 && problems !== JSON.stringify(before.problems)) {
       const rows = chunk.problems.map(({ key, message }) => `${key}: ${message}`).join(' ');
-      const message = `The migration of table ${table} to version ${to} has rows that it cannot migrate. ${rows}`;
+      const message = `The migration of table ${table} to version ${to} cannot migrate some rows. ${rows}`;
       logger.warn(message, { ...details, problems: chunk.problems });
     }
     if (chunk.phase === undefined) logger.info(`Version ${from} of table ${table} is retired`, details);

@@ -77,7 +77,7 @@ export function usersOfOld({ nodes }: Block0, migration: StoredMigration): OldVe
 /** Returns one sentence for each instance. */
 export function describeUsers(users: readonly OldVersionUser[]): string[] {
   return users.map(({ nodeId, version, since }) => {
-    if (version === null) return `Node ${nodeId} has not said yet which version it uses.`;
+    if (version === null) return `Node ${nodeId} has not reported yet which version it uses.`;
     const from = since === null ? '' : ` since ${since.toISOString()}`;
     return `An instance of node ${nodeId} uses version ${version}${from}.`;
   });

@@ -175,7 +175,7 @@ export class Migrations {
     if (nextVersion !== undefined && nextVersion.rows.shape.version !== shape.version) {
       throw new MigrationActiveError(
         shape.name,
-        `Table '${shape.name}' is on its way to version ${nextVersion.rows.shape.version}: wait for that, or cancel it first.`,
+        `Table '${shape.name}' is being migrated to version ${nextVersion.rows.shape.version}: wait until that is done, or cancel it first.`,
       );
     }
     refuseOtherCode(view, shape, registry);
@@ -183,7 +183,7 @@ export class Migrations {
     if (migration !== undefined) return this.#ask(migration, target, signal);
     if (active !== undefined && active.version > shape.version) {
       const message =
-        `Table '${shape.name}' is stored in version ${active.version}, and does not go back to version ${shape.version}: ` +
+        `Table '${shape.name}' is stored in version ${active.version}, and cannot go back to version ${shape.version}: ` +
         'register that definition as a new, higher version.';
       throw new InvalidOptionError('version', message);
     }
@@ -390,16 +390,16 @@ function unfinished(table: string, phase: MigrationPhase | undefined): Migration
   return new MigrationActiveError(
     table,
     `The migration of table '${table}' is in state '${stateOf(phase)}', and can be finished once it is 'switched': call ` +
-      'setTargetSchemaVersion(), and wait for that.',
+      'setTargetSchemaVersion(), and wait until it is.',
   );
 }
 
 function stillUsed({ table, from, to }: StoredMigration, users: readonly OldVersionUser[]): MigrationActiveError {
   return new MigrationActiveError(
     table,
-    `Version ${from} of table '${table}' may still be in use: ${describeUsers(users).join(' ')} Deploy what registers version ` +
-      `${to} there, and stop what does not. If they are gone without a word, call finishMigration() with { force: true }: ` +
-      `whoever then writes version ${from} is refused. Replicas, and instances that have not looked at the store since the ` +
+    `Version ${from} of table '${table}' may still be in use: ${describeUsers(users).join(' ')} Deploy code that registers version ` +
+      `${to} there, and stop instances that do not. If these instances have died, call finishMigration() with { force: true }: ` +
+      `later writes of version ${from} are refused. Replicas, and instances that have not looked at the store since the ` +
       'migration began, are not listed.',
   );
 }
@@ -408,8 +408,8 @@ function stuck({ table, from, to }: StoredMigration, problems: readonly Migratio
   const rows = problems.map(({ key, message }) => `Row ${key}: ${message}`).join(' ');
   return new MigrationActiveError(
     table,
-    `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and some cannot be: ${rows} Put ` +
-      'them right, and the rest follows by itself.',
+    `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and some cannot be: ${rows} ` +
+      'Correct these rows; the version is then retired without another call.',
   );
 }
 
@@ -417,8 +417,8 @@ function outOfLine({ table, from, to }: StoredMigration): MigrationActiveError {
   return new MigrationActiveError(
     table,
     `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and rows have changed since. This ` +
-      `instance has not registered version ${to}, and cannot make them. Its end is asked for: an instance that has registered version ` +
-      `${to}, with its \`migrate\` function, does the rest.`,
+      `instance has not registered version ${to}, and cannot make them. The request is recorded: an instance that has registered version ` +
+      `${to}, with its \`migrate\` function, completes it.`,
   );
 }
 

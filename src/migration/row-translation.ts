@@ -102,7 +102,7 @@ export function versionConflict(from: TableShape, to: TableShape): string | unde
   }
   const [before, after] = [from, to].map((shape) => shape.blobFields.map(({ name }) => name).join(', '));
   if (before === after) return undefined;
-  return `Versions ${from.version} and ${to.version} do not have the same blob fields, which keep their names: bring them in with a table of its own.`;
+  return `Versions ${from.version} and ${to.version} do not have the same blob fields, and these cannot be added, renamed or dropped: put new blobs into a separate table.`;
 }
 
 /** The value of a field where no `migrate` function returns it: it carries over by the field's name, or by its former name. */

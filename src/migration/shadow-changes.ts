@@ -129,7 +129,7 @@ export class ShadowChanges implements ChangeStream {
         throw new MigrationError(
           table,
           primaryKey,
-          `${row} cannot be made into one of version ${from.version}, which is in force beside version ${to.version}: ` +
+          `${row} cannot be translated into version ${from.version}, which is still in force during the migration to version ${to.version}: ` +
             `${message} Nothing was written.`,
           { cause: error.cause ?? error },
         );

@@ -168,7 +168,7 @@ function asMigrationError(error: unknown, { from, to }: RowTranslation): unknown
   if (!(error instanceof RowNotMigrated)) return error;
   const { primaryKey } = error;
   const message =
-    `The row of table '${to.name}' with primary key ${describeKey(primaryKey)} cannot be brought from version ` +
+    `The row of table '${to.name}' with primary key ${describeKey(primaryKey)} cannot be migrated from version ` +
     `${from.version} to version ${to.version}. ${error.message}`;
   return new MigrationError(to.name, primaryKey, message, { cause: error.cause ?? error });
 }

@@ -237,10 +237,7 @@ class CachedSource implements BlockSource {
   }
 }
 
-/**
- * Below this size, values that share bytes of the heap are not looked for: they cannot take much memory, whoever copies the
- * rows.
- */
+/** Below this size, shared bytes of the heap are not looked for: they cannot take much memory, even if the rows are copied. */
 const maxSharedBytes = 1024 * 1024;
 
 /**
@@ -271,7 +268,7 @@ export function leafProblem(node: Node, leaf: EntryShape): string | undefined {
   const { kind, layout, schemaVersion = 0 } = leaf;
   if (node.kind !== kind) {
     const found = node.kind === BlockKind.table ? 'rows' : 'index entries';
-    return `The leaf holds ${found}, which is not what this tree is for`;
+    return `The leaf holds ${found}, which do not belong in this tree`;
   }
   if (layout !== undefined && node.stride !== layout.stride) {
     return `The leaf's rows are ${node.stride} bytes long, and the schema's are ${layout.stride}`;
@@ -281,7 +278,7 @@ export function leafProblem(node: Node, leaf: EntryShape): string | undefined {
   }
   return layout === undefined || hasOwnValues(node, layout.variableFields)
     ? undefined
-    : 'The values of its rows are longer than all that it holds';
+    : 'The values of its rows are longer than its heap';
 }
 
 /** Throws `CorruptionError` for a leaf that does not belong to its tree. */

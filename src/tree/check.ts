@@ -100,7 +100,10 @@ class TreeCheck {
     const known = this.#options.known?.(ref);
     if (known === undefined) return false;
     if (known.level !== level) {
-      this.#report(known.name, `The node is of level ${known.level}, and another tree refers to it as one of ${level}`);
+      this.#report(
+        known.name,
+        `The node is of level ${known.level}, and another tree refers to it as a node of level ${level}`,
+      );
     }
     this.#checkCount(known.name, known.count, ref.count);
     return true;

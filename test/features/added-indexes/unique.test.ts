@@ -21,7 +21,9 @@ describe('a unique index', () => {
     ]);
     await shelf.pass(8000);
     expect(await shelf.indexes(next)).toMatchObject([{ name: 'title', unique: true, state: 'ready', entries: 400 }]);
-    expect(next.log.map(({ message }) => message)).toContain('Unique index title of table books holds from now on');
+    expect(next.log.map(({ message }) => message)).toContain(
+      'Unique index title of table books is complete, and holds from now on',
+    );
     for (const node of [old, next]) {
       const batch = node.db.batch();
       void batch.insert('books', { ...bookOf(500), title: 'Book 7' });
@@ -42,7 +44,7 @@ describe('a unique index', () => {
     const problem = "The rows with primary keys 7 and 333 both have 'Book 7' there.";
     expect(await shelf.indexes(node)).toMatchObject([{ name: 'title', state: 'failed', entries: 0, problem }]);
     expect(node.log.filter(({ level }) => level === 'warn').map(({ message }) => message)).toContain(
-      `Unique index title cannot be added to table books. ${problem} Put the rows right, and call dropIndex(): then it is begun anew.`,
+      `Unique index title cannot be added to table books. ${problem} Correct the rows, and call dropIndex(): then the index is built again.`,
     );
     // It binds nobody, and nobody uses it.
     await shelf.write(node, 'insert', [{ ...bookOf(500), title: 'Book 8' }]);

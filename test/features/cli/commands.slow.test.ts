@@ -379,7 +379,7 @@ describe('migrate', () => {
     );
     const asked = await run(['migrate', url, 'cities', '--to', schema]);
     expect(asked).toMatchObject({ status: 2 });
-    expect(asked.messages).toContain('Field mayor (varchar) is new: it is null in every row that is there.');
+    expect(asked.messages).toContain('Field mayor (varchar) is new: it is null in every existing row.');
     const dropping = folder.file('cities-v2-dropping.json');
     await writeFile(
       dropping,

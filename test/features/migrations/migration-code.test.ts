@@ -17,7 +17,7 @@ const plain2 = { name: 'users', version: 2, fields: { id, title: varchar, n: id 
 const coded2: SchemaDefinition = { ...plain2, migrate: (row) => ({ ...row, title: `${String(row['name'])}!` }) };
 const withVersion = (migrateVersion: number | string): SchemaDefinition => ({ ...coded2, migrateVersion });
 
-const other = /^Table 'users' is being brought from version 1 to version 2 with .* it would make other rows\./;
+const other = /^Table 'users' is being migrated from version 1 to version 2 with .* it would make other rows\./;
 
 let fleet: Fleet;
 

@@ -114,7 +114,9 @@ describe('a target', () => {
     await fleet.run(set(two, 3, 'users', { rowsPerSecond: 1 }));
     const error = await fleet.failure(set(two, 2));
     expect(error).toMatchObject({ code: 'MIGRATION_ACTIVE', table: 'users' });
-    expect(error.message).toBe("Table 'users' is on its way to version 3: wait for that, or cancel it first.");
+    expect(error.message).toBe(
+      "Table 'users' is being migrated to version 3: wait until that is done, or cancel it first.",
+    );
   });
 
   it('never comes between a view and a commit on its way with rows of a third version', async () => {
