@@ -55,7 +55,7 @@ export const encryptionMutants: readonly Mutant[] = [
     edits: [
       {
         file: cipher,
-        find: '      // Which is all that it says: the tag does not fit.\n      return undefined;\n',
+        find: '      // The tag does not match; the error has no further details.\n      return undefined;\n',
         replace: '',
       },
     ],
