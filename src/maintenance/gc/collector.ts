@@ -1,18 +1,19 @@
 /**
- * Collects garbage without clocks (docs/protocol.md): from one Block 0 and listings that begin after it.
+ * Collects garbage. Safety does not depend on clocks (docs/protocol.md): a run works from one Block 0, and from listings that
+ * begin after it.
  *
  * Invariants:
- * - Before anything is deleted, Block 0 says so: `collected` is the generation that is collected from. A pin of an earlier
- *   generation that is not in that Block 0 can never come to be.
- * - A block goes only if its birth is not after that generation and nothing that is kept reaches it: a merge under way can
- *   refer to what the generation reaches and to blocks of later birth, and to nothing else.
- * - A run collects from the state that was in force when it began: all later ones are left whole, however long it waits for loops.
+ * - Before anything is deleted, Block 0 announces it: `collected` is the generation that the run collects from. A pin of an
+ *   earlier generation that is not in that Block 0 can never come to be.
+ * - A block is deleted only if its birth is not after that generation and no kept state reaches it. A merge under way can refer
+ *   only to blocks that the generation reaches and to blocks of later birth.
+ * - A run collects from the state in force when it began. All later states stay whole, however long the run waits for loops.
  * - Loops of this instance read that state, a later one, or one that they have pinned before Block 0 announces anything.
- * - A staged run goes once the only slot whose commit may name it is at or under the log's floor, and so applied.
+ * - A staged run is deleted once the only slot whose commit may name it is at or under the log floor, and so applied.
  * - If any kept state cannot be read, nothing is deleted.
- * - Nothing goes for its age by a time that is doubted.
- * - A kept state that cannot be read because it is kept no longer, since a snapshot has ended or another run has collected
- *   past it, is no damage: the run begins anew, from a later Block 0.
+ * - Nothing is deleted for its age by a time that is doubted.
+ * - A kept state may be unreadable because it is no longer kept: a snapshot has ended, or another run has collected past it.
+ *   That is no damage. The run begins again, from a later Block 0.
  */
 import { newAbortController } from '../../base/abort.ts';
 import { sleep } from '../../base/env.ts';
@@ -54,21 +55,21 @@ import type { CheckedGcOptions } from './gc-options.ts';
 import { GarbageStore, ReachableBlocks } from './gc-store.ts';
 import type { Garbage, GarbageKind } from './gc-store.ts';
 
-/** What `db.gc()` did, or would do. */
+/** The result of `db.gc()`; with `dryRun`, the result that a run would have. */
 export interface GcReport {
-  /** Blocks and blobs that were deleted; with `dryRun` 0. */
+  /** Number of blocks and blobs deleted; with `dryRun` 0. */
   readonly deletedCount: number;
-  /** Everything that was deleted, or would be, by its kind. */
+  /** Number of objects of each kind that were deleted, or would be. */
   readonly counts: Readonly<Record<GarbageKind, number>>;
-  /** Bytes that this frees. */
+  /** Size of these objects, in bytes. */
   readonly freedBytes: number;
-  /** Each object, what it is, and why nothing needs it. Only with `dryRun`, else empty. */
+  /** Each object that would be deleted, with its kind and the reason. Only with `dryRun`, else empty. */
   readonly garbage: readonly Garbage[];
-  /** Blobs that no row refers to and that are listed now, to be deleted by the next run. */
+  /** Number of blobs that no row refers to and that this run condemned, for the next run to delete. */
   readonly condemnedBlobs: number;
-  /** Snapshots that were abandoned by their holders, and ended. */
+  /** Number of snapshots that this run ended because their holders had abandoned them. */
   readonly expiredSnapshots: number;
-  /** Objects that the store would not delete; the next run tries them again. */
+  /** Objects that the store did not delete. The next run tries again. */
   readonly failed: readonly { readonly name: string; readonly message: string }[];
 }
 
@@ -82,24 +83,24 @@ export interface CollectorOptions {
   readonly context: ViewContext;
   /** The node that collects. */
   readonly node: NodeId;
-  /** How long a run that is not told how long waits for loops of other nodes. */
+  /** How long a run without option `loopGraceMs` waits for loops of other nodes. */
   readonly othersGraceMs: number;
-  /** Resolves once all loops of this instance, but those that begin on a state of at least `generation`, hold on to their states. */
+  /** Resolves once all loops of this instance have pinned their states, except those on a state of at least `generation`. */
   readonly holdLoops: (generation: number, signal: AbortSignal | undefined) => Promise<void>;
-  /** Commits what gc writes to the system tables. */
+  /** Commits the rows that gc writes to the system tables. */
   readonly append: (request: FlushRequest) => Promise<void>;
   readonly prepare: Omit<MemberOptions, 'slot'>;
 }
 
-/** How far clocks of nodes may differ before a snapshot is taken for abandoned too early. */
+/** How far the clocks of nodes may differ without a snapshot being taken for abandoned too early. */
 const clockMarginMs = 300_000;
-/** So long after the last write a clock may be wrong. */
+/** A clock that is further than this after the last write may be wrong. */
 const maxLeadMs = 86_400_000;
-/** After so long nobody waits for what a probe of the store would tell. */
+/** The age after which no process can still need its probe of the store. */
 const probeLifeMs = 86_400_000;
 /** Roots of snapshots that are read at the same time. */
 const readsAtOnce = 8;
-/** Runs that are overtaken so often by others give up: those do the work. */
+/** Attempts before a run that others overtake gives up: they do the work. */
 const maxAttempts = 8;
 
 export class Collector {
@@ -109,7 +110,7 @@ export class Collector {
   readonly #store: GarbageStore;
   readonly #reader: Block0Reader;
   #storeNowMs: Promise<number> | undefined;
-  /** The time that is doubted, and when the database was last written. */
+  /** The doubted time, and the time of the last write of the database. Undefined where the time is believed. */
   #doubted: { readonly nowMs: number; readonly lastMs: number } | undefined;
   #hasWarned = false;
   #expired = 0;
@@ -149,7 +150,7 @@ export class Collector {
     return report;
   }
 
-  /** A request that fails because the run was given up: why it was says more. */
+  /** Throws the reason of the abort in place of the error of a request that failed because of it. */
   async #untilGivenUp<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -159,14 +160,14 @@ export class Collector {
     }
   }
 
-  /** Lets time pass where others may have begun a loop, and gives the Block 0 that was in force before. */
+  /** Waits where other instances may have begun a loop. Returns the Block 0 that was in force before. */
   async #waitForLoops(): Promise<Block0> {
     const { environment, register, node, othersGraceMs, holdLoops } = this.#options;
     const { block0 } = await register.refresh(this.#signal);
     if (this.#settings.dryRun) return block0;
     const hasOthers = block0.nodes.some((id) => id !== node.id);
     const { loopGraceMs = hasOthers ? othersGraceMs : 0 } = this.#settings;
-    // Unless no merge has replaced anything that an earlier run has left.
+    // No need to wait where no merge has replaced anything since an earlier run.
     if (loopGraceMs > 0 && block0.collected !== block0.generation) {
       await sleep(environment, loopGraceMs, this.#signal);
       await register.refresh(this.#signal);
@@ -175,15 +176,15 @@ export class Collector {
     return block0;
   }
 
-  /** `from`: the state that is collected from, the present one or an earlier one. */
+  /** `from`: the state to collect from, the present one or an earlier one. */
   async #collectFrom(block0: Block0, from: Block0): Promise<void> {
     const { environment, context, register } = this.#options;
-    // Everything that is kept is read before anything goes.
+    // All kept states are read before anything is deleted.
     const pinned = await this.#readPinned(block0);
     const history = await this.#readHistory(block0);
     const reach = new ReachableBlocks(context, new Pacer(environment));
     for (const kept of [block0, ...pinned, ...history]) await reach.add(kept, this.#signal);
-    // Of what all states since then reach, this one reaches what was born by then.
+    // Blocks that later states reach were either born after this state, or this state reaches them.
     if (from.generation !== block0.generation) await reach.add(from, this.#signal);
     await this.#collectBlocks(from, reach.names);
     await this.#collectRoots(block0);
@@ -197,7 +198,7 @@ export class Collector {
     await this.#collectStaged(await trimLog(block0, log));
   }
 
-  /** Garbage that stays costs, and grows, where the store does not let it go. */
+  /** Warns of objects that the store did not delete: they cost money, and their number grows. */
   #warnOfFailed(failed: GcReport['failed']): void {
     const [first] = failed;
     if (first === undefined) return;
@@ -208,7 +209,7 @@ export class Collector {
     );
   }
 
-  /** Whether something that `block0` keeps is kept no longer. */
+  /** Whether a state that `block0` keeps is no longer kept. */
   async #isOvertaken({ snapshots, history }: Block0, { generation }: Block0): Promise<boolean> {
     const { block0: present } = await this.#options.register.refresh(this.#signal);
     const pinned = new Set(present.snapshots.map(({ id }) => id));
@@ -217,8 +218,7 @@ export class Collector {
   }
 
   /**
-   * Says in Block 0 that what `collected` does not need will go, and ends abandoned snapshots. `from`: the generation to collect
-   * from.
+   * Announces in Block 0 the generation to collect from, `from`, and ends abandoned snapshots.
    */
   async #announce(from: number): Promise<Block0> {
     const { register, clock } = this.#options;
@@ -228,11 +228,11 @@ export class Collector {
       return block0;
     }
     const mayEnd = block0.snapshots.some(({ expiresMs }) => expiresMs + clockMarginMs <= clock.now());
-    // No other clock than the store's says for how long something has been there.
+    // Only the clock of the store can tell how old an object is.
     const now = mayEnd || block0.history !== null ? await this.#now() : clock.now();
     const passed = await this.#historyFloor(block0, now);
     const isPassed = block0.history !== null && passed > block0.history.floor;
-    // A store that is not this machine may know better, and is asked where that is of use.
+    // A store on another machine may know better: where the time is doubted, the store is asked.
     const seems = this.#doubtOf(block0, now);
     const doubt = seems === undefined ? undefined : this.#doubtOf(block0, await this.#now());
     if (mayEnd || isPassed) this.#warnOfDoubt();
@@ -256,8 +256,8 @@ export class Collector {
   }
 
   /**
-   * Since when the time is doubted; undefined where it is believed. A store that tells its own time is believed. Any other
-   * time comes from this machine, and if it is far after the last write, either nobody has written, or the clock is wrong.
+   * Since when the time is doubted; undefined where it is believed. The time of a store with its own clock is believed.
+   * Any other time comes from this machine. If it is far after the last write, either nobody has written, or the clock is wrong.
    */
   #doubtOf({ doubtedMs, changedMs, writer }: Block0, now: number): number | undefined {
     this.#doubted = undefined;
@@ -270,7 +270,7 @@ export class Collector {
     return isDoubted ? doubtedMs : Math.floor(now);
   }
 
-  /** Something stays that would go if the time were right. */
+  /** Warns, once, that something stays that would be deleted if the time were believed. */
   #warnOfDoubt(): void {
     if (this.#doubted === undefined || this.#hasWarned) return;
     this.#hasWarned = true;
@@ -283,7 +283,7 @@ export class Collector {
     );
   }
 
-  /** Whether something may go for its age. If the time is doubted nothing may, but an age of 0 takes no clock. */
+  /** Whether an object may be deleted for its age. If the time is doubted none may, except that an age of 0 needs no clock. */
   #mayGo(isOld: boolean, ageMs: number): boolean {
     if (!isOld) return false;
     if (this.#doubted === undefined || ageMs === 0) return true;
@@ -298,7 +298,7 @@ export class Collector {
     let floor = 0;
     for await (const { name, lastModifiedMs } of this.#store.list(folders.history)) {
       const generation = parseHistoryName(name);
-      // Written when the generation was replaced, until when it was in force.
+      // The object was written when the generation was replaced: the generation was in force until then.
       if (generation !== undefined && lastModifiedMs < before) floor = Math.max(floor, generation + 1);
     }
     return floor;
@@ -348,7 +348,7 @@ export class Collector {
     await this.#store.finish();
   }
 
-  /** Roots without a pin, of generations that no pin can come to; and history before its floor. */
+  /** Deletes roots without a pin, of generations that can no longer be pinned, and history before its floor. */
   async #collectRoots({ collected, history, snapshots }: Block0): Promise<void> {
     const pinned = new Set(snapshots.map(({ id }) => rootName(id)));
     const floor = Math.min(collected, history?.floor ?? collected);
@@ -370,7 +370,7 @@ export class Collector {
     await this.#store.finish();
   }
 
-  /** What the log may still be read for stays, as the commits that name it do. */
+  /** Deletes staged runs for slots at or under the floor. Others stay, as do the commits that may name them. */
   async #collectStaged(logFloor: number): Promise<void> {
     for await (const { name, sizeBytes } of this.#store.list(folders.staged)) {
       const slot = parseStagedName(name);
@@ -381,7 +381,7 @@ export class Collector {
     await this.#store.finish();
   }
 
-  /** What is left of probes, of gc and of the store, whose process has ended before it could remove them. */
+  /** Deletes probes of gc and of the store whose process ended before it could remove them. */
   async #collectProbes(): Promise<void> {
     for await (const { name, sizeBytes, lastModifiedMs } of this.#store.list(probePrefix)) {
       if (!this.#mayGo(lastModifiedMs <= (await this.#now()) - probeLifeMs, probeLifeMs)) continue;
@@ -406,7 +406,7 @@ export class Collector {
       view: View.ofBlock0(context, block0),
       isKept: async (blob) => {
         for (const view of snapshots) if (await isListed(view, '_blobs', blob)) return true;
-        // What was listed as deleted in the oldest state that is kept is shown by none after it.
+        // A blob that the oldest state of the history lists as deleted is shown by no later state.
         return oldest !== undefined && !(await isListed(oldest, '_deleted_blobs', blob));
       },
       isOld: async (writtenMs) => this.#mayGo(writtenMs < (await this.#now()) - graceMs, graceMs),
@@ -430,24 +430,24 @@ export class Collector {
     });
   }
 
-  /** Parts of uploads that nobody will complete. An upload that is aborted although it is under way only fails. */
+  /** Removes the parts of uploads that nobody will complete. If it aborts an upload under way, that upload fails, and no more. */
   async #removeUploads(): Promise<void> {
     const { driver, prefix, logger } = this.#options;
     const { dryRun, graceMs } = this.#settings;
     if (dryRun || driver.removeUploads === undefined) return;
-    // Where parts are told of, the store tells the time.
+    // A store that lists parts has its own clock.
     const startedBeforeMs = async (): Promise<number> =>
       this.#mayGo(true, graceMs) ? (await this.#now()) - graceMs : Number.NEGATIVE_INFINITY;
     try {
       await driver.removeUploads(`${prefix}/`, { startedBeforeMs, ...defined({ signal: this.#signal }) });
     } catch (error) {
-      // They cost a little and harm nothing.
+      // Such parts cost a little and harm nothing.
       if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
       logger.warn(`Parts of uploads could not be looked for: ${error.message}`);
     }
   }
 
-  /** The store's time, asked for once and only if it is needed. */
+  /** The time of the store, asked for at most once, when it is first needed. */
   #now(): Promise<number> {
     this.#storeNowMs ??= this.#askStore();
     return this.#storeNowMs;
@@ -457,7 +457,7 @@ export class Collector {
     const { environment, register, driver, prefix } = this.#options;
     const now = await this.#store.now(`${probePrefix}${newId(environment, 8)}`);
     if (now !== undefined) return now;
-    // On a full disk there is room for Block 0 alone, in place of an old version of it.
+    // On a full disk there is only room for a new Block 0 in place of the old one.
     await register.replace(register.current, changeableOf(register.current.block0), this.#signal);
     const found = await driver.get(`${prefix}/${block0Name}`, {
       range: { start: 0, end: 0 },
@@ -501,31 +501,32 @@ function withDoubt(change: Block0Change | undefined, doubt: number | undefined):
   return doubt === undefined ? rest : { ...rest, doubtedMs: doubt };
 }
 
-// Trims the log: raises its floor over slots that are applied and have been there for a while, and deletes what lies at
-// or under the floor. The retention serves slow readers, not safety, and goes by the store's own clock. What a pin reads stays.
-
 export interface LogTrimOptions {
   readonly store: GarbageStore;
   readonly register: Block0Register;
   readonly dryRun: boolean;
-  /** Whether a commit that was written then has been there for long enough. */
+  /** Whether a commit written at that time is older than the retention. */
   readonly isOld: (writtenMs: number) => Promise<boolean>;
   readonly signal: AbortSignal | undefined;
 }
 
 type Slot = ListEntry & { readonly name: string; readonly slot: number };
 
-/** Returns the floor. */
+/**
+ * Trims the log: raises its floor over slots that are applied and older than the retention, and deletes the commits at or under
+ * the floor. The retention serves slow readers, not safety, and goes by the store's own clock. Commits that a pin reads stay.
+ * Returns the floor.
+ */
 async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number> {
   const { store, register, isOld, dryRun, signal } = options;
   const slots: Slot[] = [];
   for await (const entry of store.list(folders.commits)) {
     const slot = parseCommitName(entry.name);
-    // What is applied later is for a later run.
+    // Commits that are applied later are left to a later run.
     if (slot !== undefined && slot <= block0.appliedSeq) slots.push({ ...entry, slot });
   }
   if (slots.length === 0) return block0.logFloor;
-  // Slots are trimmed in order: the first that is too young keeps all after it.
+  // Slots are trimmed in order: the first slot that is too young keeps all slots after it.
   let wanted = block0.appliedSeq;
   for (const { slot, lastModifiedMs } of slots) {
     if (slot <= block0.logFloor || (await isOld(lastModifiedMs))) continue;
@@ -538,7 +539,7 @@ async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number>
       const logFloor = floorBelowPins(wanted, present);
       return present.logFloor >= logFloor ? undefined : { ...changeableOf(present), logFloor };
     }, signal);
-    // Read back: what is deleted next rests on a floor that is stored for certain.
+    // Read back, so that only commits under a floor that is stored for certain are deleted.
     floor = (await register.refresh(signal)).block0.logFloor;
   }
   for (const { name, slot, sizeBytes } of slots) {
@@ -554,7 +555,7 @@ async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number>
   return floor;
 }
 
-/** The highest floor, up to one that is wanted, under which nothing lies that a pin reads. */
+/** The highest floor up to `wanted` under which no pin reads a commit. */
 function floorBelowPins(wanted: number, { snapshots }: Block0): number {
   return Math.min(wanted, ...snapshots.flatMap(({ readsLog, appliedSeq }) => (readsLog ? [appliedSeq] : [])));
 }

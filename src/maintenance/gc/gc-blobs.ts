@@ -1,10 +1,10 @@
 /**
- * Collects blobs. Those whose row is gone are listed in `_deleted_blobs`, and go unless a kept state shows them. Those that
- * no commit ever named, an upload under way or one that was left behind, are condemned first: by a commit that lists
- * them, validated like any other on exactly the state before it. A flush that finds its blob listed does not commit.
+ * Collects blobs. A blob whose row is gone is listed in `_deleted_blobs`, and is deleted unless a kept state shows it. A blob
+ * that no commit ever named belongs to an upload that is under way or was left behind. It is condemned first: a commit lists it,
+ * validated like any other on exactly the state before it. A flush that finds its blob listed does not commit.
  *
- * Invariant: a row of `_deleted_blobs` is removed only after its object was deleted for certain. So an object that is
- * there, and is not listed, is not about to be deleted.
+ * Invariant: a row of `_deleted_blobs` is removed only after its object was deleted for certain. So an object that exists and is
+ * not listed is not about to be deleted.
  */
 import type { Environment } from '../../base/env.ts';
 import { compareStrings } from '../../base/bytes.ts';
@@ -18,14 +18,14 @@ import type { View } from '../../view/view.ts';
 import type { GarbageStore } from './gc-store.ts';
 
 const deletedShape = new TableShape(deletedBlobsSchema);
-/** Rows that one run changes at most; the next run goes on. */
+/** Most rows of each kind that one run changes; the next run continues. */
 const maxRows = 50_000;
 
-/** What is to be written to `_deleted_blobs`. */
+/** The changes to make in `_deleted_blobs`. */
 export interface BlobVerdicts {
-  /** Blobs that were deleted for certain: their rows go. */
+  /** Blobs that were deleted for certain: their rows are removed. */
   readonly deleted: string[];
-  /** Blobs that nothing names: they are listed, and go with the next run. */
+  /** Blobs that nothing names: they are listed, for the next run to delete. */
   readonly condemned: string[];
 }
 
@@ -35,7 +35,7 @@ export interface BlobCollection {
   readonly view: View;
   /** Whether a kept state may show a blob that the view lists as deleted. */
   readonly isKept: (blob: string) => Promise<boolean>;
-  /** Whether an object that was written then, by the store's clock, goes although nothing names it. Others are left alone. */
+  /** Whether a blob written at that time, by the store's clock, is condemned if nothing names it. Younger blobs are left alone. */
   readonly isOld: (writtenMs: number) => Promise<boolean>;
   readonly signal: AbortSignal | undefined;
 }
@@ -51,7 +51,7 @@ async function* blobsIn(state: TableState | undefined): AsyncGenerator<string, v
   }
 }
 
-/** Blobs in ascending order, asked for in ascending order. */
+/** Tests for blobs in an ascending sequence; the blobs asked for must ascend too. */
 class Ascending {
   readonly #blobs: AsyncIterator<string, void>;
   readonly #passed: (blob: string) => void;
@@ -69,7 +69,7 @@ class Ascending {
     return this.#next === blob;
   }
 
-  /** Passes over the rest. */
+  /** Passes the remaining blobs. */
   async finish(): Promise<void> {
     if (!this.#started) await this.#advance();
     while (this.#next !== undefined) await this.#pass();
@@ -87,14 +87,14 @@ class Ascending {
   }
 }
 
-/** Deletes what may go at once, and says what is to be written for the rest. */
+/** Deletes the blobs that may be deleted now, and returns the changes to make in `_deleted_blobs`. */
 export async function collectBlobs(options: BlobCollection): Promise<BlobVerdicts> {
   const { store, view, isKept, isOld, signal } = options;
   const verdicts: BlobVerdicts = { deleted: [], condemned: [] };
   const found = new Set<string>();
   const listed = new Ascending(blobsIn(view.table('_blobs')));
   const deleted = new Ascending(blobsIn(view.table('_deleted_blobs')), (blob) => {
-    // Its object is gone: an earlier run was interrupted before it could say so.
+    // Its object is gone: an earlier run was interrupted before it could remove the row.
     if (!found.has(blob) && verdicts.deleted.length < maxRows) verdicts.deleted.push(blob);
   });
   const wanted: string[] = [];
@@ -120,7 +120,7 @@ export async function collectBlobs(options: BlobCollection): Promise<BlobVerdict
   return verdicts;
 }
 
-/** The operations that write verdicts, on exactly the state that they will be applied to, and how many condemn a blob. */
+/** The operations that write the verdicts, made on exactly the state that they will be applied to, and how many condemn a blob. */
 export async function blobOperations(
   verdicts: BlobVerdicts,
   view: View,
@@ -131,7 +131,7 @@ export async function blobOperations(
   const deletedAt = new Date(environment.now());
   let condemned = 0;
   for (const blob of verdicts.condemned) {
-    // Somebody may have committed a row that names it since.
+    // A row that names the blob may have been committed since.
     if ((await isListed(view, '_blobs', blob)) || (await isListed(view, '_deleted_blobs', blob))) continue;
     rows.addDocument(Operation.upsert, { id: blob, deletedAt });
     condemned++;

@@ -1,4 +1,4 @@
-/** The options of `db.gc()`, checked. */
+/** Checks the options of `db.gc()`, and runs it on a schedule. */
 import type { Environment, Timer } from '../../base/env.ts';
 import { FailureLog } from '../../base/logger.ts';
 import type { Logger } from '../../base/logger.ts';
@@ -9,30 +9,31 @@ export interface GcOptions {
   /** Deletes nothing and writes nothing, and reports what would be deleted and why. Default false. */
   readonly dryRun?: boolean;
   /**
-   * Blobs that no row has ever referred to are uploads under way, or were left behind by ones that failed. They are left
-   * alone for so long, in milliseconds. Default 86,400,000 (a day).
+   * How long a blob that no row has ever referred to is left alone, in milliseconds: its upload may be under way. Default
+   * 86,400,000 (a day).
    */
   readonly graceMs?: number;
   /**
-   * How long commits stay in the log after they were merged, in milliseconds: instances that were asleep for longer read
+   * How old a merged commit must be to leave the log, in milliseconds. Instances that were asleep for longer read
    * more to catch up. Default 3,600,000 (an hour).
    */
   readonly logRetentionMs?: number;
   /**
-   * For so long it waits for loops of other instances, in milliseconds: states that were in force at some time since the call began
-   * are left alone by this run, so that `for await` loops that read them end, or hold on to them as they do after ten seconds.
-   * Nothing is waited for where nothing was merged since the last run. Loops of this instance need no waiting: they hold on to what
-   * they read before anything is deleted. Default: where other nodes take turns in the database, twice the `writeForwardInterval` and
-   * 20 seconds, but a minute at most; else 0. Runs by option `gcInterval` always wait for twice the `writeForwardInterval` and 20 seconds.
+   * How long to wait for loops of other instances, in milliseconds. The run leaves alone every state that was in force at any time
+   * since the call began. So `for await` loops that read such a state can end, or pin it, as they do after ten seconds. If nothing
+   * was merged since the last run, the run does not wait. Loops of this instance need no wait: they pin the states that they read
+   * before anything is deleted. Default: if other nodes take turns in the database, twice the `writeForwardInterval` and 20 seconds,
+   * but a minute at most; else 0. Runs by option `gcInterval` always wait for twice the `writeForwardInterval` and 20 seconds.
    */
   readonly loopGraceMs?: number;
   /**
-   * Snapshots and history end by the time, and commits and uploads go for their age. If the time is more than a day after the last
-   * write of the database, and the store has no clock but this machine's, the clock may be wrong: then none of that happens before it
-   * has said so for a day, but for what `logRetentionMs: 0` and `graceMs: 0` ask for. True: the clock is right. Default false.
+   * Whether to trust the clock. Snapshots and history end by the time, and commits and uploads are deleted for their age. If the
+   * time is more than a day after the last write of the database, and the store has no clock but this machine's, the clock may be
+   * wrong. Then none of that happens until the clock has said so for a day, except what `logRetentionMs: 0` and `graceMs: 0` ask
+   * for. Default false.
    */
   readonly trustClock?: boolean;
-  /** Gives the call up. What was deleted until then is gone; the next run goes on. */
+  /** Gives the call up. Objects deleted until then stay deleted; the next run continues. */
   readonly signal?: AbortSignal;
 }
 
@@ -41,7 +42,7 @@ export interface CheckedGcOptions {
   readonly dryRun: boolean;
   readonly graceMs: number;
   readonly logRetentionMs: number;
-  /** Undefined: it depends on who takes turns. */
+  /** Undefined: the wait depends on whether other nodes take turns. */
   readonly loopGraceMs: number | undefined;
   readonly trustClock: boolean;
   readonly signal: AbortSignal | undefined;
@@ -71,8 +72,6 @@ export function checkGcOptions(options: GcOptions): CheckedGcOptions {
   };
 }
 
-// Collects garbage from time to time.
-
 export interface GcScheduleOptions {
   readonly environment: Environment;
   readonly logger: Logger;
@@ -82,6 +81,7 @@ export interface GcScheduleOptions {
   readonly collect: () => Promise<unknown>;
 }
 
+/** Collects garbage at intervals. */
 export class GcSchedule {
   readonly #options: GcScheduleOptions;
   readonly #failures: FailureLog;
@@ -99,7 +99,7 @@ export class GcSchedule {
     this.#timer?.cancel();
   }
 
-  /** Not at the same moment on every node: the second one finds less to do, or nothing. */
+  /** Sets the timer, with a random part so that nodes collect at different times: the second node finds little or nothing to do. */
   #wait(): void {
     const { environment, intervalMs } = this.#options;
     const delayMs = intervalMs * (0.75 + environment.random() / 4);

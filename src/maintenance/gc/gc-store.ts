@@ -1,4 +1,4 @@
-/** What collecting garbage does to the store: lists folders, and deletes objects in batches. */
+/** The requests of garbage collection to the store: lists folders, finds reachable blocks, and deletes objects in batches. */
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -21,14 +21,14 @@ const batchKeys = 1000;
 const maxAttempts = 3;
 const pauseMs = 100;
 
-/** What an object was deleted for. */
+/** The kinds of objects that garbage collection deletes. */
 export type GarbageKind = 'block' | 'blob' | 'staged' | 'commit' | 'root' | 'history' | 'probe';
 
-/** An object that gc deletes, or would. */
+/** An object that gc deletes, or would delete. */
 export interface Garbage {
   /**
-   * What it is: a block, a blob, a staged run of a large commit, a commit, the kept root of a snapshot or of history, or
-   * what is left of a probe of the store.
+   * Its kind: a block, a blob, a staged run of a large commit, a commit, the kept root of a snapshot or of history, or a
+   * probe of the store that was left behind.
    */
   readonly kind: GarbageKind;
   /** Name of the object, without the database's prefix. */
@@ -43,15 +43,15 @@ export interface GarbageStoreOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly environment: Environment;
-  /** Only notes what would be deleted. */
+  /** Whether to delete nothing, and only note the objects that would be deleted. */
   readonly dryRun: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
 export class GarbageStore {
-  /** What was deleted, or would be. */
+  /** Objects that were deleted, or would be. */
   readonly deleted: Garbage[] = [];
-  /** What the store did not delete. */
+  /** Objects that the store did not delete. */
   readonly failed: { readonly name: string; readonly message: string }[] = [];
   readonly #options: GarbageStoreOptions;
   #batch: Garbage[] = [];
@@ -73,13 +73,13 @@ export class GarbageStore {
     }
   }
 
-  /** Deletes an object, sooner or later; {@link finish} says when it is done. */
+  /** Adds an object to the batch to delete. It is deleted for certain, or in `failed`, once {@link finish} has resolved. */
   async delete(garbage: Garbage): Promise<void> {
     this.#batch.push(garbage);
     if (this.#batch.length >= batchKeys) await this.finish();
   }
 
-  /** Deletes what is left of the last batch. */
+  /** Deletes the objects of the batch. */
   async finish(): Promise<void> {
     const batch = this.#batch;
     this.#batch = [];
@@ -88,7 +88,7 @@ export class GarbageStore {
     else await this.#deleteNow(batch);
   }
 
-  /** The run begins anew: what waits is found again, and so is what could not be deleted. */
+  /** Forgets the batch and the failures, because the run begins again and will find these objects again. */
   forget(): void {
     this.#batch = [];
     this.failed.length = 0;
@@ -111,13 +111,13 @@ export class GarbageStore {
         await sleep(environment, pauseMs * attempt, signal);
         continue;
       }
-      // The next run meets them again.
+      // The next run finds them again.
       for (const [key, { name }] of byKey) this.failed.push({ name, message: messages.get(key) ?? '' });
       return;
     }
   }
 
-  /** What could not be deleted. Where deleting is denied, that may be told of the whole request. */
+  /** Deletes keys, and returns the keys that failed. A store that denies deletion may refuse the whole request. */
   async #deleteKeys(keys: readonly string[]): Promise<DeleteResult['failed']> {
     const { driver, signal } = this.#options;
     try {
@@ -129,8 +129,8 @@ export class GarbageStore {
   }
 
   /**
-   * The store's own time; undefined where there is no room to ask for it. No other clock can be compared with when it says that objects were written. Only what is not
-   * going to be deleted anyway is judged by another one.
+   * The store's own time; undefined if the store has no room for the probe that asks for it. The times at which objects were
+   * written are by that clock, so no other clock can be compared with them. A dry run, which deletes nothing, uses the local clock.
    */
   async now(probeName: string): Promise<number | undefined> {
     const { driver, prefix, signal, dryRun, environment } = this.#options;
@@ -139,23 +139,22 @@ export class GarbageStore {
     try {
       await putRepeatedly(environment, driver, key, new Uint8Array(1), { if: 'any', ...defined({ signal }) });
     } catch (error) {
-      // What goes whatever the time is goes first, and makes room for asking.
+      // The caller then writes Block 0 to learn the time: a full disk still has room for that.
       if (error instanceof StorageError && error.reason === 'full') return undefined;
       throw error;
     }
     const found = await driver.get(key, defined({ signal }));
-    // Where that fails, a later run finds it.
+    // If that fails, a later run finds the probe.
     await driver.delete([key], defined({ signal })).catch(() => undefined);
-    // Gone already, which cannot be: then nothing is old enough.
+    // The probe should be there. If it is not, the time is 0, and nothing is old enough.
     return found.status === 'found' ? found.lastModifiedMs : 0;
   }
 }
 
-// Which blocks some states of the database refer to, catalogues among them. Reads inner nodes only: a parent names its leaves.
-
 /** Inner nodes that are read at the same time. */
 const readsAtOnce = 16;
 
+/** The blocks that states of the database reach, catalogues included. Only inner nodes are read: a parent names its leaves. */
 export class ReachableBlocks {
   /** Names of the blocks, with their sizes in bytes. */
   readonly names: Map<string, number> = new Map();
@@ -167,7 +166,7 @@ export class ReachableBlocks {
     this.#pacer = pacer;
   }
 
-  /** Adds what a Block 0 reaches. Rejects if any of it cannot be read: then nothing may be deleted. */
+  /** Adds the blocks that a Block 0 reaches. Rejects if any node cannot be read: then nothing may be deleted. */
   async add(block0: Block0, signal: AbortSignal | undefined): Promise<void> {
     const { catalogue } = block0;
     if (catalogue !== undefined) this.names.set(catalogueName(catalogue.ref), catalogue.ref.sizeBytes);
@@ -177,7 +176,7 @@ export class ReachableBlocks {
   async #addTree(place: TreePlace, tree: Tree, signal: AbortSignal | undefined): Promise<void> {
     if (tree.ref === null) return;
     const name = blockName(place, tree.ref);
-    // States share most of their blocks, and all that is below a block that they share.
+    // States share most of their blocks. Where they share a block, they share all blocks below it.
     if (this.names.has(name)) return;
     this.names.set(name, tree.ref.sizeBytes);
     if (tree.ref.level === 0) return;
