@@ -13,14 +13,14 @@ const shapes: Readonly<Record<BlobList, TableShape>> = {
   _deleted_blobs: new TableShape(deletedBlobsSchema),
 };
 
-/** What a state lists of a blob: among those that rows refer to, or those that none does any more. */
+/** Looks up a blob in the list of blobs that rows refer to, or of blobs that no row refers to any more. */
 export async function lookupBlob(view: View, list: BlobList, blob: string): Promise<RowRef | undefined> {
   const key = new ByteWriter(32);
   shapes[list].writeKey(key, blob);
   return view.table(list)?.lookup(key.finish());
 }
 
-/** Whether it lists the blob. */
+/** Whether the list has the blob. */
 export async function isListed(view: View, list: BlobList, blob: string): Promise<boolean> {
   return (await lookupBlob(view, list, blob)) !== undefined;
 }

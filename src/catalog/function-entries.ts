@@ -1,4 +1,4 @@
-/** Entries of indexes on functions: a component for what the function makes of the row, and the primary key. */
+/** Makes entries of indexes on functions: a component for the result of the function on the row, and the primary key. */
 import type { ByteWriter } from '../base/bytes.ts';
 import { CorruptionError, FunctionError } from '../base/errors.ts';
 import { writeFailure, writeResult } from '../format/ordered-key.ts';
@@ -8,12 +8,12 @@ import { callFunction } from '../schema/registered-functions.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 
-/** Writes the entries of one version of a function, and counts those of rows on which it fails. */
+/** Writes the entries of one version of a function, and counts the entries of rows on which it fails. */
 export class FunctionEntries {
   readonly #shape: TableShape;
   readonly #typeId: TypeId;
   readonly #registered: RegisteredFunction;
-  /** Entries of such rows that came, less those that went. */
+  /** Number of such entries added, less the number removed. */
   failed = 0;
 
   constructor(shape: TableShape, typeId: TypeId, registered: RegisteredFunction) {
@@ -27,7 +27,7 @@ export class FunctionEntries {
     try {
       writeResult(writer, this.#typeId, callFunction(this.#shape, this.#registered, source, base));
     } catch (error) {
-      // A row that cannot be decoded is for those who read it to find: what merges it only passes it on.
+      // A merge passes on a row that cannot be decoded. Those who read the row will find the damage.
       if (!(error instanceof FunctionError || error instanceof CorruptionError)) throw error;
       writeFailure(writer);
       this.failed += isRemoval ? -1 : 1;

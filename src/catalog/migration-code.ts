@@ -1,6 +1,7 @@
 /**
- * What an instance makes rows of a version with, and whether those that bring the version up do the same: two that differ would
- * make different rows of one, and one without the function would leave null what the other fills.
+ * Compares the code that this instance migrates rows with to the code that the stored version of the table was migrated with. Two
+ * instances with different code would make different rows of the same row. An instance without the `migrate` function would leave
+ * fields null that the others fill.
  */
 import { InvalidSchemaError } from '../base/errors.ts';
 import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
@@ -8,9 +9,9 @@ import { fieldSources } from '../schema/renames.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
 
-/** What an instance makes rows of a version of a table with, from rows of the version beside it. */
+/** The code that an instance makes rows of a version with, from rows of another version. */
 export interface MigrationCodes {
-  /** Undefined where that may still be registered. */
+  /** Undefined where a function may still be registered. */
   codeOf(table: string, version: number): MigrationCode | undefined;
 }
 
@@ -20,12 +21,12 @@ export const noCodes: MigrationCodes = { codeOf: () => false };
 interface Difference {
   readonly stored: MigrationCode;
   readonly own: MigrationCode;
-  /** The versions that rows are made from and of. */
+  /** The version of the rows that are read, and the version of the rows that are made. */
   readonly from: number;
   readonly to: number;
 }
 
-/** Where what is stored of a version was made by other code than an instance has. What older releases have stored says nothing. */
+/** Returns the difference between the code that a version was stored with and the code of an instance. Older releases stored none. */
 function differenceOf(schema: StoredSchema, old: number, codes: MigrationCodes): Difference | undefined {
   const { name, version, code, codeBack } = schema;
   const [own, ownBack] = [codes.codeOf(name, version), codes.codeOf(name, old)];
@@ -35,7 +36,7 @@ function differenceOf(schema: StoredSchema, old: number, codes: MigrationCodes):
   return undefined;
 }
 
-/** Whether rows of a version, or those that it writes into the `old` one beside it, are made by other code. */
+/** Whether rows of a version, or the rows that its writers put into the `old` version, are made by other code. */
 export function isOtherCode(schema: StoredSchema, old: number, codes: MigrationCodes): boolean {
   return differenceOf(schema, old, codes) !== undefined;
 }
@@ -47,7 +48,7 @@ function described(code: MigrationCode): string {
     : `a \`migrate\` function of version '${code}'`;
 }
 
-/** What rules alone make null or their default, as a sentence. */
+/** Names, in a sentence, the fields that are null or have their default without the function. */
 function unfilled(active: StoredSchema, schema: StoredSchema): string {
   const sources = fieldSources(active, schema);
   const fields = schema.fields.filter(({ name }) => !sources.has(name)).map(({ name }) => `'${name}'`);
@@ -57,8 +58,8 @@ function unfilled(active: StoredSchema, schema: StoredSchema): string {
 }
 
 /**
- * Throws `InvalidSchemaError` if a version that comes up beside another one is made by other code than an instance has, or if
- * what it writes is brought into the old version by other code.
+ * Throws `InvalidSchemaError` if the next version of a table is made by other code than an instance has, or if rows written in it
+ * are brought into the old version by other code.
  */
 export function refuseOtherCode(view: View, { name, version }: TableShape, codes: MigrationCodes): void {
   const nextVersion = view.nextVersion(name);

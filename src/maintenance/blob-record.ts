@@ -1,4 +1,4 @@
-/** What the database knows of a blob, as of some state. */
+/** Reads the records of blobs. */
 import { BlobNotFoundError } from '../base/errors.ts';
 import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
 import type { BlobRecord } from '../blob/blob-tables.ts';
@@ -10,7 +10,7 @@ import { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
 import type { QueryHost } from '../query/planner/query-host.ts';
 
-/** Size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
+/** Reads size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
 export async function readBlobRecord(host: QueryHost, reference: string): Promise<BlobRecord> {
   if (!isUuid(reference)) {
     throw new BlobNotFoundError(reference, `'${reference}' is no blob reference: those are UUIDs.`);
@@ -25,7 +25,7 @@ export async function readBlobRecord(host: QueryHost, reference: string): Promis
 
 const shape = new TableShape(blobsSchema);
 
-/** Media type of a blob that a view lists. */
+/** Reads the media type of a blob that a view lists. */
 export async function contentTypeOf(view: View, blob: string): Promise<string | undefined> {
   const rowRef = await lookupBlob(view, '_blobs', blob);
   return rowRef && checkBlobRecord(blob, decodeRow(shape.layout, rowRef.source, rowRef.base)).contentType;

@@ -1,4 +1,4 @@
-/** Looks at a store before, while or after a database is open on it: whether it is safe, and what is there. */
+/** Examines a store, with or without an open database on it: whether it is safe, and what lies under the prefix. */
 import { Deadline, untilAborted } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { CorruptionError, NotSupportedError, UnknownFormatError } from '../base/errors.ts';
@@ -12,7 +12,7 @@ import type { Certification, StoreCheck } from '../storage/certify/certification
 import { certifyStore } from '../storage/certify/certify.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 
-/** What lies under a prefix. */
+/** The content found under a prefix. */
 export interface StoredDatabase {
   /**
    * `found`: a database. `none`: nothing, so that `start()` creates one. `other objects`: there are objects, and no
@@ -21,7 +21,7 @@ export interface StoredDatabase {
   readonly status: 'found' | 'none' | 'other objects' | 'damaged' | 'unknown format' | 'unreadable';
   /** The result in words, with the problem if there is one. */
   readonly detail: string;
-  /** Id of the database; undefined unless it was found, as are the others. */
+  /** Id of the database. This and the next fields are undefined unless a database was found. */
   readonly databaseId: string | undefined;
   /** Version of the format that it is stored in. */
   readonly formatVersion: number | undefined;
@@ -31,13 +31,13 @@ export interface StoredDatabase {
   readonly generation: number | undefined;
 }
 
-/** What `db.doctor()` found. */
+/** The result of `db.doctor()`. */
 export interface StoreReport extends Certification {
   /** Name of the driver. */
   readonly driver: string;
-  /** What lies under the database's prefix. */
+  /** The content found under the database's prefix. */
   readonly database: StoredDatabase;
-  /** What to do about everything that is not as it should be, most important first; empty if nothing is to be done. */
+  /** Advice for every problem, most important first; empty if there is nothing to do. */
   readonly recommendations: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export interface ExamineOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly environment: Environment;
-  /** What the instance is that asks: a replica needs no permission to write. */
+  /** Role of the instance that asks: a replica needs no permission to write. */
   readonly role: Role;
   readonly signal?: AbortSignal | undefined;
 }
@@ -166,7 +166,7 @@ function tenths(ms: number): string {
   return String(Math.round(ms * 10) / 10);
 }
 
-/** Rows with all columns but the last padded to the longest of them. Names in the store and its answers may hold anything. */
+/** Aligns columns, and makes texts safe to print: names in the store and its answers may hold anything. */
 function aligned(given: readonly (readonly string[])[]): string {
   const rows = given.map((row) => row.map(messageText));
   const widthOf = (column: number): number => Math.max(...rows.map((row) => (row[column] ?? '').length));
@@ -177,13 +177,12 @@ function aligned(given: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
-// What to do about what was found in a store.
-
+/** The findings about a store that advice is given for. */
 export interface Findings {
   readonly checks: readonly StoreCheck[];
   readonly permissions: Certification['permissions'];
   readonly prefix: string;
-  /** Of the instance that asks. */
+  /** Role of the instance that asks. */
   readonly role: Role;
   /** Whether a database was found, as `StoredDatabase.status` says. */
   readonly database: string;
@@ -217,7 +216,7 @@ const warned: Readonly<Record<string, string>> = {
   presigning: 'To make links for downloads, use credentials that can sign.',
 };
 
-/** What S3 calls the permission for requests of a kind. */
+/** For each kind of request, the permission that it needs, by its name in S3. */
 const grants: Readonly<Record<keyof Findings['permissions'], string>> = {
   read: 'read objects (s3:GetObject)',
   write: 'write objects (s3:PutObject); an instance that never flushes does without',
@@ -236,7 +235,7 @@ const untoldOnReplica =
   'Nothing is to be done for a replica. Whether the store keeps conditional writes can only be told by one that may ' +
   'write: run doctor() where writers run.';
 
-/** Sentences, most important first, none twice. */
+/** Returns advice in sentences, most important first, without repetitions. */
 function adviceFor({ checks, permissions, prefix, role, database }: Findings): string[] {
   const advice = new Set<string>();
   const add = (text: string | undefined): void => {

@@ -7,64 +7,64 @@ import { costOf } from '../storage/prices.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { RequestCounts } from '../storage/wrap/observed-driver.ts';
 
-/** What `db.stats()` tells of the blocks that the instance works with. */
+/** The cache of blocks of an instance, as `db.stats()` reports it. */
 export interface CacheStats {
-  /** Blocks in memory. Zero while stopped. */
+  /** Number of blocks in memory. Zero while stopped. */
   readonly blocks: number;
-  /** Bytes that they take. */
+  /** Their size in bytes. */
   readonly sizeBytes: number;
-  /** How often a block was asked for since `start()` and was in memory. */
+  /** How often, since `start()`, a block that was asked for was in memory. */
   readonly hits: number;
-  /** How often it was not in memory, but the `cacheDriver` had it. */
+  /** How often a block was not in memory, but in the `cacheDriver`. */
   readonly driverHits: number;
-  /** How often it had to be read from the store. */
+  /** How often a block had to be read from the store. */
   readonly misses: number;
 }
 
 /** The log as an instance sees it. */
 export interface LogStats {
-  /** Id of this node; with `nodeId: 'auto'` the one that it goes by at the moment. Of replicas it says nothing. */
+  /** Id of this node; with `nodeId: 'auto'`, its present id. Without meaning for replicas. */
   readonly nodeId: number;
   /**
-   * Milliseconds since what this instance shows was known to be the newest: its staleness. Commits of others since then are not
-   * in it. `Infinity` where that is not known: with polling `'onDemand'`, until the log is looked at after `start()`.
+   * Staleness: milliseconds since this instance last knew that it shows the newest state. It does not show commits that others
+   * made after that. `Infinity` if it never knew: with polling `'onDemand'`, until the log is read after `start()`.
    */
   readonly ageMs: number;
-  /** Counts the merges of the database, by any instance: the generation that `db.at()` knows the present state by. */
+  /** The generation, which counts merges of the database by any instance: the value to give `db.at()` for the present state. */
   readonly generation: number;
-  /** Counts the writes of Block 0, by any instance: what `expectAtLeast` of `db.start()` takes. */
+  /** The revision, which counts the writes of Block 0 by any instance: the value for `expectAtLeast` of `db.start()`. */
   readonly revision: number;
-  /** The last commit that the instance shows: `db.position`. */
+  /** Slot of the last commit that the instance shows: `db.position`. */
   readonly tail: number;
-  /** The last commit that is merged into blocks. */
+  /** Slot of the last commit that is merged into blocks. */
   readonly appliedSeq: number;
-  /** How many commits are between the two: shown, and not merged yet. */
+  /** Number of commits that are shown and not merged yet: those after `appliedSeq`, up to `tail`. */
   readonly pendingCommits: number;
-  /** Size of the commits between the two. */
+  /** Size of these commits, in bytes. */
   readonly pendingBytes: number;
-  /** Ids of the nodes that share write authority, as far as this instance knows: those that Block 0 lists. */
+  /** Ids of the nodes that share write authority, as the newest Block 0 that this instance knows lists them. */
   readonly nodes: readonly number[];
 }
 
-/** What `db.stats()` tells. */
+/** The result of `db.stats()`. */
 export interface DatabaseStats {
-  /** What the instance is. */
+  /** Role of the instance. */
   readonly role: Role;
-  /** Milliseconds since the instance was created: the time that `requests` and `dollars` are of. */
+  /** Milliseconds since the instance was created: the time in which `requests` and `dollars` were counted. */
   readonly uptimeMs: number;
   /** Requests to the driver since the instance was created, by kind, and the bytes that they moved. */
   readonly requests: RequestCounts;
-  /** What those requests cost by the price table of the options. */
+  /** Cost of those requests, by the price table of the options. */
   readonly dollars: number;
-  /** Blocks in memory, and how often they spared a request. Roots that are part of Block 0 are not counted. */
+  /** Blocks in memory, and how often they saved a request. Roots that are part of Block 0 are not counted. */
   readonly cache: CacheStats;
-  /** How `maxMemoryBytes` is split at the moment, and what all take of a budget that is shared; undefined while stopped. */
+  /** How `maxMemoryBytes` is split at the moment, and how much all instances take of a shared budget; undefined while stopped. */
   readonly memory: MemoryStats | undefined;
   /** The log as this instance sees it; undefined while stopped. */
   readonly log: LogStats | undefined;
-  /** What merging has done since `start()`. */
+  /** Counts of the merges since `start()`. */
   readonly merges: MergeStats | undefined;
-  /** What became of transactions since the instance was created. */
+  /** Outcomes of transactions since the instance was created. */
   readonly transactions: Readonly<TransactionStats>;
 }
 
@@ -102,12 +102,12 @@ export function readStats(
   };
 }
 
-/** What became of transactions, for `db.stats()`. */
+/** Outcomes of transactions, for `db.stats()`. */
 export interface TransactionStats {
-  /** Transactions that succeeded, those that only read included. */
+  /** Number of transactions that succeeded, including read-only ones. */
   committed: number;
-  /** Attempts that had to be given up because others had changed what was read. */
+  /** Number of attempts that were given up because other commits had changed data that they had read. */
   conflicts: number;
-  /** Transactions that failed, whatever the reason. */
+  /** Number of transactions that failed, for any reason. */
   failed: number;
 }

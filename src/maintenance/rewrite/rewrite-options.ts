@@ -1,4 +1,4 @@
-/** What the options of `db.rewrite()` may be. */
+/** Checks the options of `db.rewrite()`. */
 import { kinds, OptionTable } from '../../base/options.ts';
 import type { KindsOf } from '../../base/options.ts';
 import type { RewriteOptions } from './rewrite.ts';

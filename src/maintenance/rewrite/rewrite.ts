@@ -1,7 +1,7 @@
 /**
- * Stores objects anew that are not encrypted and compressed as the options say: after a key was replaced, or when encryption
- * is turned on or off. Every one is replaced where it is, on condition that it is still what was read. So its name and what is
- * in it stay the same at every moment, and nobody who reads, writes, merges or collects garbage meanwhile can tell.
+ * Rewrites the objects that are not encrypted and compressed as the options say: after a key was replaced, or when encryption is
+ * turned on or off. Every object is replaced under its own name, on condition that it is still the object that was read. Its
+ * content stays the same at every moment, so nobody who reads, writes, merges or collects garbage meanwhile can tell.
  */
 import { forEachOf, Pacer } from '../../base/pacer.ts';
 import { compareBytes, checksum } from '../../base/bytes.ts';
@@ -16,37 +16,37 @@ import type { EnvelopeDriver, StoredForm } from '../../storage/wrap/envelope-dri
 import { listAll } from '../../storage/contract/driver.ts';
 import type { PutBody, PutOptions } from '../../storage/contract/driver.ts';
 
-/** How far `db.rewrite()` has come. */
+/** Progress of `db.rewrite()`. */
 export interface RewriteProgress {
-  /** Objects that were looked at. */
+  /** Number of objects that were examined. */
   readonly done: number;
-  /** How many there were when it began. */
+  /** Number of objects when the call began. */
   readonly total: number;
 }
 
 /** Options of `db.rewrite()`. */
 export interface RewriteOptions {
-  /** Writes nothing, and reports which keys are needed. What would be compressed is not looked for. Default false. */
+  /** Writes nothing, and reports which keys are needed. Objects that only need compression are not looked for. Default false. */
   readonly dryRun?: boolean;
   /** Called after every object. */
   readonly onProgress?: (progress: RewriteProgress) => void;
-  /** Gives the call up. What was rewritten until then stays so, and the next run goes on. */
+  /** Gives the call up. Objects rewritten until then stay so, and the next run continues. */
   readonly signal?: AbortSignal;
 }
 
-/** What `db.rewrite()` did. */
+/** The result of `db.rewrite()`. */
 export interface RewriteReport {
-  /** Objects that were looked at. */
+  /** Number of objects that were examined. */
   readonly objects: number;
-  /** Objects that were stored anew; in a dry run, that would be. */
+  /** Number of objects that were rewritten; in a dry run, that would be. */
   readonly rewritten: number;
-  /** How long these were, in bytes. */
+  /** Size of these objects before, in bytes. */
   readonly rewrittenBytes: number;
-  /** How many objects need a key, by its id, after the run. A key that is not among them is not needed here any more. */
+  /** Number of objects that need each key after the run, by the key's id. A key that is not listed is not needed here any more. */
   readonly keys: Readonly<Record<string, number>>;
-  /** How many objects are not encrypted, after the run. */
+  /** Number of objects that are not encrypted, after the run. */
   readonly unencrypted: number;
-  /** What could not be read, and stays as it is. */
+  /** Objects that could not be read, and stay as they are. */
   readonly failed: readonly { readonly name: string; readonly message: string }[];
 }
 
@@ -54,22 +54,22 @@ export interface RewriteContext {
   readonly environment: Environment;
   readonly driver: EnvelopeDriver;
   readonly prefix: string;
-  /** Writes Block 0 anew, unchanged, as it is written at any time. Undefined where there is none: at a place for backups. */
+  /** Writes Block 0 again, unchanged, in the usual way. Undefined where there is none: at a place for backups. */
   readonly rewriteBlock0: ((signal: AbortSignal | undefined) => Promise<void>) | undefined;
-  /** Called before an object is stored anew. */
+  /** Called before an object is rewritten. */
   readonly beforeReplacing?: (name: string) => Promise<void>;
-  /** Media type of a blob, if it is known: where blobs are not encrypted, the store keeps it. */
+  /** Returns the media type of a blob, if it is known. The store keeps the media types of blobs that are not encrypted. */
   readonly contentTypeOf: (blob: string) => Promise<string | undefined>;
 }
 
-/** Objects that are on their way at the same time. */
+/** Objects that are rewritten at the same time. */
 const maxWorkers = 8;
-/** Attempts at an object that others replace, or that a store does not take. */
+/** Attempts at an object that others replace, or that the store does not accept. */
 const maxAttempts = 6;
-/** Larger objects go in pieces. */
+/** Larger objects are copied in pieces. */
 const maxWholeBytes = 8 * 1024 * 1024;
 const pieceBytes = 4 * 1024 * 1024;
-/** Before an object is looked at again, in milliseconds. */
+/** The pause before an object is tried again, in milliseconds. */
 const pauseMs = 50;
 
 const ownFolders = [...Object.values(folders), backupFolder];
@@ -94,11 +94,11 @@ class Rewriting {
 
   async run(): Promise<RewriteReport> {
     for await (const _ of this.#names()) this.#total++;
-    // Instances with the same options store what they add meanwhile as it should be.
+    // Objects that instances with the same options add meanwhile need no rewriting.
     await forEachOf(this.#names(), maxWorkers, async (name) => {
       if (name !== block0Name) await this.#visit(name);
     });
-    // The last: where it is encrypted, everything is.
+    // Block 0 is the last one: if it is encrypted, everything is.
     if (this.#context.rewriteBlock0 !== undefined) await this.#visit(block0Name);
     return {
       objects: this.#done,
@@ -134,7 +134,7 @@ class Rewriting {
     onProgress?.({ done: this.#done, total: Math.max(this.#done, this.#total) });
   }
 
-  /** Looks at an object, and stores it anew if need be, until it is as it should be, or gone. */
+  /** Rewrites an object if need be, and repeats that until it is stored as it should be, or is gone. */
   async #bringOver(name: string): Promise<void> {
     const { environment, driver, prefix } = this.#context;
     const { signal, dryRun = false } = this.#options;
@@ -169,7 +169,7 @@ class Rewriting {
     return header !== undefined && header.codec !== Codec.none && header.codec !== codec;
   }
 
-  /** Whether an object that is not compressed should be. Block 0 is written again and again anyway. */
+  /** Whether an object that is not compressed should be. Block 0 need not be: it is replaced all the time anyway. */
   async #wouldPay(name: string, key: string, { header }: StoredForm): Promise<boolean> {
     const { driver } = this.#context;
     const isOpen = (header?.codec ?? Codec.none) === Codec.none && driver.envelopes.protection.codec !== Codec.none;
@@ -179,7 +179,7 @@ class Rewriting {
     return found.status === 'found' && driver.envelopes.isWorthCompressing(found.bytes);
   }
 
-  /** True once an object is stored anew; false if another one took its place meanwhile, or nobody knows. */
+  /** Replaces an object. False if another one took its place meanwhile, or if the outcome is not known. */
   async #replace(name: string, key: string, form: StoredForm, attempt: number): Promise<boolean> {
     const { driver, rewriteBlock0, beforeReplacing, contentTypeOf } = this.#context;
     const { signal } = this.#options;
@@ -189,7 +189,7 @@ class Rewriting {
     }
     await beforeReplacing?.(name);
     const blob = parseBlobName(name);
-    // Only the store of a blob that is not encrypted keeps its media type.
+    // The store keeps the media type of a blob only if that is not encrypted.
     const isPlainBlob = blob !== undefined && driver.envelopes.protection.current === undefined;
     const contentType = isPlainBlob ? await contentTypeOf(blob) : undefined;
     const options: PutOptions = {
@@ -200,15 +200,15 @@ class Rewriting {
       const body = await this.#body(name, key, form);
       return body !== undefined && (await driver.put(key, body, options)).status === 'written';
     } catch (error) {
-      // Whether anything was written shows when it is looked at.
+      // The next look at the object shows whether it was written.
       if (!(error instanceof StorageError) || attempt >= maxAttempts || signal?.aborted === true) throw error;
       return false;
     }
   }
 
   /**
-   * The content of the object; undefined if it is another one by now. What was not encrypted is read twice: nothing else
-   * would tell damage on the way, which would be stored for good.
+   * Reads the content of the object; undefined if it is another object by now. An object that was not encrypted is read twice:
+   * only that detects damage on the way, which would be stored for good.
    */
   async #body(name: string, key: string, { etag, sizeBytes, header }: StoredForm): Promise<PutBody | undefined> {
     const { driver } = this.#context;
@@ -229,7 +229,7 @@ class Rewriting {
     return sum;
   }
 
-  /** With `expected`, the checksum of the whole: fails before the last piece unless it is that. */
+  /** Reads an object in pieces. Throws before the last piece if the checksum of the whole is not `expected`. */
   async *#pieces(key: string, etag: string, expected?: number): AsyncGenerator<Uint8Array, void, undefined> {
     const { driver } = this.#context;
     const { signal } = this.#options;
@@ -251,7 +251,7 @@ class Rewriting {
   }
 }
 
-/** What `db.rewrite()` does. */
+/** Runs `db.rewrite()`. */
 export function rewriteObjects(context: RewriteContext, options: RewriteOptions): Promise<RewriteReport> {
   return new Rewriting(context, options).run();
 }

@@ -1,4 +1,4 @@
-/** A snapshot as its holder has it: renews its pin while it is held, and finds out when it was lost. */
+/** Holds snapshots: renews their pins, and notices when one is lost. Also describes snapshots for `db.snapshots()`. */
 import { Deadline } from '../../base/abort.ts';
 import type { Environment, Timer } from '../../base/env.ts';
 import { SnapshotExpiredError } from '../../base/errors.ts';
@@ -43,7 +43,7 @@ export class HeldSnapshot {
     throw new SnapshotExpiredError(`The snapshot of generation ${this.pin.generation} ${how}. Take a new one.`);
   }
 
-  /** A block that the snapshot shows is gone, so the snapshot is, whatever its holder believed. */
+  /** Ends the snapshot, because one of its blocks is gone. Its holder may not have noticed yet that its pin expired. */
   lost(): SnapshotExpiredError {
     this.#end('expired');
     return new SnapshotExpiredError(
@@ -65,7 +65,7 @@ export class HeldSnapshot {
 
   async #renew(): Promise<void> {
     const { environment, pins, timeToLiveMs } = this.#options;
-    // A store that does not answer must not cost the time in which another attempt would do.
+    // If the store does not answer, there must be time left for another attempt.
     const deadline = new Deadline(environment, 'Renewing a snapshot', timeToLiveMs / 3);
     try {
       const isHeld = await pins.renew(this.pin.id, timeToLiveMs, deadline.signal);
@@ -87,7 +87,7 @@ export class HeldSnapshot {
     this.#options.onEnd(this);
   }
 
-  /** Ends it: what only it showed may be collected. */
+  /** Ends the snapshot: blocks that only it reaches may be collected. */
   async release(signal?: AbortSignal): Promise<void> {
     if (this.#ended !== undefined) return;
     this.#end('released');
@@ -96,8 +96,7 @@ export class HeldSnapshot {
   }
 }
 
-// The snapshots that an instance holds: they end with it.
-
+/** The snapshots that an instance holds. They end with the instance. */
 export class HeldSnapshots {
   readonly #environment: Environment;
   readonly #logger: Logger;
@@ -123,7 +122,7 @@ export class HeldSnapshots {
     return held;
   }
 
-  /** Releases all. One that cannot be released now expires by itself. */
+  /** Releases all snapshots. A snapshot that cannot be released now expires by itself. */
   async release(): Promise<void> {
     const releases = Array.from(this.#held, async (held) => {
       try {
@@ -137,8 +136,6 @@ export class HeldSnapshots {
   }
 }
 
-// Snapshots as they are listed for people.
-
 /** A snapshot as `db.snapshots()` lists it. */
 export interface SnapshotInfo {
   /** Its id. */
@@ -149,7 +146,7 @@ export interface SnapshotInfo {
   readonly nodeId: number;
   /** When it was taken, by that node's clock. */
   readonly createdAt: Date;
-  /** When it may be taken for abandoned unless it is renewed before. */
+  /** When it counts as abandoned unless it is renewed before. */
   readonly expiresAt: Date;
 }
 

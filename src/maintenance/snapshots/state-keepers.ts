@@ -1,10 +1,10 @@
 /**
- * Pins the states that long loops read, and lets go of them when the loops have ended. Loops that read the same state share a
+ * Pins the states that long loops read, and releases the pins when the loops have ended. Loops that read the same state share a
  * pin.
  *
- * A loop holds on to its state once it has taken ten seconds, or as soon as this instance shows a later one. The loop looks
- * whether it is time for that when it is asked for rows, and a timer does where it is not: a loop may work for minutes on a
- * single row. A loop that nobody refers to any more has ended, although it never said so.
+ * A loop pins its state once it has run for ten seconds, or as soon as this instance shows a later state. Whether that is due is
+ * checked when the loop asks for rows, and by a timer between, because a loop may work for minutes on a single row. A loop that
+ * nothing refers to any more has ended, even if it never released its state.
  */
 import type { Environment, Timer } from '../../base/env.ts';
 import type { Logger } from '../../base/logger.ts';
@@ -12,9 +12,9 @@ import type { StateKeeper } from '../../query/planner/query-host.ts';
 import type { View } from '../../view/view.ts';
 import type { HeldSnapshot } from './held-snapshot.ts';
 
-/** A loop that takes longer holds on to the state that it reads. */
+/** A loop that runs for longer pins the state that it reads. */
 const heldAfterMs = 10_000;
-/** How often the timer looks after the loops. */
+/** How often the timer checks the loops. */
 const lookMs = 5000;
 
 export interface StateKeepersOptions {
@@ -23,7 +23,7 @@ export interface StateKeepersOptions {
   /** The generation that the instance shows at present. */
   readonly generation: () => number;
   readonly pin: (view: View) => Promise<HeldSnapshot>;
-  /** Takes work that nobody waits for, but that must end before the database has. */
+  /** Takes work that nobody waits for, but that must end before the database stops. */
   readonly inBackground: (work: Promise<unknown>) => void;
 }
 
@@ -69,7 +69,7 @@ class PinningKeeper implements StateKeeper {
 
   async #hold(): Promise<void> {
     this.#pin = this.#keepers.pin(this.#view);
-    // Garbage was collected past the state, or this node may not write: the loop may still come to its end.
+    // Garbage was collected past the state, or this node may not write. The loop may still succeed.
     await this.#pin.held.catch((error: unknown) => {
       this.#keepers.options.logger.debug(`A long query could not hold on to its state: ${(error as Error).message}`);
     });
@@ -85,7 +85,7 @@ class PinningKeeper implements StateKeeper {
 export class StateKeepers {
   readonly options: StateKeepersOptions;
   readonly #keepers = new Set<PinningKeeper>();
-  /** By what is pinned. */
+  /** The pins, by the states that they hold. */
   readonly #pins = new Map<string, SharedPin>();
   #timer: Timer | undefined;
   #hasEnded = false;
@@ -94,7 +94,7 @@ export class StateKeepers {
     this.options = options;
   }
 
-  /** What can hold on to the state of a view, for a loop. */
+  /** Returns a keeper, which can pin the state of a view for a loop. */
   keep(view: View, loop: object): StateKeeper {
     const keeper = new PinningKeeper(this, view, loop, this.options.environment.monotonicMs());
     this.#keepers.add(keeper);
@@ -102,12 +102,12 @@ export class StateKeepers {
     return keeper;
   }
 
-  /** Every loop that is under way holds on to its state. */
+  /** Pins the states of all loops that are under way. */
   async holdAll(): Promise<void> {
     await Promise.all(Array.from(this.#keepers, (keeper) => keeper.hold()));
   }
 
-  /** No loop reads on: the instance is being stopped. */
+  /** Forgets all loops, because the instance is being stopped. */
   end(): void {
     this.#hasEnded = true;
     this.#timer?.cancel();
@@ -128,7 +128,7 @@ export class StateKeepers {
     return pin;
   }
 
-  /** A loop has ended, which may have pinned its state. */
+  /** Forgets a loop that has ended, and releases its pin if no other loop needs it. */
   ended(keeper: PinningKeeper, view: View, pin: SharedPin | undefined): void {
     this.#keepers.delete(keeper);
     if (pin === undefined || --pin.users > 0) return;
@@ -166,7 +166,7 @@ export class StateKeepers {
   }
 }
 
-/** Returns one key for all views whose states one pin holds: their unmerged commits stay in the log from the same slot on. */
+/** Returns a key that is the same for all views whose states one pin holds. */
 function keyOf({ block0, readsLog }: View): string {
   return `${block0.generation}${readsLog ? ' with the log' : ''}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The check of blobs: every reference in a row is listed in `_blobs` with that row as its owner, every record's owner
- * refers back, no blob is listed as deleted as well, and every object is there, with the size and checksums of its record.
+ * Checks blobs: every reference in a row is listed in `_blobs` with that row as its owner, the owner in every record refers back,
+ * no listed blob is also listed as deleted, and every object is there, with the size and checksums of its record.
  */
 import { isBytes } from '../../base/brands.ts';
 import { BlobNotFoundError, isUnreadable } from '../../base/errors.ts';
@@ -19,15 +19,15 @@ import type { View } from '../../view/view.ts';
 import { rowText } from './check-run.ts';
 import type { CheckRun, Subject } from './check-run.ts';
 
-/** Blobs that are read at the same time, and the bytes of them that are in memory together. */
+/** Blobs that are read at the same time, and their bytes in memory at the same time. */
 const maxReads = 16;
 const maxReadBytes = 16 * 1024 * 1024;
-/** Most that is in memory of one blob. */
+/** Most bytes of one blob in memory. */
 const pieceBytes = 4 * 1024 * 1024;
 
 const blobsShape = new TableShape(blobsSchema);
 
-/** Who a blob belongs to, by its record. */
+/** The owner of a blob, as its record names it. */
 interface Owner {
   readonly table: unknown;
   readonly key: unknown;
@@ -38,12 +38,12 @@ export class BlobCheck {
   readonly #run: CheckRun;
   readonly #store: BlobStore;
   readonly #reads = new Set<Promise<void>>();
-  /** Blobs that only earlier states show, which several of them may. */
+  /** Blobs of earlier states that were checked already: several states may list the same blob. */
   readonly #earlier = new Set<string>();
   #expected = 0;
   #bytes = 0;
   #failure: unknown;
-  /** Objects that were read, and their bytes. */
+  /** Number of objects that were read, and their bytes. */
   readonly counts = { objects: 0, bytes: 0 };
 
   constructor(run: CheckRun, store: BlobStore) {
@@ -51,13 +51,13 @@ export class BlobCheck {
     this.#store = store;
   }
 
-  /** So many blobs will be read. */
+  /** Adds to the number of blobs that will be read. */
   expect(count: number): void {
     this.#expected += count;
     this.#run.expect(count);
   }
 
-  /** Whether rows of a table say anything about blobs. */
+  /** Whether rows of a table refer to blobs or list them. */
   concerns({ name, blobFields }: TableShape): boolean {
     return blobFields.length > 0 || name === blobsSchema.name || name === deletedBlobsSchema.name;
   }
@@ -94,7 +94,7 @@ export class BlobCheck {
     }
   }
 
-  /** Looks something up in a table, which may be damaged itself. */
+  /** Looks something up in a table that may be damaged itself. */
   async #lookup<T>(table: string, look: () => T | Promise<T>): Promise<T | 'unreadable'> {
     try {
       return await look();
@@ -132,7 +132,7 @@ export class BlobCheck {
     this.#run.findings.add({ table: shape.name }, leaf.name, message);
   }
 
-  /** A record of an earlier state: its blob must still be there. `present` is the state whose own blobs are checked. */
+  /** Checks that the blob of a record in an earlier state is still there. `present`: the state whose blobs are all checked. */
   async checkEarlier(subject: Subject, present: View, leaf: Node, i: number): Promise<void> {
     try {
       const row = decodeRow(blobsShape.layout, leaf, leaf.rowBase(i));
@@ -153,7 +153,7 @@ export class BlobCheck {
       await Promise.race(this.#reads);
     }
     this.#throwFailure();
-    // Those of pending commits and of earlier states are not foreseen.
+    // Blobs of pending commits and of earlier states were not counted in advance.
     if (this.#expected > 0) this.#expected--;
     else this.#run.expect(1);
     this.#bytes += bytes;
@@ -187,7 +187,7 @@ export class BlobCheck {
     if (this.#failure !== undefined) throw this.#failure as Error;
   }
 
-  /** Resolves once everything that was begun has been read. */
+  /** Resolves once all reads that were begun have ended. */
   async finish(): Promise<void> {
     await Promise.all(this.#reads);
     this.#throwFailure();

@@ -1,6 +1,6 @@
 /**
- * One check of what is stored, whatever of it is looked at: reads past the cache that queries use, notes what it finds,
- * lets others run, and knows which blocks it has seen.
+ * The common part of all checks in one call: reads past the cache that queries use, collects findings, gives up the event loop
+ * from time to time, and remembers which blocks it has seen.
  */
 import { toHex } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
@@ -32,17 +32,17 @@ export interface CheckRunOptions {
   readonly prefix: string;
   /** Memory for blocks, in bytes. */
   readonly cacheBytes: number;
-  /** Whether to remember what was seen, for states that share it and for what nothing reaches. */
+  /** Whether to remember the blocks seen: other states share them, and the census looks for blocks that no state reaches. */
   readonly remembers: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((progress: VerifyProgress) => void) | undefined;
-  /** Asked once something could not be read: throws if what is checked is kept no longer, so that going on is in vain. */
+  /** Called after something could not be read. Throws if the checked state is no longer kept, so that the check must end. */
   readonly stillKept: () => Promise<void>;
 }
 
-/** A tree to be checked. */
+/** A tree to check. */
 export interface CheckedTree {
-  /** Where its blocks are; undefined for trees in memory and in staged runs. */
+  /** The place of its blocks; undefined for trees in memory and in staged runs. */
   readonly place?: TreePlace;
   readonly leaf: EntryShape;
   readonly tree: Tree;
@@ -63,9 +63,9 @@ export class CheckRun {
   readonly findings: Findings = new Findings();
   readonly context: ViewContext;
   readonly pacer: Pacer;
-  /** By name, every block that a tree refers to, also those that could not be read. */
+  /** Every block that a tree refers to, by name, including blocks that could not be read. */
   readonly reached: Map<string, KnownNode> = new Map();
-  /** Whether nothing hides what else is referred to. */
+  /** Whether `reached` is complete: no damage hides further references. */
   reachedAll = true;
   #checked = 0;
   #total = 0;
@@ -80,31 +80,31 @@ export class CheckRun {
     return this.options.signal;
   }
 
-  /** So much more is to be done. */
+  /** Adds to the number of entries and blobs to check. */
   expect(count: number): void {
     this.#total += count;
   }
 
-  /** So much of it is done. */
+  /** Adds to the number of entries and blobs checked. */
   done(count: number): void {
     this.#checked += count;
     this.options.onProgress?.({ done: this.#checked, total: this.#total });
   }
 
-  /** Lets others run if that is due, and ends the check if it was given up. */
+  /** Lets other work run if that is due. Throws if the check was aborted. */
   pause(): void | Promise<void> {
     this.signal?.throwIfAborted();
     return this.pacer.due() ? this.pacer.pause() : undefined;
   }
 
-  /** Takes note of the catalogue of a state that was read: something refers to it. */
+  /** Notes the catalogue of a state as reached. */
   reachCatalogue({ catalogue }: Block0): void {
     if (catalogue === undefined || !this.options.remembers) return;
     const name = catalogueName(catalogue.ref);
     this.reached.set(name, { name, level: 0, count: 0 });
   }
 
-  /** Checks a tree. With `shared`, what was seen in a tree before this one is not read again. */
+  /** Checks a tree. With `shared`, blocks that were seen in an earlier tree are not read again. */
   async tree(subject: Subject, checked: CheckedTree, shared = false): Promise<TreeResult> {
     const { place, leaf, tree, onRun } = checked;
     const reached: KnownNode[] = [];
@@ -143,7 +143,7 @@ export class CheckRun {
     return { blocks, entries, isWhole: isSeen && unreadable.length === 0, unreadable };
   }
 
-  /** Goes through the leaves of a tree that was checked before, and says nothing of the tree itself. */
+  /** Goes through the leaves of a tree that was checked before, without findings about the tree itself. */
   async again({ leaf, tree, onRun }: CheckedTree): Promise<void> {
     await checkTree(tree, { leaf, pacer: this.pacer, ...defined({ onRun }) });
   }
@@ -152,7 +152,7 @@ export class CheckRun {
     const met = new Set<string>();
     return (ref) => {
       const name = blockName(place, ref);
-      // What one tree refers to twice is read again, and found to be out of order.
+      // A block that one tree refers to twice is read again, and found to be out of order.
       if (met.has(name)) return undefined;
       met.add(name);
       return this.reached.get(name);
@@ -160,22 +160,21 @@ export class CheckRun {
   }
 }
 
-// What a check has found, each thing once, and not so much of one kind that nobody can read it.
-
-/** What a finding is about, apart from the object. */
+/** The table, index and state that a finding is about. */
 export type Subject = Omit<Finding, 'name' | 'message'>;
 
+/** The findings of a check, without repetitions, and with a limit for each subject so that people can read them. */
 class Findings {
   readonly list: Finding[] = [];
   readonly #said = new Set<string>();
   readonly #counts = new Map<string, number>();
 
-  /** Takes note, unless the same was said before, or enough was about this subject. */
+  /** Adds a finding, unless it is there already, or the subject has reached its limit. */
   add(subject: Subject, name: string, message: string): void {
     const { table, index, generation, snapshot } = subject;
     const about = [table, index, generation, snapshot].join('\0');
     const count = this.#counts.get(about) ?? 0;
-    // What is damaged is met from several sides: from an index and its table, from states that share a block.
+    // The same damage is met several times: from an index and its table, and from states that share a block.
     const text = `${name}\0${message}`;
     if (count >= defaultMaxFindings || this.#said.has(text)) return;
     this.#said.add(text);
@@ -183,7 +182,7 @@ class Findings {
     this.list.push({ name, message, ...subject });
   }
 
-  /** Takes note of what damage was met with; anything else is thrown again. `name`: where the error does not tell. */
+  /** Adds a finding for an error that damage causes, and throws any other error. `name`: the object, if the error names none. */
   addError(subject: Subject, error: unknown, name: string): void {
     if (isUnreadable(error)) {
       this.add(subject, error.key === '' ? name : error.key, error.message);
@@ -192,15 +191,15 @@ class Findings {
   }
 }
 
-/** A row in words, by the bytes of its key. */
+/** Describes a row by the bytes of its key. */
 export function rowText(shape: TableShape, key: Uint8Array): string {
   return `row ${keyText(shape, key)} of table '${shape.name}'`;
 }
 
-/** What a key that was cut short may lack: the rest of a number, or the end of a text. */
+/** The bytes that a key that was cut short may lack: the rest of a number, or the end of a text. */
 const keyEndings: readonly (readonly number[])[] = [[], Array.from({ length: 18 }, () => 0), [0, 1]];
 
-/** The primary key in words. Of a separator, which is as short as it can be, the first one that is not below it. */
+/** Describes a primary key. For a separator, which is cut as short as possible, it describes the first key that is not below it. */
 export function keyText(shape: TableShape, key: Uint8Array): string {
   for (const ending of keyEndings) {
     try {

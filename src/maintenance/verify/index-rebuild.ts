@@ -1,6 +1,6 @@
 /**
- * Makes indexes anew from the rows of their tables. Nothing is taken over from the old trees, so that it does not matter
- * how they are damaged; but every row must be there, or the new index would hide that some are lost.
+ * Rebuilds indexes from the rows of their tables. Nothing is read from the old trees, so any damage in them does not matter. But
+ * every row must be readable, or the new index would hide that some are lost.
  */
 import { ByteWriter, compareBytes } from '../../base/bytes.ts';
 import { CorruptionError, isUnreadable, invariant } from '../../base/errors.ts';
@@ -29,23 +29,23 @@ import { BlockReader } from '../../tree/block-source.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
 import { Tree } from '../../tree/tree.ts';
 
-/** An index that was made anew, as `db.repair()` reports it. */
+/** An index that was rebuilt, as `db.repair()` reports it. */
 export interface RepairedIndex {
   /** Name of the table. */
   readonly table: string;
   /** Name of the index. */
   readonly index: string;
   /**
-   * Entries that it has now: as many as the table has rows, or rows for which its condition holds. Of an index on a function that is not registered here, and of one that
-   * is being added, none: they are made in the background.
+   * Number of entries that it has now: the number of rows of the table, or of rows for which its condition holds. It is 0 for an
+   * index that is being added, and for one on a function that is not registered here: their entries are made in the background.
    */
   readonly entries: number;
 }
 
-/** Not all rows of a table can be read. */
+/** Thrown when not all rows of a table can be read. */
 export class RowsUnreadable extends Error {
   readonly table: string;
-  /** The generation whose rows they are. */
+  /** The generation that was read. */
   readonly generation: number;
 
   constructor(table: string, generation: number, cause: Error) {
@@ -60,27 +60,27 @@ export interface RebuildOptions {
   readonly prefix: string;
   /** Memory for blocks, in bytes. */
   readonly cacheBytes: number;
-  /** Names of the indexes by their tables. */
+  /** Names of the indexes to rebuild, by table. */
   readonly indexes: ReadonlyMap<string, readonly string[]>;
   /** The functions that are registered here. */
   readonly functions: TableMergeContext['functions'];
   readonly signal: AbortSignal | undefined;
 }
 
-/** An index that is being made. */
+/** An index that is being rebuilt. */
 interface GrowingIndex {
   readonly changes: IndexChanges;
   readonly tree: GrowingTree;
 }
 
-/** What is wanted of one table. */
+/** The indexes of one table to rebuild. */
 interface WantedIndexes {
   readonly table: TableState;
   readonly indexes: readonly TableIndex[];
   readonly functions: readonly IndexedFunction[];
   /**
-   * Names of indexes on functions that are not registered here, and of indexes that are being added: they are given up to those
-   * who make their entries.
+   * Names of indexes on functions that are not registered here, and of indexes that are being added. Their entries are dropped, and
+   * made in the background by the instances that make them anyway.
    */
   readonly given: ReadonlySet<string>;
 }
@@ -98,7 +98,7 @@ export class IndexRebuild {
     this.#view = View.ofBlock0(new ViewContext(new BlockReader(driver, prefix, this.#cache)), block0);
   }
 
-  /** Reads all rows that are needed, and writes nothing. Throws {@link RowsUnreadable}. */
+  /** Reads all rows of the tables, and writes nothing. Throws {@link RowsUnreadable}. */
   async survey(pacer: Pacer): Promise<void> {
     const scratch = new ByteWriter();
     for (const wanted of this.#wanted()) {
@@ -116,7 +116,7 @@ export class IndexRebuild {
     }
   }
 
-  /** Writes the new trees of indexes; the tables' own stay as they are. Throws {@link RowsUnreadable}. */
+  /** Writes the new trees of the indexes; the trees of the rows stay as they are. Throws {@link RowsUnreadable}. */
   async build(given: TableMergeContext): Promise<readonly MergedTable[]> {
     const merged: MergedTable[] = [];
     for (const wanted of this.#wanted()) {
@@ -196,7 +196,7 @@ export class IndexRebuild {
           last = key;
           onRow(node, i, key);
         }
-        // What lies between two rows that are found where they stand is found as well.
+        // If a lookup finds the first and the last row of a run, it finds all rows between them.
         for (const i of [from, to - 1]) await checkFindable(table.tree, node, i);
         rows += to - from;
         await onLeaf();
@@ -223,7 +223,7 @@ async function apply(growing: readonly GrowingIndex[], { pacer, uploads }: Table
   await uploads.finish();
 }
 
-/** A table with some of its indexes replaced. Of those on functions, all index versions go but what is made anew. */
+/** A table with some of its indexes replaced. A replaced index on a function keeps no index version but the new one. */
 function withIndexes(
   { table, given }: WantedIndexes,
   growing: readonly GrowingIndex[],
@@ -251,10 +251,10 @@ function withIndexes(
   return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), indexVersions, added }] };
 }
 
-/** An index that is being added, without entries: the instance whose turn it is makes them. */
+/** An index that is being added, back at the start: the instance whose turn it is makes its entries. */
 function begunAnew(table: TableState, { stored, tree }: AddedIndex, context: TableMergeContext): MergedAddedIndex {
   const empty = growingEntries(table, stored.name, new Tree(tree.source, null), context);
-  // Nothing that was found out about it counts any more.
+  // A problem that was found with the old entries does not count any more.
   return { stored, built: undefined, rows: 0, birth: context.birth, problem: undefined, tree: empty };
 }
 

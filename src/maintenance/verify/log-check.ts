@@ -1,6 +1,6 @@
 /**
- * The log as it lies in the store: what Block 0 has not applied, read from slot to slot, and a listing that shows what lies
- * behind its end. A hole is damage: a commit is put into a slot only when the one before it is there.
+ * Checks the log in the store. The commits that Block 0 has not applied are read from slot to slot, and a listing shows commits
+ * behind the end that is found so. A hole is damage: a commit is put into a slot only when the one before it is there.
  */
 import { defined } from '../../base/options.ts';
 import type { Environment } from '../../base/env.ts';
@@ -14,7 +14,7 @@ import type { View } from '../../view/view.ts';
 
 /** A commit behind a hole of the log. */
 export interface StrandedCommit {
-  /** Its place in the log. */
+  /** Its slot in the log. */
   readonly slot: number;
   /** Its id; undefined where it cannot be read. */
   readonly commitId: string | undefined;
@@ -26,14 +26,14 @@ export interface StrandedCommit {
   readonly rows: Readonly<Record<string, number>>;
 }
 
-/** What is wrong with the log. */
+/** Damage of the log. */
 export interface LogDamage {
-  /** The slot from which on the log cannot be followed. */
+  /** The first slot at which the log cannot be followed. */
   readonly slot: number;
   readonly message: string;
   /** Slots whose commits were acknowledged, and are missing or cannot be read. */
   readonly lostSlots: readonly number[];
-  /** Commits from that slot on that are there, ascending. */
+  /** Commits that are there from that slot on, ascending. */
   readonly stranded: readonly StrandedCommit[];
 }
 
@@ -50,7 +50,7 @@ interface LogPlace {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Slots that hold a commit, after a slot. */
+/** Lists the slots after a slot that hold a commit. */
 async function slotsAfter({ driver, prefix, signal }: LogPlace, slot: number): Promise<number[]> {
   const slots: number[] = [];
   for await (const { key } of listAll(driver, `${prefix}/${folders.commits}`, defined({ signal }))) {
@@ -70,7 +70,7 @@ export async function checkLog(place: LogPlace, base: View): Promise<CheckedLog>
     const later = await slotsAfter(place, tail.tail);
     const slot = tail.tail + 1;
     if (later.length === 0) return { tail, damage: undefined };
-    // It may have been put since it was looked for; a listing that shows a later one need not show it.
+    // The commit may have been put after it was looked for. A listing can show a later commit and not this one.
     if (read.problem === undefined && (await readSlot(log, slot, place.signal)).isThere) continue;
     const last = later.at(-1) as number;
     const message = read.problem ?? `The commit is missing, and there are later ones (up to slot ${last})`;
@@ -78,7 +78,7 @@ export async function checkLog(place: LogPlace, base: View): Promise<CheckedLog>
   }
 }
 
-/** Reads as long as one commit follows the other. */
+/** Reads on as long as each commit follows the one before it. */
 async function readOn(
   log: CommitLog,
   from: View,
@@ -118,7 +118,7 @@ async function damageOf(
   return { slot, message, lostSlots, stranded };
 }
 
-/** A commit; undefined where it is missing or cannot be read. */
+/** Reads the commit in a slot; undefined where it is missing or cannot be read. */
 export async function readSlot(
   log: CommitLog,
   slot: number,
@@ -133,7 +133,7 @@ export async function readSlot(
   }
 }
 
-/** What a report says of a commit behind a hole. */
+/** Describes a commit behind a hole for a report. */
 export function describeStranded(slot: number, commit: Commit | undefined): StrandedCommit {
   const rows: Record<string, number> = {};
   for (const { changes } of commit?.members ?? []) {

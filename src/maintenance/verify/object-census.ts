@@ -1,7 +1,6 @@
 /**
- * Looks at every object under the prefix: whether the database refers to it, or may still come to, or garbage collection
- * would remove it, or it is nothing of the database's at all. Shares no code with what collects garbage, so that each
- * checks the other.
+ * Lists every object under the prefix, and decides for each: the database refers to it or may come to; garbage collection would
+ * remove it; or it does not belong to the database. Shares no code with garbage collection, so that each checks the other.
  */
 import { isUnreadable, CorruptionError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
@@ -27,9 +26,9 @@ import type { CheckRun } from './check-run.ts';
 
 /** Objects that nothing needs, and that `db.gc()` would remove. */
 export interface GarbageCount {
-  /** How many there are. */
+  /** Number of objects. */
   readonly objects: number;
-  /** Their bytes together. */
+  /** Their size in bytes, all together. */
   readonly bytes: number;
 }
 
@@ -38,16 +37,16 @@ export interface CensusOptions {
   readonly block0: Block0;
   readonly base: View;
   readonly tail: View;
-  /** What the snapshots show. */
+  /** The views of the snapshots. */
   readonly pinned: readonly View[];
   /** The first state of the history. */
   readonly oldest: View | undefined;
 }
 
-/** `kept`: referred to, or it may come to be. `unsure`: damage hides whether it is. */
+/** `kept`: something refers to the object, or may come to. `unsure`: damage hides whether anything does. */
 type Standing = 'kept' | 'garbage' | 'unsure' | 'unknown';
 
-/** Names of unknown objects that are reported. */
+/** Most names of unknown objects in a report. */
 const maxUnknown = 1000;
 
 export class ObjectCensus {
@@ -90,7 +89,7 @@ export class ObjectCensus {
     if (slot !== undefined) return slot <= block0.logFloor ? 'garbage' : 'kept';
     const birth = parseBlockName(name)?.birth;
     if (birth !== undefined) {
-      // A merge under way, or one that was given up: the next generations show which.
+      // It belongs to a merge that is under way or was given up. Which of the two, the next generation shows.
       if (birth > block0.generation || run.reached.has(name)) return 'kept';
       return run.reachedAll ? 'garbage' : 'unsure';
     }
@@ -104,10 +103,10 @@ export class ObjectCensus {
   async #blobStanding(blob: string): Promise<Standing> {
     const { run, base, tail, pinned, oldest } = this.#options;
     try {
-      // What neither list has is being uploaded, or waits to be condemned.
+      // A blob in neither list is being uploaded, or waits to be condemned.
       if ((await isListed(tail, '_blobs', blob)) || !(await isListed(base, '_deleted_blobs', blob))) return 'kept';
       for (const view of pinned) if (await isListed(view, '_blobs', blob)) return 'kept';
-      // What was deleted before the history begins is shown by no state of it.
+      // A blob that was deleted before the history begins is shown by no state of the history.
       if (oldest !== undefined && !(await isListed(oldest, '_deleted_blobs', blob))) return 'kept';
       return run.reachedAll ? 'garbage' : 'unsure';
     } catch (error) {
@@ -116,7 +115,7 @@ export class ObjectCensus {
     }
   }
 
-  /** Roots of snapshots and history: kept while they are named, and while their generation can still be pinned. */
+  /** Judges roots of snapshots and history: kept while Block 0 names them, and while their generation can still be pinned. */
   #rootStanding(name: string): Standing {
     const { collected, history } = this.#options.block0;
     const pinned = parseRootName(name)?.generation;
@@ -130,9 +129,7 @@ export class ObjectCensus {
   }
 }
 
-// The earlier states that a database keeps: those of its snapshots, and of its history.
-
-/** A state that is kept, and the object that holds its Block 0. */
+/** An earlier state that is kept, for a snapshot or as history, and the object that holds its Block 0. */
 export interface RetainedState {
   readonly name: string;
   readonly generation: number;
@@ -145,7 +142,7 @@ export function pinnedStates({ snapshots }: Block0): RetainedState[] {
   return snapshots.map(({ id, generation }) => ({ name: rootName(id), generation, snapshot: id }));
 }
 
-/** The states of the history that a Block 0 keeps, ascending: one for every generation. */
+/** The states of the history that a Block 0 keeps, one for every generation, ascending. */
 export function historyStates({ history, generation: present }: Block0): RetainedState[] {
   const states: RetainedState[] = [];
   if (history === null) return states;

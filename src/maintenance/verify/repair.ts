@@ -1,10 +1,10 @@
 /**
- * Rebuilds what can be rebuilt from what is there, and says what cannot. Indexes follow from the rows of their tables, so
- * they are made anew, in a generation of their own; nothing follows from an index, so a row that is lost stays lost.
+ * Repairs a database as far as its rows allow, and reports the damage that stays. Indexes are rebuilt from the rows of their
+ * tables, in a generation of their own. Rows cannot be rebuilt from indexes, so a lost row stays lost.
  *
  * Invariants:
- * - An index is replaced only by one that holds an entry for every row. If any row cannot be read, it stays as it is.
- * - Rows, blobs and what states refer to are never changed. Blocks of the old index stay until garbage is collected.
+ * - An index is replaced only by one that holds an entry for every row. If any row cannot be read, the old index stays.
+ * - Rows, blobs and the objects that states refer to are never changed. Blocks of the old index stay until garbage is collected.
  */
 import { backOff } from '../../base/backoff.ts';
 import type { Backoff } from '../../base/backoff.ts';
@@ -46,37 +46,37 @@ import type { RepairOptions, VerifyOptions } from './verify-options.ts';
 import { verifyDatabase } from './verify.ts';
 import type { Verified, VerifyContext, LostRows, VerifyReport } from './verify.ts';
 
-/** What `db.repair()` did, or would do. */
+/** The result of `db.repair()`; with `dryRun`, the result that a run would have. */
 export interface RepairReport {
-  /** Whether nothing is wrong any more, with what was looked at. */
+  /** Whether no damage is left in the parts that were checked. */
   readonly ok: boolean;
-  /** Indexes that were made anew; with `dryRun`, those that would be. */
+  /** Indexes that were rebuilt; with `dryRun`, the indexes that would be. */
   readonly repaired: readonly RepairedIndex[];
-  /** What is wrong and stays so, and what can be done about it. */
+  /** Damage that stays, and what can be done about it. */
   readonly unrepairable: readonly Finding[];
-  /** What was wrong with the log, and how the database goes on; undefined if nothing was. */
+  /** Damage of the log, and how the database goes on; undefined if the log is whole. */
   readonly log?: RepairedLog;
   /**
-   * The catalogue, by the name of its object, if that was missing or damaged: this instance knows what it held, and Block 0
-   * holds that itself until the next merge writes a new one.
+   * Name of the catalogue's object, if that was missing or damaged. This instance knows its content, and Block 0 holds that
+   * itself until the next merge writes a new catalogue.
    */
   readonly catalogue?: string;
 }
 
 /** A log with a hole. */
 export interface RepairedLog extends Omit<LogDamage, 'message' | 'slot'> {
-  /** Whether the stranded commits were given up or kept, or with `dryRun` would be; undefined: nothing was asked for. */
+  /** `'stop'`: the stranded commits were given up, `'skip'`: kept; or would be, with `dryRun`. Undefined: `log` was not given. */
   readonly way: 'stop' | 'skip' | undefined;
 }
 
 export interface RepairContext extends VerifyContext {
   /** Replaces trees in a generation of its own. */
   readonly rebuild: (build: TreeBuild) => Promise<boolean>;
-  /** Has Block 0 apply what it is given, on top of it. False if it must begin anew. */
+  /** Merges the commits that `slots` returns on top of the newest Block 0. False if others replaced it first. */
   readonly applyLog: (slots: (block0: Block0) => Promise<readonly LoggedCommit[]>) => Promise<boolean>;
 }
 
-/** Attempts at replacing Block 0 that other nodes come before. */
+/** Attempts before a repair gives up because other nodes replace Block 0 first. */
 const maxLost = 20;
 const afterLoss: Backoff = { firstMs: 10, maxMs: 1000, jitter: 'full' };
 
@@ -108,7 +108,7 @@ async function repairDatabase(context: RepairContext, options: RepairOptions): P
   return { ...report, log: { way, lostSlots, stranded } };
 }
 
-/** Has Block 0 hold the tables that are in a catalogue, unless it names another one by now. */
+/** Writes the tables of a lost catalogue into Block 0, unless that names another catalogue by now. */
 async function holdTables(context: RepairContext, lost: CatalogueRef, signal: AbortSignal | undefined): Promise<void> {
   await context.register.update((present) => {
     const { catalogue, ...change } = changeableOf(present);
@@ -125,12 +125,12 @@ function checkFound({ report }: Verified, { table, index }: RepairOptions): void
 }
 
 /**
- * Has Block 0 apply the log up to its last slot: lost commits as commits of nothing, and with `stop` the commits behind them as
- * well. Returns what was lost and what lay behind it when that was decided.
+ * Applies the log up to its last slot in Block 0: lost commits as commits of nothing, and with `stop` the commits behind them as
+ * well. Returns the lost slots and the commits behind them as they were when that was decided.
  *
- * Others may write meanwhile, until they read the new Block 0. So no slot that it applies is left free: a free one gets a commit
- * of nothing, by the same put that any commit takes its slot with, and a commit that came first is applied. See
- * docs/protocol.md, "A hole in the log".
+ * Other instances may write until they read the new Block 0. So a repair leaves no slot free that it applies. It puts a commit of
+ * nothing into a free slot, with the same put that any commit takes its slot with. If another commit came first, that one is
+ * applied. See docs/protocol.md, "A hole in the log".
  */
 async function goOn(
   context: RepairContext,
@@ -158,12 +158,12 @@ async function goOn(
   return decided;
 }
 
-/** Decides what every slot of a damaged log counts as. */
+/** Decides, for every slot of a damaged log, which commit is applied for it. */
 class LogDecision {
   readonly #context: RepairContext;
   readonly #log: CommitLog;
   readonly #isSkipping: boolean;
-  /** The last slot that was known to hold a commit. */
+  /** The last slot known to hold a commit. */
   readonly #last: number;
   readonly #signal: AbortSignal | undefined;
   /** Ids of the commits that this repair has put into free slots. */
@@ -189,14 +189,14 @@ class LogDecision {
     this.#signal = signal;
   }
 
-  /** The commits that Block 0 is to apply, from the first one that it has not applied to the end of the log. */
+  /** The commits for Block 0 to apply, from the first slot that it has not applied to the end of the log. */
   async slots(block0: Block0): Promise<LoggedCommit[]> {
     const { databaseId, appliedSeq } = block0;
     const found: LoggedCommit[] = [];
     let before = block0.applied.at(-1)?.id;
     let isWhole = true;
     for (let slot = appliedSeq + 1; ; slot++) {
-      // Beyond the end a writer goes on from the commit that the last slot holds: if that is given up, the next slot is taken from it.
+      // A writer may be about to put a commit that follows the last one. If that is given up, this repair must take the next slot.
       if (slot > this.#last && found.at(-1)?.givenUp !== true && !(await this.#isTaken(slot))) return found;
       const { commit, isFilled } = await this.#settle(slot, databaseId, before);
       const isOwn = commit?.databaseId === databaseId;
@@ -209,7 +209,7 @@ class LogDecision {
     }
   }
 
-  /** Whether this repair put the commit, now or in an attempt before. */
+  /** Whether this repair put the commit, now or in an earlier attempt. */
   #isFilling(commit: Commit | undefined): boolean {
     return commit !== undefined && this.#fillings.has(commit.commitId);
   }
@@ -218,7 +218,7 @@ class LogDecision {
     return (await readSlot(this.#log, slot, this.#signal)).isThere;
   }
 
-  /** The commit in a slot; undefined where it cannot be read. A free slot is filled first. */
+  /** Reads the commit in a slot; undefined where it cannot be read. Fills a free slot first. */
   async #settle(
     slot: number,
     databaseId: string,
@@ -234,7 +234,7 @@ class LogDecision {
     };
     this.#fillings.add(filling.commitId);
     await this.#log.put(slot, encodeCommit(slot, filling), this.#signal);
-    // Whatever the store answered, the slot says whose commit took it.
+    // Whatever the put returned, only the slot tells which commit took it.
     const { commit, isThere } = await readSlot(this.#log, slot, this.#signal);
     if (isThere) return { commit, isFilled: this.#isFilling(commit) };
     throw new ContentionError(
@@ -248,7 +248,7 @@ class Repair {
   readonly #context: RepairContext;
   readonly #findings: readonly Finding[];
   readonly #signal: AbortSignal | undefined;
-  /** Indexes that are still to be made, by their tables. */
+  /** Indexes that still have to be rebuilt, by their tables. */
   readonly #wanted = new Map<string, string[]>();
   readonly #refused: Finding[] = [];
   repaired: readonly RepairedIndex[] = [];
@@ -289,7 +289,7 @@ class Repair {
       } catch (error) {
         if (!(error instanceof RowsUnreadable)) throw error;
         const { block0 } = await register.refresh(this.#signal);
-        // Otherwise its blocks may be gone since others merged, and collected garbage.
+        // If the generation is not retained, its blocks may have been deleted as garbage: that is no damage, so try again.
         if (isRetained(block0, error.generation)) {
           this.#refuse(error.table, error.message);
           continue;
@@ -329,8 +329,6 @@ class Repair {
   }
 }
 
-// What can be said of rows whose block is damaged or missing: which they are, and which earlier state still has them.
-
 export interface LostRowsOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
@@ -338,10 +336,10 @@ export interface LostRowsOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Earlier states that are looked at. */
+/** Earlier states that are searched for the rows. */
 const maxStates = 3;
 
-/** The finding that tells what was lost with a node, and where it may be had from. */
+/** The finding that reports which rows were lost with a node, and which earlier state still has them. */
 async function lostRowsFinding(options: LostRowsOptions, block0: Block0, { shape, node }: LostRows): Promise<Finding> {
   const { ref, lower, upper } = node;
   const table = shape.name;
@@ -353,14 +351,14 @@ async function lostRowsFinding(options: LostRowsOptions, block0: Block0, { shape
   return { name, message, table };
 }
 
-/** The newest earlier state that can still show rows of the range: the last before the block was written, most of all. */
+/** Names the newest earlier state that still shows rows of the range. Only states from before the block was written can. */
 async function whereElse(
   options: LostRowsOptions,
   block0: Block0,
   shape: TableShape,
   node: UnreadableNode,
 ): Promise<string> {
-  // Every state from the block's birth on shows this very block.
+  // States from the block's birth on refer to this same block.
   const states = [...pinnedStates(block0), ...historyStates(block0)]
     .filter(({ generation }) => generation < node.ref.birth)
     .toSorted((a, b) => b.generation - a.generation);
@@ -373,7 +371,7 @@ async function whereElse(
   return 'no earlier state that is kept shows them';
 }
 
-/** Rows of the range that a state shows; undefined if they cannot be read there either. */
+/** Counts the rows of the range in a state; undefined if they cannot be read there either. */
 async function countRows(
   { driver, prefix, cacheBytes, signal }: LostRowsOptions,
   state: RetainedState,
@@ -398,8 +396,7 @@ async function countRows(
   }
 }
 
-// Checks and repairs on a running engine: they end with it, and it waits for them.
-
+/** The parts that checks and repairs on a running engine need. They end with the engine, and it waits for them. */
 export interface UpkeepOptions {
   readonly engine: Engine;
   readonly environment: Environment;
@@ -407,11 +404,11 @@ export interface UpkeepOptions {
   readonly prefix: string;
   /** The functions that are registered here. */
   readonly functions: QueryHost['registeredFunction'];
-  /** Holds what is being pinned, as long as it says. */
+  /** Holds a pinned state until it is released. */
   readonly hold: (pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
 }
 
-/** After how long a state that is being checked counts as abandoned unless it is renewed, in milliseconds. */
+/** How long the pin of a state that is being checked lasts without renewal, in milliseconds. */
 const pinMs = 600_000;
 
 function contextOf({ engine, hold, ...parts }: UpkeepOptions): VerifyContext {
@@ -427,7 +424,7 @@ function contextOf({ engine, hold, ...parts }: UpkeepOptions): VerifyContext {
   };
 }
 
-/** What `db.verify()` does. */
+/** Runs `db.verify()`. */
 export async function runVerify(upkeep: UpkeepOptions, options: VerifyOptions): Promise<VerifyReport> {
   const { engine } = upkeep;
   const { deep = false, signal, onProgress } = options;
@@ -437,7 +434,7 @@ export async function runVerify(upkeep: UpkeepOptions, options: VerifyOptions): 
   return verified.report;
 }
 
-/** What `db.repair()` does. */
+/** Runs `db.repair()`. */
 export function runRepair(upkeep: UpkeepOptions, options: RepairOptions): Promise<RepairReport> {
   const { engine } = upkeep;
   const { signal } = options;

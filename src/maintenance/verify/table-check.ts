@@ -1,6 +1,6 @@
 /**
- * The check of one table: its rows decode and stand under their own keys, every index holds exactly the entries that the
- * rows imply, and what pending commits hold is whole.
+ * Checks one table: its rows decode and stand under their own keys, every index holds exactly the entries that the rows imply,
+ * and its changes in pending commits are whole.
  */
 import { isPromise } from '../../base/brands.ts';
 import { ByteWriter, compareBytes } from '../../base/bytes.ts';
@@ -30,21 +30,21 @@ import type { CheckRun, TreeResult } from './check-run.ts';
 
 /** A table as `db.verify()` found it. */
 export interface VerifiedTable {
-  /** Name of the table; `_blobs` and `_deleted_blobs` are the database's own. */
+  /** Name of the table; `_blobs` and `_deleted_blobs` are system tables. */
   readonly name: string;
-  /** Rows in blocks; those of pending commits are not counted. */
+  /** Number of rows in blocks, without pending commits. */
   readonly rows: number;
-  /** Blocks of the table and its indexes, roots in Block 0 included. */
+  /** Number of blocks of the table and its indexes, including roots in Block 0. */
   readonly blocks: number;
   /**
-   * Each index and how many entries it has: as many as there are rows, or rows for which its condition holds. An index on a function is there once for each
-   * version of the function that there are entries of, and may be behind the table; its entries are checked against the
-   * function where it is registered in that version.
+   * Each index and its number of entries: the number of rows, or of rows for which its condition holds. An index on a function is
+   * listed once for each version of the function that has entries, and may be behind the table. Its entries are checked against
+   * the function if that version is registered here.
    */
   readonly indexes: readonly { readonly name: string; readonly entries: number; readonly functionVersion?: number }[];
 }
 
-/** What was found about a table, apart from findings. */
+/** The result of the check of a table, apart from findings. */
 export interface TableVerdict {
   readonly verified: VerifiedTable;
   /** Indexes that do not hold exactly what the rows imply, or cannot be read. */
@@ -55,20 +55,20 @@ export interface TableVerdict {
 
 export interface TableCheckOptions {
   readonly run: CheckRun;
-  /** What is in blocks. */
+  /** The view of the blocks alone. */
   readonly base: View;
   /** The view with the pending commits. */
   readonly tail: View;
-  /** Undefined: blobs are not looked at. */
+  /** Undefined: blobs are not checked. */
   readonly blobs: BlobCheck | undefined;
   /** The functions that are registered here. */
   readonly functions: QueryHost['registeredFunction'];
 }
 
-/** What rows imply of indexes: of one that is being added, as far as it has come. */
+/** The entries that the rows imply for each index; for an index that is being added, only for rows up to `built`. */
 type Implied = ReadonlyMap<TableIndex, { readonly digest: EntryDigest; readonly built: Bound }>;
 
-/** An index of a table, or one that is being added. */
+/** An index of a table, or an index that is being added. */
 interface CheckedIndex {
   readonly index: TableIndex;
   readonly tree: Tree;
@@ -85,7 +85,7 @@ export class TableCheck {
     this.#options = options;
   }
 
-  /** Checks what is in blocks; of the indexes only `index`, if one is given. */
+  /** Checks the blocks of a table; of the indexes only `index`, if that is given. */
   async check(table: TableState, index?: string): Promise<TableVerdict> {
     const { run, base, blobs } = this.#options;
     const { shape } = table;
@@ -134,12 +134,12 @@ export class TableCheck {
     return { verified, wrongIndexes, unreadable: rows.unreadable };
   }
 
-  /** What pending commits hold: rows that decode, in order, each under its own key. */
+  /** Checks pending commits: their rows must decode, ascend, and stand under their own keys. */
   async checkLayers(table: TableState): Promise<void> {
     const { run, tail, blobs } = this.#options;
     const { shape, layers } = table;
     for (const [position, layer] of layers.entries()) {
-      // A commit may say no more of a table than that it is there.
+      // A commit may name a table without changing its rows.
       if (layer.node?.level === 0 && layer.node.count === 0) continue;
       const newer = layers.slice(0, position);
       const onRun = async (leaf: Node, from: number, to: number): Promise<void> => {
@@ -162,7 +162,7 @@ export class TableCheck {
       try {
         if ((await layer.lookup(key)) !== undefined) return true;
       } catch (error) {
-        // Found where that layer is checked.
+        // The check of that layer finds this.
         if (!isUnreadable(error)) throw error;
       }
     }
@@ -205,9 +205,9 @@ export class TableCheck {
   }
 
   /**
-   * Strictly ascending entries, each the one that its row implies, as many as there are rows, or as imply one where the index is
-   * of some rows: exactly those. Where rows cannot be read nothing is said of their entries. With what the rows imply all entries are compared at once: rows are looked up
-   * only to find out which entry is wrong, since they would be read again and again where memory is small.
+   * Checks that an index holds exactly the entries that the rows imply, strictly ascending. Entries of rows that cannot be read
+   * are not judged. `implied`: the digest of the implied entries. It is compared with the digest of all entries first. Rows are
+   * looked up only to find out which entry is wrong, because with little memory they would be read again and again.
    */
   async #checkIndex(
     table: TableState,
@@ -249,11 +249,11 @@ export class TableCheck {
     }
   }
 
-  /** It is the rows that are wrong then, and a new index would be no better. */
+  /** Checks that no two rows agree in a unique index. If they do, the rows are wrong, and a new index would be no better. */
   async #checkUnique(table: TableState, index: TableIndex): Promise<void> {
     const { name, version } = table.shape;
     const { findings, pacer } = this.#options.run;
-    // A next version has its own way of dealing with that.
+    // A migration handles duplicates in a next version itself.
     if (this.#options.base.table(name)?.shape.version !== version) return;
     for (const { key, other, value } of await findDuplicates(table, index, pacer, defaultMaxFindings)) {
       const rows = `rows ${describeKey(other)} and ${describeKey(key)}`;
@@ -294,14 +294,12 @@ export class TableCheck {
         } else if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its row implies');
       } catch (error) {
         if (error instanceof MalformedKey) add(`cannot be read: ${error.message}`);
-        // It is the table that is damaged.
+        // Then the table is damaged, not the index.
         else findings.addError({ table: shape.name }, error, leaf.name);
       }
     }
   }
 }
-
-// What the entries of an index come to, in whatever order they are met: so two lots are compared without keeping either.
 
 const seeds = [0x811c9dc5, 0x2545f491, 0x6a09e667] as const;
 const multipliers = [0x01000193, 0x9e3779b1, 0x85ebca77] as const;
@@ -312,7 +310,10 @@ function stirred(hash: number): number {
   return (stirring ^ (stirring >>> 16)) | 0;
 }
 
-/** Lots that differ by accident have the same digest once in 2^96. It is no defence against those who look for such lots. */
+/**
+ * A digest of a set of index entries that does not depend on their order, so that two sets are compared without keeping either.
+ * Sets that differ by accident have the same digest once in 2^96. It is no defence against somebody who searches for such sets.
+ */
 export class EntryDigest {
   count = 0;
   /** Sums of three hashes of each entry. */
@@ -341,10 +342,11 @@ export class EntryDigest {
   }
 }
 
-// The check of an index version of an index on a function: every entry is of a row of its base and, where the function is
-// registered here in that version, the one that the function makes; where all are made, there are as many as rows.
-
-/** Checks an index version, its base included. */
+/**
+ * Checks an index version of an index on a function, and its base. Every entry must belong to a row of the base. If the function
+ * is registered here in that version, the entry must be the one that the function makes. Once all entries are made, there must be
+ * one for each row.
+ */
 async function checkIndexVersion(
   run: CheckRun,
   table: TableState,
@@ -356,7 +358,7 @@ async function checkIndexVersion(
   const place = { table: name, index: index.name };
   const before = run.findings.list.length;
   if (!isCurrent) {
-    // Most of its blocks are the table's, and were checked there.
+    // The base shares most of its blocks with the table, where they were checked.
     await run.tree(place, { place: { table: name }, leaf: leafShape, tree: base }, true);
   }
   const check = new IndexVersionCheck(run, table, indexVersion, functions);

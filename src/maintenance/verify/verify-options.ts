@@ -1,20 +1,20 @@
-/** The options of `db.verify()` and `db.repair()`, checked. */
+/** Checks the options of `db.verify()` and `db.repair()`. */
 import { InvalidOptionError } from '../../base/errors.ts';
 import { kinds, OptionTable } from '../../base/options.ts';
 
-/** How far `db.verify()` has come. */
+/** Progress of `db.verify()`. */
 export interface VerifyProgress {
-  /** Rows, index entries and, with `deep`, blobs that were checked. */
+  /** Number of rows, index entries and, with `deep`, blobs that were checked. */
   readonly done: number;
-  /** How many there are to check. It begins anew where the database has moved on too far meanwhile. */
+  /** How many there are to check. A check that begins again, because the database has moved on too far, counts from 0 again. */
   readonly total: number;
 }
 
 /** Options of `db.verify()`. */
 export interface VerifyOptions {
   /**
-   * Reads every blob as well, and checks who owns it; checks the trees of snapshots and history; and counts what nothing
-   * refers to. Default false.
+   * Also reads every blob and checks which row owns it, checks the trees of snapshots and history, and counts the objects that
+   * nothing refers to. Default false.
    */
   readonly deep?: boolean;
   /** Called after every block and blob. */
@@ -26,18 +26,18 @@ export interface VerifyOptions {
 /** Options of `db.repair()`. */
 export interface RepairOptions {
   /**
-   * What becomes of a log with a hole, where an acknowledged commit is lost: `'stop'` gives up all commits behind the hole,
-   * `'skip'` goes on with them, without the lost one. Default: the report says what is lost and what lies behind it, and nothing
-   * is done. Stop all other instances before. Does not go with `table` and `index`.
+   * How to repair a log with a hole, where an acknowledged commit is lost: `'stop'` gives up all commits behind the hole, `'skip'`
+   * goes on with them, without the lost one. Default: nothing is done, and the report names the lost slots and the commits behind
+   * them. Stop all other instances first. Cannot be combined with `table` and `index`.
    */
   readonly log?: 'stop' | 'skip';
-  /** Looks at this table only, and neither at blobs nor at snapshots. Default: at everything. */
+  /** Checks and repairs this table only, and neither blobs nor snapshots. Default: everything. */
   readonly table?: string;
-  /** Looks at this index of the table only. */
+  /** Checks and repairs this index of the table only. */
   readonly index?: string;
   /** Writes nothing, and reports what would be done. Default false. */
   readonly dryRun?: boolean;
-  /** Gives the call up. What was repaired until then stays so. */
+  /** Gives the call up. Repairs made until then stay. */
   readonly signal?: AbortSignal;
 }
 

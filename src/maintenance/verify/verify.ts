@@ -1,11 +1,11 @@
 /**
- * The check of a whole database: everything is read from the store, past the cache that queries use. Trees must be
- * sorted and balanced with right counts; every row must decode and stand under its own key; every index must hold
- * exactly the entries that the rows imply; pending commits must be whole. A deep check reads the blobs, the states that
- * are kept, and the list of all objects as well.
+ * Checks a whole database. Everything is read from the store, past the cache that queries use. Trees must be sorted and
+ * balanced with right counts; every row must decode and stand under its own key; every index must hold exactly the entries
+ * that the rows imply; pending commits must be whole. A deep check also reads the blobs, the states that are kept, and the
+ * list of all objects.
  *
- * Invariant: what is reported is wrong in a state that is kept. A finding that others may have caused, by collecting
- * garbage past what was being checked, is checked again, the second time on a state that is held on to.
+ * Invariant: every finding is damage in a state that is kept. If garbage may have been collected past the checked state, which
+ * looks like damage, the check is repeated, from the second time on with that state pinned.
  */
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, ReadOnlyError, SnapshotExpiredError, StorageError, isUnreadable } from '../../base/errors.ts';
@@ -40,36 +40,36 @@ import { TableCheck } from './table-check.ts';
 import type { VerifiedTable, TableCheckOptions } from './table-check.ts';
 import type { VerifyProgress } from './verify-options.ts';
 
-/** What `db.verify()` found. */
+/** The result of `db.verify()`. */
 export interface VerifyReport {
-  /** Whether nothing is wrong. */
+  /** Whether there are no findings. */
   readonly ok: boolean;
-  /** What is wrong, and in which object; at most 100 findings a tree. */
+  /** All damage that was found, and in which object; at most 100 findings per tree. */
   readonly findings: readonly Finding[];
-  /** Every table, the database's own included. */
+  /** All tables, including the system tables. */
   readonly tables: readonly VerifiedTable[];
   /** Commits in the log that are not merged yet. */
   readonly pendingCommits: number;
-  /** Blobs that were read whole and are as they should be. Only with `deep`. */
+  /** Blobs that were read to the end and are sound. Only with `deep`. */
   readonly blobs?: { readonly objects: number; readonly bytes: number };
-  /** States of snapshots and of history that were checked. Only with `deep`. */
+  /** Number of states of snapshots and history that were checked. Only with `deep`. */
   readonly keptStates?: number;
   /**
-   * What nothing needs any more, and `db.gc()` would remove: no damage. Blocks and blobs are left out where damage hides
-   * whether anything refers to them. Only with `deep`.
+   * Objects that nothing needs any more, and that `db.gc()` would remove: no damage. Blocks and blobs are left out where damage
+   * hides whether anything refers to them. Only with `deep`.
    */
   readonly garbage?: GarbageCount;
-  /** Names of objects under the prefix that are none of the database's, 1,000 at most: no damage. Only with `deep`. */
+  /** Names of objects under the prefix that do not belong to the database, 1,000 at most: no damage. Only with `deep`. */
   readonly unknownObjects?: readonly string[];
 }
 
-/** An index that is to be rebuilt. */
+/** An index that must be rebuilt. */
 export interface WrongIndex {
   readonly table: string;
   readonly index: string;
 }
 
-/** Rows that cannot be read. */
+/** Rows that cannot be read, and the node that would hold them. */
 export interface LostRows {
   readonly shape: TableShape;
   readonly node: UnreadableNode;
@@ -80,7 +80,7 @@ export interface Verified {
   readonly block0: Block0;
   readonly wrongIndexes: readonly WrongIndex[];
   readonly lostRows: readonly LostRows[];
-  /** What is wrong with the log. */
+  /** Damage of the log; undefined if it is whole. */
   readonly log: LogDamage | undefined;
   /** The catalogue, where its object is missing or damaged. */
   readonly lostCatalogue: CatalogueRef | undefined;
@@ -95,7 +95,7 @@ export interface VerifyContext {
   readonly cacheBytes: number;
   /** The functions that are registered here. */
   readonly functions: QueryHost['registeredFunction'];
-  /** Holds on to a state. */
+  /** Pins a state. */
   readonly hold: (block0: Block0) => Promise<HeldSnapshot>;
 }
 
@@ -107,7 +107,7 @@ export interface VerifySettings {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Attempts where other nodes collect garbage past what is being checked. */
+/** Attempts if other nodes collect garbage past the state that is being checked. */
 const maxAttempts = 5;
 
 export async function verifyDatabase(context: VerifyContext, settings: VerifySettings): Promise<Verified> {
@@ -140,10 +140,10 @@ export async function verifyDatabase(context: VerifyContext, settings: VerifySet
   }
 }
 
-/** Garbage was collected past what is being checked. */
+/** Thrown when garbage was collected past the state that is being checked. */
 class Passed extends Error {}
 
-/** Undefined if what was checked is found to be kept no longer. `present`: the newest Block 0, if it still keeps that. */
+/** Checks a state. Undefined if it is found to be no longer kept. `present`: the newest Block 0, if it still keeps the state. */
 async function verifiedWhileKept(
   context: VerifyContext,
   settings: VerifySettings,
@@ -161,7 +161,7 @@ async function verifiedWhileKept(
   }
 }
 
-/** A state that cannot be held on to may still be there to the end of the check. */
+/** Pins a state if possible. A state that cannot be pinned may still be there until the check ends. */
 async function holdIfPossible({ hold }: VerifyContext, block0: Block0): Promise<HeldSnapshot | undefined> {
   try {
     return await hold(block0);
@@ -176,7 +176,7 @@ async function holdIfPossible({ hold }: VerifyContext, block0: Block0): Promise<
   }
 }
 
-/** Leaves out what was found in states that are kept no longer, and in commits that were merged meanwhile. */
+/** Leaves out findings in states that are no longer kept, and in commits that were merged meanwhile. */
 function withoutPassed(verified: Verified, present: Block0): Verified {
   const findings = verified.report.findings.filter(({ name, generation, snapshot }) => {
     if (snapshot !== undefined) return present.snapshots.some(({ id }) => id === snapshot);
@@ -188,7 +188,7 @@ function withoutPassed(verified: Verified, present: Block0): Verified {
   return { ...verified, log, report: { ...verified.report, ok: findings.length === 0, findings } };
 }
 
-/** One check, from one Block 0. */
+/** One check of the state of one Block 0. */
 class Verification {
   readonly #functions: VerifyContext['functions'];
   readonly #settings: VerifySettings;
@@ -215,7 +215,7 @@ class Verification {
     return { report, block0: this.#block0, wrongIndexes: [], lostRows: [], log: undefined, lostCatalogue: undefined };
   }
 
-  /** What is in blocks; undefined if a root in Block 0 is damaged, so that the database cannot be opened. */
+  /** The view of the blocks; undefined if a root in Block 0 is damaged, so that the database cannot be opened. */
   #openBlock0(): View | undefined {
     try {
       return View.ofBlock0(this.#run.context, this.#block0);
@@ -225,7 +225,7 @@ class Verification {
     }
   }
 
-  /** This instance holds what the catalogue says; an instance that opens the database has to read it. */
+  /** Reads the catalogue. This instance has its content in memory, but an instance that opens the database has to read it. */
   async #checkCatalogue(): Promise<CatalogueRef | undefined> {
     const { findings, options, signal } = this.#run;
     const { catalogue } = this.#block0;
@@ -273,7 +273,7 @@ class Verification {
     return { report, block0: this.#block0, wrongIndexes, lostRows, log, lostCatalogue };
   }
 
-  /** States that are kept, and every object. */
+  /** Checks the kept states, and looks at every object. */
   async #checkDeep(blobs: BlobCheck, base: View, tail: View): Promise<Partial<VerifyReport>> {
     const run = this.#run;
     const block0 = this.#block0;
@@ -281,7 +281,7 @@ class Verification {
     const pinned: View[] = [];
     let oldest: View | undefined;
     let keptStates = 0;
-    // Its tables may have next versions, and bases of migrations.
+    // The present state first: its tables may have next versions, and bases of migrations.
     await states.checkTrees({}, block0);
     await states.check([...pinnedStates(block0), ...historyStates(block0)], ({ snapshot }, kept) => {
       keptStates++;
@@ -301,17 +301,16 @@ class Verification {
   }
 }
 
-// The check of earlier states that are kept: all that they refer to is there, and their trees are as trees should be.
-
 /** Roots of states that are read at the same time. */
 const readsAtOnce = 16;
 
+/** Checks earlier states that are kept: all objects that they refer to are there, and their trees are sound. */
 class StateCheck {
   readonly #run: CheckRun;
   readonly #blobs: BlobCheck;
   readonly #present: View;
 
-  /** `present`: what is in the blocks of the state that was checked before, and shares most of them. */
+  /** `present`: the view of the present state, which was checked before and shares most of its blocks with the others. */
   constructor(run: CheckRun, blobs: BlobCheck, present: View) {
     this.#run = run;
     this.#blobs = blobs;
@@ -322,7 +321,7 @@ class StateCheck {
   async check(states: readonly RetainedState[], onView: (state: RetainedState, block0: Block0) => void): Promise<void> {
     const { signal, options } = this.#run;
     const reader = new Block0Reader(options.driver, options.prefix);
-    // Most of them name the same catalogue.
+    // Most states name the same catalogue.
     reader.note(this.#present.block0);
     for (let from = 0; from < states.length; from += readsAtOnce) {
       const some = states.slice(from, from + readsAtOnce);
@@ -343,7 +342,7 @@ class StateCheck {
     }
   }
 
-  /** Checks the trees of all versions of all tables, apart from what was checked before. */
+  /** Checks the trees of all versions of all tables, except blocks that were checked before. */
   async checkTrees(subject: Subject, block0: Block0): Promise<void> {
     const { findings, context } = this.#run;
     this.#run.reachCatalogue(block0);
@@ -373,10 +372,11 @@ function subjectOf({ generation, snapshot }: RetainedState): Subject {
   return { generation, ...defined({ snapshot }) };
 }
 
-// The check of a version of a table that comes up beside the active version: its rows and indexes are whole, every row has the row
-// of the active version that it goes with in the base and, where all of them are made and in line, there are as many as in the active version.
-
-/** Checks what `base` has in blocks of the next version, and `tail` in pending commits. */
+/**
+ * Checks the next version of a table, its blocks in `base` and its pending commits in `tail`: its rows and indexes are whole,
+ * and every row has its row of the active version in the base of the migration. Once all rows are made and in line, there are as
+ * many as in the active version.
+ */
 async function checkNextVersion(options: TableCheckOptions, table: string): Promise<void> {
   const check = new TableCheck(options);
   const { run, base, tail } = options;
@@ -397,7 +397,7 @@ async function checkBase(
   const { shape } = base;
   const subject = { table: shape.name };
   const keepsKeys = shape.hasKeysOf(rows.shape);
-  // Most of its blocks are the active version's, and were checked there.
+  // It shares most of its blocks with the active version, where they were checked.
   await run.tree(subject, { place: subject, leaf: shape.leafShape, tree: base.tree }, true);
   if (keepsKeys) {
     const onRun = async (leaf: Node, from: number, to: number): Promise<void> => {
@@ -414,7 +414,7 @@ async function checkBase(
   run.findings.add(subject, `data/${shape.name}`, message);
 }
 
-/** Damage is found where the tree itself is checked. */
+/** Whether a tree has a key. True if the tree is damaged there: the check of the tree itself finds that. */
 async function isIn(tree: Tree, key: Uint8Array): Promise<boolean> {
   try {
     return (await tree.lookup(key)) !== undefined;
