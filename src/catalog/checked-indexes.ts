@@ -1,6 +1,6 @@
 /**
- * The system table that says which unique indexes are checked although they are no indexes of their tables yet. A row is
- * committed like any other, so that every commit is certainly before or after it: those after it were checked.
+ * The system table of unique indexes that are being added and are checked already. A row is committed like any other row, so
+ * every commit is certainly before or after it, and the commits after it were checked. Also finds duplicates in a unique index.
  */
 import { ByteWriter, compareBytes, compareRanges, hashOf } from '../base/bytes.ts';
 import { describeValue } from '../base/messages.ts';
@@ -22,7 +22,7 @@ import type { Tree } from '../tree/tree.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
 
-/** One row for each index, by its table and name: in which generation the one was added that is checked. */
+/** One row for each index, by its table and name, with the generation in which the checked index was added. */
 export const checkedIndexesSchema: StoredSchema = {
   name: '_checked_indexes',
   version: 1,
@@ -40,7 +40,7 @@ function fieldOf(name: string): LayoutField {
   return shape.layout.field(name) as LayoutField;
 }
 
-/** No two indexes of a database have the same, however long their names are. */
+/** Returns a name that is unique in the database, however long the names of table and index are. */
 function nameOf(table: string, { index }: AddedIndex): string {
   return JSON.stringify([table, index.name]);
 }
@@ -51,7 +51,7 @@ function keyOf(table: string, added: AddedIndex): Uint8Array {
   return key.finish();
 }
 
-/** The change from which on every commit is checked for an index. */
+/** The change that makes every later commit be checked for an index. */
 export function checkingOf(table: string, added: AddedIndex): TableChange {
   const rows = new RowArena('memory/checked');
   const { writer, heapWriter } = rows;
@@ -74,7 +74,7 @@ export async function isChecked(view: View, table: string, added: AddedIndex): P
 
 const none: readonly AddedIndex[] = [];
 
-/** The indexes that are being added to a table which a flush on a view must be checked for. */
+/** The indexes that are being added to a table and that a flush on a view must be checked for. */
 export function checkedIndexes(view: View, table: TableState): readonly AddedIndex[] | Promise<readonly AddedIndex[]> {
   const unique = table.added.filter((added) => added.index.unique && isComplete(added));
   return unique.length === 0 ? none : checkedOf(view, table, unique);
@@ -86,16 +86,13 @@ async function checkedOf(view: View, table: TableState, unique: readonly AddedIn
   return checked;
 }
 
-// Looks through a unique index for rows that agree in its fields. Flushes see to it that there are none in a version that is
-// the active version; while a version comes up beside it, those who write the older one do not know of its indexes.
-
-/** A row that agrees with another one, which comes before it. */
+/** A row that agrees in the fields of a unique index with a row that comes before it. */
 export interface Duplicate {
   readonly index: TableIndex;
-  /** Primary key of each. */
+  /** Primary keys of the row and of the earlier one. */
   readonly key: unknown;
   readonly other: unknown;
-  /** What both have there, for people. */
+  /** The values that both rows have, for people. */
   readonly value: string;
 }
 
@@ -104,7 +101,7 @@ interface Entry {
   readonly values: Uint8Array;
   readonly primaryKey: Uint8Array;
   readonly hasNull: boolean;
-  /** Whether it holds only the beginning of a value. */
+  /** Whether a value is cut, so that the entry holds only its beginning. */
   readonly isCut: boolean;
 }
 
@@ -120,12 +117,12 @@ function readEntry(entry: Uint8Array, { fields }: TableIndex): Entry {
   return { values: entry.subarray(0, end), primaryKey: entry.subarray(end), hasNull, isCut };
 }
 
-/** Rows whose entries hold the same, of which some have to be read to tell whether they agree. */
+/** Rows whose entries hold the same values. Where values are cut, the rows must be read to tell whether they agree. */
 class Alike {
   readonly #state: TableState;
   readonly #index: TableIndex;
   readonly #first: Uint8Array;
-  /** Primary keys by a hash of their rows' values. Undefined while there is one row only. */
+  /** Primary keys by a hash of their rows' values. Undefined until two rows have to be compared. */
   #byHash: Map<number, Uint8Array[]> | undefined;
 
   constructor(state: TableState, index: TableIndex, first: Entry) {
@@ -134,7 +131,7 @@ class Alike {
     this.#first = first.primaryKey;
   }
 
-  /** Adds a row and returns the primary key of one that it agrees with. */
+  /** Adds a row, and returns the primary key of an earlier row that it agrees with. */
   async add({ isCut, primaryKey }: Entry): Promise<Uint8Array | undefined> {
     if (!isCut) return this.#first;
     if (this.#byHash === undefined) {
@@ -162,8 +159,9 @@ class Alike {
 }
 
 /**
- * Rows in blocks that agree with one before them, at most `limit`, in the order of the index's entries. `tree`: those entries,
- * where they are not the state's.
+ * Finds rows in blocks that agree with an earlier row in the fields of a unique index, at most `limit`, in the order of the index.
+ * `tree`: the entries to search, if not those of the state. Flushes prevent duplicates in the active version. A next version can
+ * have some, because instances that write the active version do not know its indexes.
  */
 export async function findDuplicates(
   state: TableState,

@@ -26,7 +26,7 @@ interface Difference {
   readonly to: number;
 }
 
-/** Returns the difference between the code that a version was stored with and the code of an instance. Older releases stored none. */
+/** Returns the difference between the stored code of a version and the code of an instance. Older releases stored none. */
 function differenceOf(schema: StoredSchema, old: number, codes: MigrationCodes): Difference | undefined {
   const { name, version, code, codeBack } = schema;
   const [own, ownBack] = [codes.codeOf(name, version), codes.codeOf(name, old)];

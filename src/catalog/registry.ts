@@ -1,4 +1,4 @@
-/** What an application has registered: schemas and functions. Independent of whether the database is running. */
+/** The schemas, functions and triggers that an application has registered, whether or not the database is running. */
 import { compareStrings } from '../base/bytes.ts';
 import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFoundError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
@@ -43,14 +43,14 @@ export class Registry {
   /** The newest registered version of each table. */
   readonly #shapes = new Map<string, TableShape>();
   readonly #versions = new Map<string, Map<number, TableShape>>();
-  /** What makes rows of a version from those of another, by table and version. */
+  /** The `migrate` functions, by table and version. */
   readonly #migrations = new Map<string, Map<number, MigrateFunction>>();
-  /** What that is, by table and version: those without a function are not in it. */
+  /** How the `migrate` functions are identified in storage, by table and version. Versions without a function are left out. */
   readonly #codes = new Map<string, Map<number, MigrationCode>>();
   readonly #coded = new WeakMap<TableShape, StoredSchema>();
   readonly #functions = new Map<string, RegisteredFunction>();
   readonly #triggers = new Map<string, RegisteredTrigger[]>();
-  /** Tables of the database's own: anyone may read them. */
+  /** The system tables, which applications may read. */
   readonly #system: ReadonlyMap<string, TableShape>;
 
   constructor(logger: Logger) {
@@ -59,7 +59,7 @@ export class Registry {
     this.#system = new Map(schemas.map((schema) => [schema.name, shapeOf(schema)]));
   }
 
-  /** Takes in a schema. `view`: what is stored, if the database is running. Throws `InvalidSchemaError`. */
+  /** Registers a schema. `view`: the stored state, if the database is running. Throws `InvalidSchemaError`. */
   registerSchema(definition: unknown, view: View | undefined): void {
     const shape = shapeOf(readSchema(definition));
     const { migrate, migrateVersion } = definition as SchemaDefinition;
@@ -80,7 +80,7 @@ export class Registry {
         version !== shape.version ? undefined : known === undefined ? own : this.codeOf(table, version);
       refuseOtherCode(view, shape, { codeOf });
     }
-    // The first definition of a version counts, but for its indexes.
+    // The first definition of a version counts, except for its indexes.
     if (migrate !== undefined && known === undefined) {
       const functions = this.#migrations.get(shape.name) ?? new Map<number, MigrateFunction>();
       this.#migrations.set(shape.name, functions.set(shape.version, migrate));
@@ -190,17 +190,17 @@ export class Registry {
     return this.#functions.get(name);
   }
 
-  /** What the definition of a version makes its rows with; undefined where it has nothing of its own, or is not registered. */
+  /** The `migrate` function of a version; undefined if it has none, or is not registered. */
   migrateFunction(table: string, version: number): MigrateFunction | undefined {
     return this.#migrations.get(table)?.get(version);
   }
 
-  /** What this instance makes rows of a version with. */
+  /** Identifies the code that this instance makes rows of a version with. */
   codeOf(table: string, version: number): MigrationCode {
     return this.#codes.get(table)?.get(version) ?? false;
   }
 
-  /** The schema of a version as it is written beside an `old` one: it says with what rows of either are made of the other's. */
+  /** The schema of a version to store next to an `old` one, with the code that makes rows of each from rows of the other. */
   codedSchema(shape: TableShape, old: number): StoredSchema {
     const [code, codeBack] = [this.codeOf(shape.name, shape.version), this.codeOf(shape.name, old)];
     const known = this.#coded.get(shape);
@@ -230,8 +230,8 @@ function checkMigrateVersion({ name }: TableShape, migrate: unknown, version: un
 }
 
 /**
- * Refuses a definition of a version that is stored with another one: the active version's may have other indexes, and that of a version
- * that comes up beside it may differ in nothing. Throws `InvalidSchemaError`.
+ * Throws `InvalidSchemaError` if a version is stored with another definition. The definition of the active version may differ in
+ * its indexes, and that of the next version in nothing.
  */
 export function refuseOtherDefinition(view: View, shape: TableShape): void {
   const { name, version } = shape;
@@ -242,7 +242,7 @@ export function refuseOtherDefinition(view: View, shape: TableShape): void {
     throw redefined(shape, 'is stored', nextVersion);
 }
 
-/** A version that is `known` already was given another definition. */
+/** The error for a version that is `known` with another definition. */
 export function redefined(shape: TableShape, how: string, known: TableShape): InvalidSchemaError {
   const { name, version } = shape;
   return new InvalidSchemaError(
@@ -262,8 +262,6 @@ function whyNot(shape: TableShape, known: TableShape): string {
   }
   return 'It has other indexes there. Indexes are added to a version once no migration to it is under way.';
 }
-
-// The definition of a table as it is stored: for tools that have no definitions of their own.
 
 function fieldOf(field: StoredField): FieldDefinition {
   const { typeId, maxLength, default: fallback, required, oneOf } = field;
@@ -299,8 +297,8 @@ function renameOf({ field, from }: StoredRename): [string, string | readonly str
 }
 
 /**
- * The version that readers should have: once all rows are there in the new one, that; but where a function of the application
- * makes its rows, those without that have the old one until it is retired.
+ * The version that readers should use: the new version once it holds all rows. But if a function of the application makes its
+ * rows, readers without that function use the old version until that is retired.
  */
 function shapeInForce(view: View, name: string, active: TableShape): TableShape {
   const nextVersion = view.nextVersion(name);
@@ -309,14 +307,14 @@ function shapeInForce(view: View, name: string, active: TableShape): TableShape 
   return isOtherCode(shape.schema, active.version, noCodes) ? active : shape;
 }
 
-/** The definitions of all tables but the database's own, ordered by name. */
+/** The stored definitions of all tables except system tables, ordered by name: for tools that have no definitions of their own. */
 export function storedDefinitions(view: View): SchemaDefinition[] {
   const users = [...view.tables].filter(([name]) => !isSystemTable(name));
   const definitions = users.map(([name, { shape }]) => storedDefinition(shapeInForce(view, name, shape).schema));
   return definitions.toSorted((a, b) => compareStrings(a.name, b.name));
 }
 
-/** A definition that is the same as the stored one: it can be registered beside it. `migrate` is not stored. */
+/** Turns a stored schema into an equal definition, which can be registered. `migrate` is not stored. */
 function storedDefinition(schema: StoredSchema): SchemaDefinition {
   const { renames } = schema;
   const types = new Map(schema.fields.map(({ name, typeId }) => [name, typeId]));
@@ -334,8 +332,8 @@ function storedDefinition(schema: StoredSchema): SchemaDefinition {
 }
 
 /**
- * The definition of a version that comes up beside the one in force, for the instance that is to make its rows; undefined where it is not
- * there, and where a function of the application makes them.
+ * The definition of the next version of a table, for an instance that has to make its rows. Undefined if the version is not stored,
+ * or if a function of the application makes its rows.
  */
 export function comingDefinition(
   tables: readonly StoredTable[],
@@ -346,9 +344,10 @@ export function comingDefinition(
   return schema === undefined || isOtherCode(schema, from, noCodes) ? undefined : storedDefinition(schema);
 }
 
-// Refuses a version whose names of fields, or whose primary key, do not go with the version that is stored: before anything is written.
-
-/** Throws `InvalidSchemaError` if a version is newer than the one in force, and names fields that that does not have, or has another key. */
+/**
+ * Throws `InvalidSchemaError`, before anything is written, if a version is newer than the active version and its renames or its
+ * primary key conflict with that.
+ */
 export function refuseRenames(view: View, { name, version, schema }: TableShape): void {
   const active = view.table(name)?.shape;
   if (active === undefined || active.version >= version) return;

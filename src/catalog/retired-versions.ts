@@ -1,6 +1,6 @@
 /**
- * The system table that says which versions of tables are given up. A row is committed like any other, so that every commit is
- * certainly before or after it: those after it hold no rows of that version alone.
+ * The system table of retired versions of tables. A row is committed like any other row, so every commit is certainly before or
+ * after it, and the commits after it hold no rows of that version alone.
  */
 import { ByteWriter } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
@@ -19,7 +19,7 @@ import { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
 
-/** One row for each table: the version that was given up last, and in which migration. */
+/** One row for each table: the version that was retired last, and the birth of the migration that retired it. */
 export const retiredVersionsSchema: StoredSchema = {
   name: '_retired_versions',
   version: 1,
@@ -44,7 +44,7 @@ function keyOf(table: string): Uint8Array {
   return key.finish();
 }
 
-/** The change by which the version that a migration comes from is given up. */
+/** The change that retires the old version of a migration. */
 export function retirementOf({ table, from, birth }: StoredMigration): TableChange {
   const rows = new RowArena('memory/retired');
   const { writer, heapWriter } = rows;
@@ -59,21 +59,21 @@ export function retirementOf({ table, from, birth }: StoredMigration): TableChan
   return { schema: shape.schema, node: openNode(name, entries.encode(name, 0, 1)) };
 }
 
-/** Whether a state says that the version that a migration comes from is given up. */
+/** Whether a state shows that the old version of a migration is retired. */
 async function isGivenUp(state: TableState | undefined, { table, from, birth }: StoredMigration): Promise<boolean> {
   const rowRef = await state?.lookup(keyOf(table));
   if (rowRef === undefined) return false;
   const { source, base } = rowRef;
-  // One that was cancelled after that says nothing about the next.
+  // The row of an earlier migration, which was cancelled after it, says nothing about this one.
   return readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('birth')) === birth;
 }
 
-/** Whether the view shows that the version that a migration comes from is given up, in its blocks or in pending commits. */
+/** Whether a view shows, in its blocks or in pending commits, that the old version of a migration is retired. */
 export function isRetiring(view: View, migration: StoredMigration): Promise<boolean> {
   return isGivenUp(view.table(shape.name), migration);
 }
 
-/** The version that a table has gone to, where that of a shape is given up. */
+/** The version that has replaced the version of a shape; undefined if that is not retired. */
 async function successorOf(view: View, { name, version }: TableShape): Promise<number | undefined> {
   const active = view.table(name)?.shape.version;
   if (active !== undefined && active > version) return active;
@@ -82,7 +82,7 @@ async function successorOf(view: View, { name, version }: TableShape): Promise<n
   return (await isRetiring(view, migration)) ? migration.to : undefined;
 }
 
-/** Refuses to write a version that is given up. Throws `InvalidSchemaError`. */
+/** Throws `InvalidSchemaError` if a flush writes a version that is retired. */
 export async function refuseRetired(view: View, written: TableShape): Promise<void> {
   const successor = await successorOf(view, written);
   if (successor === undefined) return;
@@ -94,7 +94,7 @@ export async function refuseRetired(view: View, written: TableShape): Promise<vo
   );
 }
 
-/** Refuses to open what would begin to use a version whose end somebody has asked for. Throws `InvalidSchemaError`. */
+/** Throws `InvalidSchemaError` if the newest registered version of a table is one whose end was asked for. */
 export function refuseEnding({ migrations }: Block0, registered: Iterable<TableShape>): void {
   for (const { name, version } of registered) {
     const ending = migrations.find(({ table, from, target }) => {
@@ -110,7 +110,7 @@ export function refuseEnding({ migrations }: Block0, registered: Iterable<TableS
   }
 }
 
-/** Refuses to open what has registered a version that is given up as its newest. Throws `InvalidSchemaError`. */
+/** Throws `InvalidSchemaError` if the newest registered version of a table is retired. */
 export async function refuseRegistered(view: View, registered: Iterable<TableShape>): Promise<void> {
   for (const one of registered) {
     const successor = await successorOf(view, one);

@@ -1,9 +1,10 @@
 /**
- * Claims that say what is under way at a place for backups: backups, which count on objects that they have found there, and
- * prunings, which delete objects. Each puts its claim first and looks for those of the others then, so that of two that begin
- * at once at least one sees the other. A backup waits for prunings to end; a pruning deletes no objects while there are backups.
+ * Claims at a place for backups. Backups rely on objects that they have found there, and prunings delete objects. Each puts its
+ * claim first and then looks for the claims of others, so that of two that begin at once at least one sees the other. A backup
+ * waits for prunings to end. A pruning deletes no objects while backups are under way.
  *
- * What was killed leaves its claim behind, which counts for a while by the clock of the store; who works for longer renews it.
+ * A killed process leaves its claim behind. The claim expires by the clock of the store. Longer work renews its claim. This file
+ * also has the vouchers, which are described at `vouch`.
  */
 import { decodeUtf8, encodeUtf8 } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
@@ -18,11 +19,11 @@ import type { NamedKey } from '../../storage/wrap/encryption-options.ts';
 import type { StorePlace, ProtectedPlace } from './state-copy.ts';
 
 /**
- * How long a claim counts that nobody renews. What a backup that was killed has left behind only puts off deletions; what a
- * pruning has left behind holds up backups.
+ * How long a claim is valid without renewal. The claim of a killed backup only delays deletions. The claim of a killed pruning
+ * holds up backups.
  */
 const validMs: Readonly<Record<ClaimKind, number>> = { backup: 86_400_000, prune: 3_600_000 };
-/** Parts of that time after which a claim is renewed, and after which nothing is done any more on one that could not be. */
+/** Fractions of that time after which a claim is renewed, and after which work on a claim that was not renewed must stop. */
 const renewedAfter = 1 / 24;
 const trustedFor = 1 / 2;
 
@@ -32,9 +33,9 @@ export class BackupClaim {
   readonly #name: string;
   readonly #validMs: number;
   #renewedMs = 0;
-  /** What was left behind so long ago that it does not count any more. */
+  /** Keys of expired claims that killed processes left behind. */
   #stale: readonly string[] = [];
-  /** What time it is in the store, as it was said last. */
+  /** The time of the store, as `sees` last read it from the own claim. */
   storeMs = 0;
 
   private constructor(environment: Environment, place: StorePlace, kind: ClaimKind) {
@@ -57,21 +58,21 @@ export class BackupClaim {
 
   async #renew(signal: AbortSignal | undefined): Promise<void> {
     const { driver, prefix } = this.#place;
-    // From before the request: the store's time of it is later.
+    // The time before the request, so that the claim expires later in the store than it does here.
     const beganMs = this.#environment.monotonicMs();
     const key = `${prefix}/${this.#name}`;
     await putRepeatedly(this.#environment, driver, key, new Uint8Array(), { if: 'any', ...defined({ signal }) });
     this.#renewedMs = beganMs;
   }
 
-  /** Whether others of a kind are under way. */
+  /** Whether others have a valid claim of a kind. */
   async sees(kind: ClaimKind, signal: AbortSignal | undefined): Promise<boolean> {
     const { driver, prefix } = this.#place;
     const claims: { readonly key: string; readonly kind: ClaimKind; readonly putMs: number }[] = [];
     for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${claimFolder}`, defined({ signal }))) {
       const name = key.slice(prefix.length + 1);
       const found = parseClaimName(name);
-      // One's own tells what time it is in the store.
+      // The own claim shows the time of the store.
       if (name === this.#name) this.storeMs = lastModifiedMs;
       else if (found !== undefined) claims.push({ key, kind: found, putMs: lastModifiedMs });
     }
@@ -82,8 +83,8 @@ export class BackupClaim {
   }
 
   /**
-   * To be called before whatever the others must not meet. Rejects with `ContentionError` if this process was held up for so
-   * long that they may not count on the claim any more.
+   * Renews the claim if need be. Must be called before each step that relies on it. Rejects with `ContentionError` if this
+   * process was held up for so long that others cannot rely on the claim any more.
    */
   async check(signal: AbortSignal | undefined): Promise<void> {
     const ageMs = this.#environment.monotonicMs() - this.#renewedMs;
@@ -97,27 +98,21 @@ export class BackupClaim {
     await this.#renew(signal);
   }
 
-  /** With those that do not count any more. That it cannot be removed is no failure: it counts for a while. */
+  /** Removes the claim, and expired ones. If that fails, it is no error: the claim expires by itself. */
   async remove(): Promise<void> {
     const { driver, prefix } = this.#place;
     await driver.delete([`${prefix}/${this.#name}`, ...this.#stale]).catch(() => undefined);
   }
 }
 
-// Vouchers at a place for backups: one for each key, which says that every object that was put before some time of the store
-// is encrypted with that key. So the next backup need not look at these again. An object that is stored anew has a later time,
-// and nobody vouches for it any more.
-//
-// A voucher is encrypted with the key itself: who can only write to the store cannot make one.
-
-/** Times of a store differ from object to object: they may be rounded to seconds, or be those of different machines. */
+/** How far times of one store may be apart: they may be rounded to seconds, or come from different machines. */
 const marginMs = 60_000;
 
 function textOf({ check }: NamedKey, untilMs: number): string {
   return `${Buffer.from(check).toString('hex')} ${untilMs}`;
 }
 
-/** Until which time of the store objects are known to be encrypted with the current key; undefined if nothing is known. */
+/** Reads the time of the store up to which objects are known to be encrypted with the current key; undefined if none is known. */
 export async function vouchedUntil(
   { driver, prefix, protection }: ProtectedPlace,
   signal: AbortSignal | undefined,
@@ -129,18 +124,21 @@ export async function vouchedUntil(
     if (found.status !== 'found') return undefined;
     const text = decodeUtf8(found.bytes);
     const untilMs = Number(text.split(' ')[1]);
-    // Of another key that had this id before, it says nothing of this one.
+    // A voucher for another key that had this id before says nothing about this key.
     return Number.isSafeInteger(untilMs) && text === textOf(current, untilMs) ? untilMs : undefined;
   } catch (error) {
-    // Then everything is looked at.
+    // Without a voucher, all objects are examined.
     if (isUnreadable(error) || error instanceof EncryptionKeyError) return undefined;
     throw error;
   }
 }
 
 /**
- * Vouches for what is there: all of it was found to be encrypted with the current key after the store's clock showed `storeMs`.
- * Does nothing where there is no current key.
+ * Writes a voucher: all objects at the place were found to be encrypted with the current key after the store's clock showed
+ * `storeMs`. So the next backup need not examine objects that were put before that. An object that is rewritten has a later time,
+ * which the voucher does not cover. Does nothing if there is no current key.
+ *
+ * There is one voucher for each key, and it is encrypted with that key: somebody who can only write to the store cannot make one.
  */
 export async function vouch(
   { driver, prefix, protection }: ProtectedPlace,

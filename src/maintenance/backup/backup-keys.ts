@@ -1,6 +1,6 @@
 /**
- * The keys of backups: which ones each of them needs, and storing anew what is not encrypted with the current one. A backup
- * shares objects with others, so one that was made before a key was replaced may need both.
+ * Reports which keys backups need, and rewrites objects that are not encrypted with the current key. Backups share objects, so a
+ * backup may need both the old and the new key after a key was replaced.
  */
 import { defined } from '../../base/options.ts';
 import { EncryptionKeyError, InvalidOptionError, isUnreadable } from '../../base/errors.ts';
@@ -39,9 +39,9 @@ import type { RewriteOptions, RewriteReport } from '../rewrite/rewrite.ts';
 export interface InspectBackupsOptions {
   /** Where the backups are. */
   readonly from: StorePlace;
-  /** The keys of the backups. Without one that a backup needs, only its `problem` is told. Default: none. */
+  /** The keys of the backups. If a key that a backup needs is missing, the report has a `problem` for it. Default: none. */
   readonly encryption?: EncryptionOptions;
-  /** As for `StoreDb()`: needed where the backups are compressed, if only as `'none'`. Default: nothing is. */
+  /** As for `StoreDb()`. Needed if the backups are compressed, even if only as `'none'`. Default: not compressed. */
   readonly compression?: Compression;
   /** Gives the call up. */
   readonly signal?: AbortSignal;
@@ -51,37 +51,37 @@ export interface InspectBackupsOptions {
 export interface RewriteBackupsOptions extends RewriteOptions {
   /** Where the backups are. */
   readonly from: StorePlace;
-  /** All keys of the backups, and the one that they are to be encrypted with. Default: none, as for `StoreDb()`. */
+  /** All keys of the backups, including the current key to encrypt them with. Default: none, as for `StoreDb()`. */
   readonly encryption?: EncryptionOptions;
-  /** How blocks are to be compressed, as for `StoreDb()`. Default: not at all. */
+  /** How to compress blocks, as for `StoreDb()`. Default: not at all. */
   readonly compression?: Compression;
 }
 
-/** How many objects are encrypted with what. */
+/** Numbers of objects by the key that they need. */
 export interface KeyNeeds {
-  /** How many objects need a key, by its id. */
+  /** Number of objects that need each key, by the key's id. */
   readonly keys: Readonly<Record<string, number>>;
-  /** How many objects are not encrypted. */
+  /** Number of objects that are not encrypted. */
   readonly unencrypted: number;
 }
 
-/** A backup, as `inspectBackups()` tells it. */
+/** A backup, as `inspectBackups()` reports it. */
 export interface InspectedBackup extends BackupInfo, KeyNeeds {
-  /** Objects that it consists of, with its manifest. */
+  /** Number of its objects, including its manifest. */
   readonly objects: number;
-  /** Why not all that it consists of is known: a key was not given, or something is damaged. Only its manifest is counted then. */
+  /** Why not all of its objects are known: a key was not passed, or something is damaged. Then only its manifest is counted. */
   readonly problem?: string;
 }
 
-/** What `inspectBackups()` found. */
+/** The result of `inspectBackups()`. */
 export interface BackupsReport extends KeyNeeds {
   /** The backups, the oldest first. */
   readonly backups: readonly InspectedBackup[];
-  /** Objects at the place, with those that no backup refers to. `keys` and `unencrypted` count all of them. */
+  /** Number of objects at the place, including objects that no backup refers to. `keys` and `unencrypted` count all of them. */
   readonly objects: number;
 }
 
-/** Memory for inner nodes while blocks are looked for. */
+/** Memory for inner nodes during the search for blocks, in bytes. */
 const cacheBytes = 32 * 1024 * 1024;
 const backupFolders = [folders.data, folders.indexes, folders.blobs, backupFolder];
 
@@ -94,7 +94,7 @@ class Inspection {
 
   constructor(environment: Environment, { from, encryption, compression, signal }: InspectBackupsOptions) {
     const given = protectionOf(encryption, compression);
-    // It is to be told what is not encrypted, and nothing of it is believed.
+    // The report must count objects that are not encrypted. Nothing is taken from them.
     const isRefusing = encryption !== undefined && given?.acceptsUnencrypted === false;
     const protection = isRefusing ? protectionOf({ ...encryption, acceptUnencrypted: true }, compression) : given;
     this.#environment = environment;
@@ -155,12 +155,12 @@ class Inspection {
   }
 }
 
-/** What `inspectBackups()` does. */
+/** Runs `inspectBackups()`. */
 export function inspect(environment: Environment, options: InspectBackupsOptions): Promise<BackupsReport> {
   return new Inspection(environment, options).run();
 }
 
-/** Media types of the blobs of all backups, by their references: only stores of blobs that are not encrypted have them. */
+/** Reads the media types of the blobs of all backups, by reference: the store keeps them for blobs that are not encrypted. */
 async function contentTypes(
   environment: Environment,
   place: ProtectedPlace,
@@ -178,7 +178,7 @@ async function contentTypes(
   return types;
 }
 
-/** What `rewriteBackups()` does. */
+/** Runs `rewriteBackups()`. */
 export async function rewriteBackupsAt(
   environment: Environment,
   { from, encryption, compression, ...options }: RewriteBackupsOptions,
@@ -200,7 +200,7 @@ export async function rewriteBackupsAt(
   }
   const claim = dryRun ? undefined : await BackupClaim.put(environment, place, 'backup', signal);
   try {
-    // Tells what time it is in the store.
+    // This reads the time of the store.
     await claim?.sees('prune', signal);
     const startedMs = claim?.storeMs;
     const backups = await backupsAt(place, signal);
@@ -212,7 +212,7 @@ export async function rewriteBackupsAt(
       const id = parseBackupName(name)?.id;
       const made = id === undefined ? undefined : madeMs.get(id);
       if (id === undefined || made === undefined) return;
-      // As it is: its name says everything, and no key is needed to tell the time of a backup.
+      // Not encrypted: its name says everything, and no key is needed to read the time of a backup.
       const empty = new Uint8Array();
       const key = `${prefix}/${madeName(id, made)}`;
       await putRepeatedly(environment, inside, key, empty, { if: 'any', ...defined({ signal }) });
@@ -221,7 +221,7 @@ export async function rewriteBackupsAt(
     const context = { environment, driver, prefix, rewriteBlock0: undefined, beforeReplacing, contentTypeOf };
     const report = await rewriteObjects(context, options);
     const isWhole = report.failed.length === 0 && startedMs !== undefined;
-    // What was stored anew just now is looked at by the next backup, and nothing else.
+    // The next backup then examines only the objects that were rewritten just now.
     if (isWhole) await vouch(place, startedMs, signal).catch(() => undefined);
     return report;
   } finally {

@@ -1,8 +1,8 @@
 /**
- * Backups: a place that holds states of one database, each as a manifest, and the blocks and blobs that they consist of. What
- * two of them share is there once. There is no Block 0, so that nobody takes such a place for a database.
+ * Makes, lists and reads backups. A place for backups holds states of one database: a manifest for each, and their blocks and
+ * blobs. An object that several backups share is stored once. There is no Block 0, so such a place is not taken for a database.
  *
- * Invariant: a manifest is written when all that it refers to is there. So whatever is listed can be restored.
+ * Invariant: a manifest is written after all objects that it refers to. So every backup that is listed can be restored.
  */
 import { defined, signalOptions } from '../../base/options.ts';
 import { sleep } from '../../base/env.ts';
@@ -35,28 +35,28 @@ import type { CopyCounts, CopyProgress, ProtectedPlace, StorePlace } from './sta
 export interface CopyOptions {
   /** Called after every object. */
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Gives the call up. What was copied until then stays, and is not copied again by the next. */
+  /** Gives the call up. Objects copied until then stay, and the next call does not copy them again. */
   readonly signal?: AbortSignal;
 }
 
-/** What `db.backup()` did. */
+/** The result of `db.backup()`. */
 export interface BackupReport extends CopyCounts {
-  /** Id of the backup, by which it is restored. */
+  /** Id of the backup, to pass to `restoreBackup()`. */
   readonly id: string;
-  /** The generation of the database that it holds. */
+  /** The generation of the database that the backup holds. */
   readonly generation: number;
   /**
-   * Whether earlier backups there have objects of their own that are encrypted with another key than the current one, or
-   * not at all. `rewriteBackups()` stores these anew.
+   * Whether earlier backups there have further objects that are encrypted with another key than the current one, or not at all.
+   * `rewriteBackups()` rewrites these.
    */
   readonly hasOutdated: boolean;
 }
 
-/** A backup, as `listBackups()` tells it. */
+/** A backup, as `listBackups()` reports it. */
 export interface BackupInfo {
-  /** By which it is restored. */
+  /** Id of the backup, to pass to `restoreBackup()`. */
   readonly id: string;
-  /** The generation of the database that it holds. */
+  /** The generation of the database that the backup holds. */
   readonly generation: number;
   /** When it was finished, by the clock of the store. */
   readonly createdAt: Date;
@@ -65,14 +65,14 @@ export interface BackupInfo {
 export interface BackupSource {
   readonly environment: Environment;
   readonly place: StorePlace;
-  /** The driver of the place as its user gave it, by which the same store is known. */
+  /** The driver of the place as the user passed it. It tells whether two places are in one store. */
   readonly store: StorageDriver;
   readonly context: ViewContext;
   /** The state, which must be held until the backup is there. */
   readonly block0: Block0;
 }
 
-/** The backups of a place, the oldest first. */
+/** Lists the backups of a place, oldest first. */
 export async function backupsAt(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
   const what = 'listBackups()';
   const options = signalOptions.check(what, defined({ signal }));
@@ -93,14 +93,14 @@ async function findBackups({ driver, prefix }: StorePlace, options: RequestOptio
   const found = [...manifests].map(([id, { generation, putMs }]): BackupInfo => {
     return { id, generation, createdAt: new Date(made.get(id) ?? putMs) };
   });
-  // By name the lower generation comes first; after a restore, generations may begin anew.
+  // By time first: after a restore from an older backup, generations are used again.
   return found.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || a.generation - b.generation);
 }
 
-/** Block 0 of a backed up state. Throws `CorruptionError`. */
+/** Reads the manifest of a backup, the Block 0 of its state. Throws `CorruptionError`. */
 export async function readBackup({ driver, prefix }: StorePlace, id: string, signal?: AbortSignal): Promise<Block0> {
   const name = backupName(id);
-  // What is no id names no object of a backup, and must not become one of others.
+  // A text that is not an id must not become the name of another object.
   const found = parseBackupName(name) && (await driver.get(`${prefix}/${name}`, defined({ signal })));
   if (found?.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
   try {
@@ -111,14 +111,14 @@ export async function readBackup({ driver, prefix }: StorePlace, id: string, sig
   }
 }
 
-/** Whether a place is that of a database. */
+/** Whether a place holds a database. */
 export async function holdsDatabase({ driver, prefix }: StorePlace, signal: AbortSignal | undefined): Promise<boolean> {
   const range = { start: 0, end: 0 };
   const block0 = await driver.get(`${prefix}/${block0Name}`, { range, ...defined({ signal }) });
   return block0.status === 'found';
 }
 
-/** Refuses a place that holds a database, or backups of another one. */
+/** Throws if a place holds a database, or backups of another database. */
 async function checkTarget(target: ProtectedPlace, databaseId: string, signal: AbortSignal | undefined): Promise<void> {
   const { prefix } = target;
   if (await holdsDatabase(target, signal)) {
@@ -144,7 +144,7 @@ async function checkTarget(target: ProtectedPlace, databaseId: string, signal: A
   );
 }
 
-/** How often a backup looks whether a pruning has ended, and how long it waits for that, in milliseconds. */
+/** How often at first, and for how long, a backup checks whether a pruning has ended, in milliseconds. */
 const lookAgainMs = 500;
 const maxWaitMs = 600_000;
 
@@ -164,7 +164,7 @@ async function untilNothingIsPruned(
   }
 }
 
-/** Copies a state to a place for backups: what is not there yet. */
+/** Backs up a state: copies the objects that are not at the place yet, and writes the manifest. */
 export async function backUp(source: BackupSource, to: ProtectedPlace, options: CopyOptions): Promise<BackupReport> {
   const { environment, block0 } = source;
   const { signal } = options;
@@ -173,7 +173,7 @@ export async function backUp(source: BackupSource, to: ProtectedPlace, options: 
   const claim = await BackupClaim.put(environment, target, 'backup', signal);
   const writing = { mayBeWritten: false };
   try {
-    // Before what is there is listed: from then on it is counted on.
+    // Before the objects there are listed: from then on the backup relies on them.
     await untilNothingIsPruned(claim, { environment, prefix: target.prefix }, signal);
     return await copyAndList(
       source,
@@ -181,7 +181,7 @@ export async function backUp(source: BackupSource, to: ProtectedPlace, options: 
       options,
     );
   } finally {
-    // A manifest that may come yet must find its objects: then the claim stays, and keeps prunings off them.
+    // If the manifest may still be written, it needs its objects. Then the claim stays, so that no pruning deletes them.
     if (!writing.mayBeWritten) await claim.remove();
   }
 }
@@ -211,12 +211,12 @@ async function copyAndList(
   writing.mayBeWritten = true;
   await putRepeatedly(environment, target.driver, key, manifest, { if: 'absent', ...defined({ signal }) });
   writing.mayBeWritten = false;
-  // From before anything was looked at. Without it the next backup looks at more, and that is all.
+  // Up to the time before anything was examined. If this fails, the next backup only has more objects to examine.
   if (!hasOutdated) await vouch(target, claim.storeMs, signal).catch(() => undefined);
   return { id, generation, hasOutdated, ...counts };
 }
 
-/** Whether any object of earlier backups is stored otherwise than what is put there now. Ends with the first one. */
+/** Whether any object of earlier backups is stored in another form than new objects. Stops at the first one. */
 async function areOutdated(
   target: ProtectedPlace,
   unknown: readonly string[],

@@ -1,4 +1,4 @@
-/** The options of calls that copy a database, and of those that work on backups, checked. */
+/** Checks the options of calls that copy a database or work on backups. */
 import { kinds, OptionTable } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
 import { driverKind, placePrefixKind } from '../../storage/contract/requests.ts';
@@ -11,8 +11,7 @@ import type { PruneOptions } from './prune.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { StorePlace } from './state-copy.ts';
 
-// What a place may be to which databases are copied.
-
+/** Checks a place to copy databases to. */
 export const placeOptions: OptionTable<StorePlace> = new OptionTable({
   driver: kinds.required(driverKind),
   prefix: kinds.required(placePrefixKind),

@@ -1,8 +1,8 @@
 /**
- * Prunes backups: removes the manifests of those that are not to be kept, and then the objects that no backup refers to.
+ * Prunes backups: removes the manifests of the backups that no rule keeps, and then the objects that no backup refers to.
  *
  * Invariant: an object is deleted only after all manifests that refer to it are gone, and while no backup is under way that
- * may count on it. So whatever is listed can be restored, whenever this ends; what it leaves behind, the next run finds.
+ * may rely on it. So every backup that is listed can be restored, whenever a run ends. The next run finds the objects left behind.
  */
 import type { Environment } from '../../base/env.ts';
 import { EncryptionKeyError, InvalidOptionError, StorageError, isUnreadable } from '../../base/errors.ts';
@@ -31,35 +31,35 @@ export interface PruneOptions extends BackupRetention {
   /** Deletes nothing and writes nothing, and reports what would be deleted. Default: false. */
   readonly dryRun?: boolean;
   /**
-   * Objects that never belonged to a backup are of backups that were broken off, which the next backup goes on with. They are
-   * left alone for so long, in milliseconds. Default: 86,400,000 (a day).
+   * How long objects that never belonged to a backup are left alone, in milliseconds. They come from interrupted backups, which
+   * the next backup continues. Default: 86,400,000 (a day).
    */
   readonly graceMs?: number;
   /** The keys of the backups. Default: none, as for `StoreDb()`. */
   readonly encryption?: EncryptionOptions;
-  /** As for `StoreDb()`: needed where the backups are compressed, if only as `'none'`. Default: nothing is. */
+  /** As for `StoreDb()`. Needed if the backups are compressed, even if only as `'none'`. Default: not compressed. */
   readonly compression?: Compression;
-  /** Called after objects were deleted. */
+  /** Called after each deletion of objects. */
   readonly onProgress?: (progress: PruneProgress) => void;
-  /** Gives the call up. What was deleted until then is gone; the next run goes on. */
+  /** Gives the call up. Objects deleted until then stay deleted; the next run continues. */
   readonly signal?: AbortSignal;
 }
 
-/** How far a pruning is. */
+/** Progress of `pruneBackups()`. */
 export interface PruneProgress {
-  /** Objects that were deleted. */
+  /** Number of objects deleted so far. */
   readonly done: number;
-  /** Objects to delete. */
+  /** Number of objects to delete. */
   readonly total: number;
 }
 
-/** What `pruneBackups()` did, or would do. */
+/** The result of `pruneBackups()`; with `dryRun`, the result that a run would have. */
 export interface PruneReport {
-  /** The backups that are left, the oldest first. */
+  /** The backups that are kept, oldest first. */
   readonly kept: readonly BackupInfo[];
-  /** Those that are not, the oldest first. */
+  /** The backups that are removed, oldest first. */
   readonly removed: readonly BackupInfo[];
-  /** Objects that were deleted, manifests left out. */
+  /** Number of objects that were deleted, not counting manifests. */
   readonly deletedObjects: number;
   /** Their size in bytes. */
   readonly freedBytes: number;
@@ -69,7 +69,7 @@ export interface PruneReport {
 
 const dayMs = 86_400_000;
 const keysAtOnce = 1000;
-/** Memory for inner nodes while blocks are looked for. */
+/** Memory for inner nodes during the search for blocks, in bytes. */
 const cacheBytes = 32 * 1024 * 1024;
 
 type CheckedPruneOptions = PruneOptions & { readonly graceMs: number };
@@ -106,13 +106,13 @@ class Pruning {
   /** Without a claim nothing is deleted. */
   async #prune(claim: BackupClaim | undefined): Promise<PruneReport> {
     const { signal } = this.#options;
-    // First whether there are others, then what there is: a backup that has ended meanwhile is in the list.
+    // First look for other claims, then list the backups: a backup that ends between the two is in the list.
     const isPostponed = (await claim?.sees('backup', signal)) === true;
     const backups = await backupsAt(this.#place, signal);
     const keptIds = keptBackups(backups, this.#options);
     const kept = backups.filter(({ id }) => keptIds.has(id));
     const removed = backups.filter(({ id }) => !keptIds.has(id));
-    // Before anything is deleted: what cannot be read ends this with everything as it was.
+    // Before anything is deleted: if something cannot be read, the run fails without a change.
     const garbage = isPostponed ? [] : await this.#garbage(kept, removed, claim);
     if (claim !== undefined) {
       await claim.check(signal);
@@ -130,7 +130,7 @@ class Pruning {
     return { kept, removed, deletedObjects: garbage.length, freedBytes, isPostponed };
   }
 
-  /** Names of the objects that keep when a backup was made that is not there any more. */
+  /** Names of the objects that store the times of backups that are not kept. */
   async #timesWithout(keptIds: ReadonlySet<string>): Promise<string[]> {
     const { signal } = this.#options;
     const { driver, prefix } = this.#place;
@@ -143,7 +143,7 @@ class Pruning {
     return names;
   }
 
-  /** Objects that only removed backups refer to, and old ones that none does. */
+  /** Objects that only removed backups refer to, and old objects that no backup refers to. */
   async #garbage(
     kept: readonly BackupInfo[],
     removed: readonly BackupInfo[],
@@ -152,7 +152,7 @@ class Pruning {
     const { signal, graceMs } = this.#options;
     const { driver, prefix } = this.#place;
     const needed = await this.#namesOf(kept, claim);
-    // Only to know that they need not be spared: where they cannot be read, time tells.
+    // The objects of removed backups need no grace period. If a removed backup cannot be read, its objects get one.
     const given = await this.#namesOf(removed, claim).catch((error: unknown) => {
       signal?.throwIfAborted();
       const isKeyMissing = error instanceof EncryptionKeyError;
@@ -160,7 +160,7 @@ class Pruning {
       return new Set<string>();
     });
     const unneeded: ListEntry[] = [];
-    // Without a claim, what time it is in the store follows from what was written last.
+    // Without a claim, the newest object gives the time of the store.
     let nowMs = claim?.storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
     for (const folder of [folders.data, folders.indexes, folders.blobs]) {
       for await (const entry of listAll(driver, `${prefix}/${folder}`, defined({ signal }))) {
@@ -189,7 +189,7 @@ class Pruning {
     return names;
   }
 
-  /** Deletes or rejects. */
+  /** Deletes objects. Rejects if any was not deleted. */
   async #delete(names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     const { signal } = this.#options;
@@ -207,23 +207,21 @@ export function prune(environment: Environment, options: PruneOptions): Promise<
   return new Pruning(environment, { ...options, graceMs: options.graceMs ?? dayMs }).run();
 }
 
-// Which backups are kept and which are not.
-
-/** Rules for what is kept: a backup that any of them keeps. The newest is always kept. */
+/** Rules for the backups to keep. A backup is kept if any rule keeps it. The newest is always kept. */
 export interface BackupRetention {
-  /** The newest so many. */
+  /** Keeps this many of the newest backups. */
   readonly keepLast?: number;
-  /** Those that are at most so many milliseconds older than the newest. */
+  /** Keeps backups that are at most this many milliseconds older than the newest. */
   readonly keepWithinMs?: number;
-  /** The last one of each of the newest so many days, in UTC, that have backups. */
+  /** Keeps the last backup of each day, for this many of the newest days that have backups. Days are in UTC. */
   readonly keepDaily?: number;
-  /** The last one of each of the newest so many weeks that have backups; weeks begin with Monday. */
+  /** Keeps the last backup of each week, for this many of the newest weeks that have backups. Weeks begin on Monday. */
   readonly keepWeekly?: number;
-  /** The last one of each of the newest so many months that have backups. */
+  /** Keeps the last backup of each month, for this many of the newest months that have backups. */
   readonly keepMonthly?: number;
 }
 
-/** What every rule may be. */
+/** Checks the value of each rule. */
 export const retentionKinds: KindsOf<BackupRetention> = {
   keepLast: kinds.whole(0),
   keepWithinMs: kinds.milliseconds(0),
@@ -232,21 +230,21 @@ export const retentionKinds: KindsOf<BackupRetention> = {
   keepMonthly: kinds.whole(0),
 };
 
-/** Throws `InvalidOptionError` where there is no rule: nobody wants to delete all backups without saying so. */
+/** Throws `InvalidOptionError` if there is no rule: nobody wants to delete all backups without saying so. */
 export function checkAnyRule(given: BackupRetention): void {
   const rules = Object.keys(retentionKinds);
   if (rules.some((rule) => given[rule as keyof BackupRetention] !== undefined)) return;
   throw new InvalidOptionError('keepLast', `Say which backups are to be kept, by any of ${rules.join(', ')}.`);
 }
 
-/** Days since 1970, in which weeks begin with the fourth day: that was a Monday. */
+/** The number of the period of a time. Days count from 1970-01-01; weeks from day 4, the first Monday. */
 const periods: Readonly<Record<'keepDaily' | 'keepWeekly' | 'keepMonthly', (time: Date) => number>> = {
   keepDaily: (time) => Math.floor(time.getTime() / dayMs),
   keepWeekly: (time) => Math.floor((time.getTime() / dayMs - 4) / 7),
   keepMonthly: (time) => time.getUTCFullYear() * 12 + time.getUTCMonth(),
 };
 
-/** The ids of those that are kept. `backups` are in the order of their age, the oldest first. */
+/** The ids of the backups to keep. `backups`: in the order of their age, oldest first. */
 export function keptBackups(backups: readonly BackupInfo[], retention: BackupRetention): ReadonlySet<string> {
   const newestFirst = backups.toReversed();
   const { keepLast = 0, keepWithinMs } = retention;

@@ -1,9 +1,9 @@
 /**
- * Makes a database of its own out of a state: of a backup, or of a database that lives on. It gets a new id, so that nobody
- * takes one for the other, and its log begins where the state was.
+ * Makes a new database from a state: of a backup (restore), or of a database that stays (clone). It gets a new id, so that
+ * the two cannot be confused, and its log begins where the state ended.
  *
- * Invariant: Block 0 is written last, and only where none is. Until then there is no database, and what was copied is not
- * copied again by the next attempt.
+ * Invariant: Block 0 is written last, and only if there is none. Until then there is no database. The next attempt does not copy
+ * again the objects that were copied.
  */
 import { defined } from '../../base/options.ts';
 import type { Environment } from '../../base/env.ts';
@@ -25,11 +25,11 @@ import type { CopyOptions } from './backup.ts';
 import { copyState, patiently, protectedPlace } from './state-copy.ts';
 import type { CopyCounts, ProtectedPlace, StorePlace } from './state-copy.ts';
 
-/** What a restore or a clone made. */
+/** The result of a restore or a clone. */
 export interface RestoreReport extends CopyCounts {
   /** Id of the new database. */
   readonly databaseId: string;
-  /** Its generation, which is that of the state. */
+  /** Its generation: the generation of the state. */
   readonly generation: number;
 }
 
@@ -37,7 +37,7 @@ export interface RestoreReport extends CopyCounts {
 export interface RestoreOptions extends CopyOptions {
   /** Where the backups are. */
   readonly from: StorePlace;
-  /** Where the database is to be. Nothing may be there. */
+  /** The place for the database. It must be empty. */
   readonly to: StorePlace;
   /** Id of the backup. Default: the newest. */
   readonly backup?: string;
@@ -50,7 +50,7 @@ export interface RestoreOptions extends CopyOptions {
 /** Memory for inner nodes while blocks are looked for. */
 const cacheBytes = 32 * 1024 * 1024;
 
-/** Refuses a place where anything but what an earlier attempt left is. */
+/** Throws if a place holds anything but what an earlier attempt has left. */
 async function checkEmpty({ driver, prefix }: StorePlace, signal: AbortSignal | undefined): Promise<void> {
   const own = [folders.data, folders.indexes, folders.blobs, probePrefix];
   for await (const { key } of listAll(driver, `${prefix}/`, defined({ signal }))) {
@@ -68,10 +68,10 @@ function firstBlock0(environment: Environment, state: Block0): Block0 {
     databaseId: randomUuid(environment),
     revision: 1,
     nonce: newId(environment, 12),
-    // Commits of the other database are none of this one's: what they did is in the blocks.
+    // The log of the other database is not copied: the changes of its commits are in the blocks.
     logFloor: state.appliedSeq,
     applied: [],
-    // Of earlier generations only what this one shares with them was copied.
+    // Of earlier generations, only the blocks that this one shares with them were copied.
     collected: state.generation,
     history: null,
     snapshots: [],
@@ -83,14 +83,14 @@ function firstBlock0(environment: Environment, state: Block0): Block0 {
 export interface CloneSource {
   readonly environment: Environment;
   readonly place: StorePlace;
-  /** The driver of the place as its user gave it, by which the same store is known. */
+  /** The driver of the place as the user passed it. It tells whether two places are in one store. */
   readonly store: StorageDriver;
   readonly context: ViewContext;
   /** The state, which must be held until the clone is there. */
   readonly block0: Block0;
 }
 
-/** Makes a database of a state at a place where nothing is. */
+/** Makes a database from a state at an empty place. */
 export async function makeDatabase(
   { environment, place: from, store, context, block0: state }: CloneSource,
   target: ProtectedPlace,
@@ -111,7 +111,7 @@ export async function makeDatabase(
       if (attempt >= 3 || signal?.aborted === true) throw error;
       continue;
     }
-    // Lost to somebody else, or to an attempt of this that nobody answered.
+    // Somebody else has put a Block 0, or an earlier attempt of this call whose answer was lost.
     const found = await to.driver.get(key, defined({ signal }));
     if (found.status === 'found' && Buffer.compare(found.bytes, bytes) === 0) break;
     throw new InvalidOptionError('to', `A database was created under ${to.prefix}/ meanwhile: choose another prefix.`);
@@ -119,7 +119,7 @@ export async function makeDatabase(
   return { databaseId: block0.databaseId, generation: block0.generation, ...counts };
 }
 
-/** Restores a backup to a place where nothing is. */
+/** Restores a backup to an empty place. */
 export async function restoreFrom(environment: Environment, options: RestoreOptions): Promise<RestoreReport> {
   const protection = protectionOf(options.encryption, options.compression);
   const from = patiently(protectedPlace(environment, options.from, protection), environment);

@@ -1,8 +1,8 @@
 /**
- * Copies everything that a state of a database consists of, apart from its Block 0, to another place: blocks and blobs. They
- * never change, so one that is there already is not copied again, and a copy that was broken off can be gone on with.
+ * Copies all blocks and blobs of a state of a database to another place, but not its Block 0. Blocks and blobs never change, so
+ * an object that is there already is not copied again, and an interrupted copy can be continued.
  *
- * Invariant: what is copied through here was checked on the way, against the checksums that it has: damage is not spread.
+ * Invariant: an object that is copied through this process is checked against its checksums, so that damage does not spread.
  */
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, CorruptionError, StorageError } from '../../base/errors.ts';
@@ -27,15 +27,15 @@ import { View } from '../../view/view.ts';
 import type { ViewContext } from '../../view/view.ts';
 import { ReachableBlocks } from '../gc/gc-store.ts';
 
-/** Where a database or its backups are. */
+/** The place of a database or of backups. */
 export interface StorePlace {
-  /** Keeps the objects. */
+  /** The driver of the store that keeps the objects. */
   readonly driver: StorageDriver;
-  /** What their names begin with, without `/` at either end, as `dbPrefix`. */
+  /** The prefix of their names, without `/` at either end, as `dbPrefix`. */
   readonly prefix: string;
 }
 
-/** A place, with what is put there compressed and encrypted as the options say. */
+/** A place whose driver compresses and encrypts objects as the options say. */
 export interface ProtectedPlace extends StorePlace {
   /** The driver inside, which shows objects as they are stored. */
   readonly bare: StorageDriver;
@@ -54,20 +54,20 @@ export function protectedPlace(
   return { driver: inside, prefix, bare: driver, protection };
 }
 
-/** Makes a place whose drivers repeat the requests that may be repeated. */
+/** Makes a place whose drivers retry the requests that may be repeated. */
 export function patiently(place: ProtectedPlace, environment: Environment): ProtectedPlace {
   const { driver, bare } = place;
   const repeating = new RetryingDriver(driver, environment);
   return { ...place, driver: repeating, bare: bare === driver ? repeating : new RetryingDriver(bare, environment) };
 }
 
-/** How far a copy is. */
+/** Progress of a copy. */
 export interface CopyProgress {
-  /** Objects that are at the other place, copied or there before. */
+  /** Number of objects at the other place, copied or there before. */
   readonly done: number;
-  /** Objects that the state consists of. */
+  /** Number of objects of the state. */
   readonly total: number;
-  /** Bytes that went through this process; those that a store copied by itself are not counted. */
+  /** Bytes that went through this process, without objects that the store copied by itself. */
   readonly copiedBytes: number;
 }
 
@@ -76,68 +76,68 @@ export interface StateCopyOptions {
   readonly from: StorePlace;
   readonly to: ProtectedPlace;
   /**
-   * Objects that were at the other place at that time of its store, or before, are known to be encrypted with the current
-   * key. How others are stored is looked at. Default: nothing is known.
+   * Objects that were put at the other place up to this time, by the clock of its store, are known to be encrypted with the
+   * current key. The form of other objects is read. Default: nothing is known.
    */
   readonly vouchedUntilMs?: number | undefined;
-  /** Whether both are in one store, so that the driver of `from` can copy to the other place where it can copy at all. */
+  /** Whether both places are in one store, so that the driver of `from` can copy to the other place, if it can copy at all. */
   readonly isOneStore: boolean;
   /** Reads the blocks of `from`. */
   readonly context: ViewContext;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((progress: CopyProgress) => void) | undefined;
-  /** Called before each object; where it rejects, the copy does. */
+  /** Called before each object. If it rejects, so does the copy. */
   readonly check?: () => Promise<void>;
 }
 
-/** What a copy did. */
+/** Counts of a copy. */
 export interface CopyCounts {
-  /** Objects that the state consists of. */
+  /** Number of objects of the state. */
   readonly objects: number;
-  /** Of these, the ones that were not there yet. */
+  /** Number of these objects that were not there yet. */
   readonly copiedObjects: number;
-  /** Of these, the ones that were there with another key or without one, and were encrypted anew as the options say. */
+  /** Number of these objects that were there with another key or without one, and were stored again as the options say. */
   readonly rewrittenObjects: number;
-  /** Bytes that went through this process; those that a store copied by itself are not counted. */
+  /** Bytes that went through this process, without objects that the store copied by itself. */
   readonly copiedBytes: number;
 }
 
-/** What a copy has made, and what it has found. */
+/** The result of a copy. */
 export interface CopiedState {
   readonly counts: CopyCounts;
   /**
-   * Where there are keys: names of the objects that were there, are not part of the state, and that nobody vouches for.
+   * If there are keys: names of objects that were there before, are not part of the state, and are not covered by a voucher.
    */
   readonly unknown: readonly string[];
 }
 
-/** Objects that are on their way at the same time, and from which size on a blob goes in pieces. */
+/** Objects that are copied at the same time, and the size above which a blob is copied in pieces. */
 const maxCopies = 16;
 const maxWholeBytes = 4 * 1024 * 1024;
 const maxAttempts = 4;
 
-/** An object that is to be at the other place. */
+/** An object to copy to the other place. */
 interface CopiedObject {
   readonly name: string;
   /** Length of its content, in bytes. */
   readonly contentBytes: number;
   readonly contentType?: string | undefined;
-  /** Reads it, and checks it against the checksums that it has. */
+  /** Reads the object, and checks it against its checksums. */
   readonly read: () => Promise<PutBody>;
 }
 
-/** How an object is at the other place. */
+/** The state of an object at the other place. */
 type There = 'missing' | 'right' | ObjectForm;
 
 class StateCopy {
   readonly #options: StateCopyOptions;
   readonly #pacer: Pacer;
   readonly #blobs: BlobStore;
-  /** What is at the other place: names, and the lengths of what is stored. */
+  /** The objects at the other place: their names and stored lengths. */
   readonly #present = new Map<string, number>();
-  /** Names of those that nobody vouches for; only where there are keys. */
+  /** Names of these objects that no voucher covers; only if there are keys. */
   readonly #unvouched = new Set<string>();
-  /** Until the store has refused: then it refuses the next one as well. */
+  /** Whether the store copies objects by itself: false once it has refused one, since it would refuse the next one too. */
   #storeCopies: boolean;
   #total = 0;
   #done = 0;
@@ -157,7 +157,7 @@ class StateCopy {
     await this.#listPresent();
     const reach = new ReachableBlocks(context, this.#pacer);
     await reach.add(block0, signal);
-    // Roots that are a part of Block 0 are no objects.
+    // Roots that are part of Block 0 are not objects.
     for (const { name } of block0.inlined) reach.names.delete(name);
     const blobs = await blobsOf(context, block0, this.#pacer, signal);
     this.#total = reach.names.size + blobs.length;
@@ -186,7 +186,7 @@ class StateCopy {
     }
   }
 
-  /** Copies some at a time; the first failure is the failure of all, once nothing is under way any more. */
+  /** Copies several items at a time. Rejects with the first failure, once no copy is under way any more. */
   #each<T>(items: Iterable<T>, copy: (item: T) => Promise<void>): Promise<void> {
     const { signal, onProgress, check } = this.#options;
     return forEachOf(items, maxCopies, async (item) => {
@@ -223,8 +223,8 @@ class StateCopy {
   }
 
   /**
-   * Sees to it that an object is at the other place, stored as what is put there is: what is there with another key, or
-   * readable by anybody, would make the copy need that key, or be readable.
+   * Ensures that an object is at the other place, encrypted as the options say. An object that is there with another key, or not
+   * encrypted, is replaced: otherwise the copy would need that key, or be readable.
    */
   async #bring(object: CopiedObject): Promise<void> {
     const { signal } = this.#options;
@@ -232,7 +232,7 @@ class StateCopy {
       const known = attempt === 1 ? this.#known(object) : 'unsure';
       const there = known === 'unsure' ? await this.#look(object) : known;
       if (there === 'right') {
-        // Another process put it there, or an attempt of this one that nobody answered.
+        // Another process put it there, or an earlier attempt of this one whose answer was lost.
         if (attempt > 1) this.#copiedObjects++;
         return;
       }
@@ -250,7 +250,7 @@ class StateCopy {
     }
   }
 
-  /** What the listing tells of an object. */
+  /** The state of an object as the listing shows it. */
   #known({ name, contentBytes }: CopiedObject): There | 'unsure' {
     const storedBytes = this.#present.get(name);
     if (storedBytes === undefined) return 'missing';
@@ -267,7 +267,7 @@ class StateCopy {
     return isPlain || isStoredAs(form, to.protection) ? 'right' : form;
   }
 
-  /** Where both places are in one store that can copy, nothing need be moved through here. */
+  /** Has the store copy an object, if both places are in one store that can copy. */
   async #copiedByStore({ name, contentBytes, contentType }: CopiedObject): Promise<boolean> {
     const { from, to, signal } = this.#options;
     if (!this.#storeCopies) return false;
@@ -282,7 +282,7 @@ class StateCopy {
     return answer?.status === 'copied';
   }
 
-  /** Puts an object where nothing is, or in place of one that is stored otherwise. False if that is not there any more. */
+  /** Puts an object where none is, or in place of one that is stored in another form. False if another one came first. */
   async #put(
     { name, contentBytes, contentType, read }: CopiedObject,
     before: 'missing' | ObjectForm,
@@ -300,19 +300,18 @@ class StateCopy {
   }
 }
 
-/** Copies what is not there yet. When it has resolved, all that the state consists of is at the other place. */
+/** Copies the objects that are not there yet. Once it resolves, all objects of the state are at the other place. */
 export function copyState(block0: Block0, options: StateCopyOptions): Promise<CopiedState> {
   return new StateCopy(options).run(block0);
 }
 
-// The blobs of a state of a database: those that its rows refer to.
-
+/** A blob that rows of a state refer to. */
 interface StateBlob {
   readonly reference: string;
   readonly record: BlobRecord;
 }
 
-/** Rejects if any of the records cannot be read. */
+/** Reads the records of all blobs of a state. Rejects if any record cannot be read. */
 export async function blobsOf(
   context: ViewContext,
   block0: Block0,
@@ -336,11 +335,10 @@ export async function blobsOf(
   return blobs;
 }
 
-// How many objects are stored: with which keys, or none. Their heads are read, many at a time.
-
+/** Objects whose forms are read at the same time. */
 const looksAtOnce = 16;
 
-/** How each object of a place is stored. Those that are not there are left out. */
+/** Reads the form of each object: with which key it is encrypted, if any. Objects that are not there are left out. */
 export async function* formsOf(
   { bare, prefix }: Pick<ProtectedPlace, 'bare' | 'prefix'>,
   names: readonly string[],
@@ -355,7 +353,7 @@ export async function* formsOf(
   }
 }
 
-/** Counts objects by how they are stored. */
+/** Counts objects by the keys that they are encrypted with. */
 export class KeyCounts {
   readonly #keys = new Map<string, number>();
   unencrypted = 0;

@@ -166,7 +166,7 @@ export class StateKeepers {
   }
 }
 
-/** Returns a key that is the same for all views whose states one pin holds. */
+/** Returns one key for all views whose states one pin holds: their unmerged commits stay in the log from the same slot on. */
 function keyOf({ block0, readsLog }: View): string {
   return `${block0.generation}${readsLog ? ' with the log' : ''}`;
 }
