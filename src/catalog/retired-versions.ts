@@ -64,7 +64,7 @@ async function isGivenUp(state: TableState | undefined, { table, from, birth }: 
   const rowRef = await state?.lookup(keyOf(table));
   if (rowRef === undefined) return false;
   const { source, base } = rowRef;
-  // The row of an earlier migration, which was cancelled after it, says nothing about this one.
+  // A row of an earlier migration, cancelled since, says nothing about this one.
   return readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('birth')) === birth;
 }
 

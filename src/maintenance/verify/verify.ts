@@ -5,7 +5,7 @@
  * list of all objects.
  *
  * Invariant: every finding is damage in a state that is kept. If garbage may have been collected past the checked state, which
- * looks like damage, the check is repeated, from the second time on with that state pinned.
+ * looks like damage, the check is repeated on the newest state, which is pinned if possible.
  */
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, ReadOnlyError, SnapshotExpiredError, StorageError, isUnreadable } from '../../base/errors.ts';
