@@ -47,7 +47,7 @@ export interface RestoreOptions extends CopyOptions {
   readonly compression?: Compression;
 }
 
-/** Memory for inner nodes while blocks are looked for. */
+/** Memory for inner nodes during the search for blocks, in bytes. */
 const cacheBytes = 32 * 1024 * 1024;
 
 /** Throws if a place holds anything but what an earlier attempt has left. */
@@ -61,7 +61,7 @@ async function checkEmpty({ driver, prefix }: StorePlace, signal: AbortSignal | 
   }
 }
 
-/** The Block 0 with which the new database begins. */
+/** The first Block 0 of the new database. */
 function firstBlock0(environment: Environment, state: Block0): Block0 {
   return {
     ...state,

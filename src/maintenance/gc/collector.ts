@@ -291,7 +291,7 @@ export class Collector {
     return false;
   }
 
-  /** The first generation that is still within the window of the history. */
+  /** Finds the first generation that is still within the window of the history. */
   async #historyFloor({ history }: Block0, now: number): Promise<number> {
     if (history === null) return 0;
     const before = now - history.windowMs;
@@ -321,7 +321,7 @@ export class Collector {
     return kept;
   }
 
-  /** The kept states of the history, ascending. */
+  /** Reads the kept states of the history, ascending. */
   async #readHistory({ history, generation: present }: Block0): Promise<Block0[]> {
     const kept: Block0[] = [];
     if (history === null) return kept;

@@ -40,7 +40,7 @@ export interface BlobCollection {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The blobs that a table lists, ascending. */
+/** Yields the blobs that a table lists, ascending. */
 async function* blobsIn(state: TableState | undefined): AsyncGenerator<string, void, undefined> {
   if (state === undefined) return;
   const { shape } = state;

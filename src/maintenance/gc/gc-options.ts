@@ -59,7 +59,7 @@ const gcOptions = new OptionTable<GcOptions>({
   signal: kinds.signal,
 });
 
-/** Throws `InvalidOptionError`. */
+/** Checks the options of `db.gc()`. Throws `InvalidOptionError`. */
 export function checkGcOptions(options: GcOptions): CheckedGcOptions {
   const given = gcOptions.check('db.gc()', options);
   return {

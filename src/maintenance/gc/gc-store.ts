@@ -60,7 +60,7 @@ export class GarbageStore {
     this.#options = options;
   }
 
-  /** The objects of a folder, with names instead of keys. */
+  /** Lists the objects of a folder, with names instead of keys. */
   async *list(folder: string): AsyncGenerator<ListEntry & { readonly name: string }, void, undefined> {
     const { driver, prefix, signal } = this.#options;
     const start = prefix.length + 1;

@@ -219,7 +219,7 @@ async function apply(growing: readonly GrowingIndex[], { pacer, uploads }: Table
   for (const { changes, tree } of growing) {
     if (changes.count > 0) await tree.apply(await changes.take(pacer));
   }
-  // The next round reads what this one has written.
+  // The next round reads the blocks that this one has written.
   await uploads.finish();
 }
 

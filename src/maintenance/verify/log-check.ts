@@ -38,7 +38,7 @@ export interface LogDamage {
 }
 
 export interface CheckedLog {
-  /** The view with the commits that follow each other. */
+  /** The view with the commits that follow each other without a gap. */
   readonly tail: View;
   readonly damage: LogDamage | undefined;
 }
@@ -60,7 +60,7 @@ async function slotsAfter({ driver, prefix, signal }: LogPlace, slot: number): P
   return slots;
 }
 
-/** Reads the log beyond a view of Block 0. */
+/** Checks the log after the state of Block 0. `base`: the view of that. */
 export async function checkLog(place: LogPlace, base: View): Promise<CheckedLog> {
   const log = new CommitLog(place.environment, place.driver, place.prefix);
   let tail = base;

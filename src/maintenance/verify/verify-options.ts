@@ -55,7 +55,7 @@ const repairOptions = new OptionTable<RepairOptions>({
   signal: kinds.signal,
 });
 
-/** Throws `InvalidOptionError`. */
+/** Checks the options of `db.repair()`. Throws `InvalidOptionError`. */
 export function checkRepairOptions(options: RepairOptions): RepairOptions {
   const checked = repairOptions.check('db.repair()', options);
   const { log, table, index } = checked;

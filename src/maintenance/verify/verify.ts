@@ -317,7 +317,7 @@ class StateCheck {
     this.#present = present;
   }
 
-  /** Checks states; `onView` is called for each that could be opened. */
+  /** Checks states; `onView` is called for each state that could be opened. */
   async check(states: readonly RetainedState[], onView: (state: RetainedState, block0: Block0) => void): Promise<void> {
     const { signal, options } = this.#run;
     const reader = new Block0Reader(options.driver, options.prefix);
