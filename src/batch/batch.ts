@@ -1,9 +1,9 @@
 /**
- * Batches: what an application wants to change, collected in memory until it is flushed.
+ * Batches: the changes that an application makes, collected in memory until they are flushed.
  *
  * A document is checked and encoded by the call that adds it. A call that fails adds nothing; its error is in the
  * promise that it returns and, for callers that ignore that, rejects one flush. Mutations enter the batch in the order
- * of their calls, each followed by what its triggers add.
+ * of their calls, each followed by the mutations that its triggers add.
  */
 import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
@@ -35,24 +35,23 @@ import { triggerEnded, TriggerReads } from './trigger-reads.ts';
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
 export type TableRef = string | SchemaDefinition;
 /**
- * A document to insert: any of the fields. Those that every row needs must be there, unless they have a default: the primary key,
- * and required ones.
+ * A document to insert: any of the fields. The primary key and the required fields must be there, unless they have a default.
  */
 export type InsertDocument<T extends TableRef> = T extends SchemaDefinition ? NewDocumentOf<T> : object;
-/** What a row is looked up by: a value of the primary key's type where the table is given by its definition. */
+/** The key that a row is looked up by: a value of the primary key's type where the table is given by its definition. */
 export type KeyFor<T extends TableRef> = T extends SchemaDefinition ? KeyOf<T> : unknown;
 /** A document to update with: the primary key, and the fields that change. */
 export type UpdateDocument<T extends TableRef> = T extends SchemaDefinition
   ? DocumentOf<T> & Required<Pick<DocumentOf<T>, KeyFields<T> & keyof DocumentOf<T>>>
   : object;
 
-/** What a row is identified by: the type of the primary key where the table is given by its definition. */
+/** The key that identifies a row: the type of the primary key where the table is given by its definition. */
 export type PrimaryKeyOf<T extends TableRef> = T extends SchemaDefinition ? RowKeyOf<T> : unknown;
 
 /** Values that fields of a row must have: null asks for a field without one. Fields of types json and blob are compared with nothing. */
 export type RowCondition<T extends TableRef> = T extends SchemaDefinition ? ConditionOf<T> : object;
 
-/** What is added to fields of a row: a number for each. 64-bit integers take bigints and safe integers. */
+/** The numbers to add to fields of a row. 64-bit integers take bigints and safe integers. */
 export type Increments<T extends TableRef> = T extends SchemaDefinition ? IncrementsOf<T> : object;
 
 /** Options of `Batch.update()`, `Batch.increment()` and `Batch.delete()`. */
@@ -76,9 +75,9 @@ export interface FlushOptions {
  * @param row For an insert, the row as it will be stored; for an update, the whole row after it; for a delete, the row
  *   before it, or only the primary key where no such row is known. A blob field holds the `db.Blob()` value while it is
  *   new, and the reference otherwise.
- * @param batch What is added here follows the mutation and is committed with it. Its `flush()` throws.
+ * @param batch Mutations that are added here follow the mutation and are committed with it. Its `flush()` throws.
  * @param dbApi Reads with the writes of the batch on top.
- * @param operation What the mutation does. An upsert is an insert or an update, as it will turn out.
+ * @param operation The kind of the mutation. An upsert is reported as the insert or the update that it will be.
  * @param before The row before an update or a delete, if it is known. Undefined for an insert.
  */
 export type TriggerHandler<Api, Row = Record<string, unknown>> = (
@@ -92,20 +91,20 @@ export type TriggerHandler<Api, Row = Record<string, unknown>> = (
 /** Triggers may fire each other this deep. */
 const maxTriggerDepth = 32;
 
-/** What a batch belongs to: a database instance, or a transaction. */
+/** The owner of a batch: a database instance, or a transaction. */
 export interface BatchOwner {
   readonly environment: Environment;
   /** The database instance. */
   readonly owner: object;
-  /** What its queries read: the owner, or the transaction. */
+  /** The source of the owner's queries: the owner, or the transaction. */
   readonly source: object;
-  /** Told of rows that what a batch shows depends on, by those that must know what was read. */
+  /** Records a row that the batch's view of a table depends on. Only transactions record rows. */
   rowRead?(shape: TableShape, key: Uint8Array): void;
-  /** Lets a call in, which `what` names. Throws `NotStartedError` unless the database is running. */
+  /** Admits a call, which `what` names. Throws `NotStartedError` unless the database is running. */
   admit(what: string): BatchHost;
 }
 
-/** What the calls that were let in go on with, also while the database is being stopped. */
+/** The host of admitted calls. They go on with it while the database is being stopped. */
 export interface BatchHost extends BatchOwner, QueryHost {
   /** Has `db.stop()` wait for a flush. */
   waitFor(work: Promise<unknown>): void;
@@ -113,7 +112,7 @@ export interface BatchHost extends BatchOwner, QueryHost {
   writableShape(table: string): TableShape;
   /** Triggers of a table that fire for an operation, in the order of their registration. */
   triggers(table: string): readonly RegisteredTrigger[];
-  /** What triggers get to read with, for the batch that they fire in. */
+  /** The `dbApi` of triggers, for the batch that they fire in. */
   triggerApi(batch: Batch): unknown;
   /** Commits the operations as one, unless `check` throws before they are written. */
   commit(operations: OperationSet, options: FlushOptions, check: () => void): Promise<void>;
@@ -126,13 +125,13 @@ export interface DeletableQuery {
   /** Name of the table. */
   readonly table: string;
   /**
-   * Returns whether it is what the query reads: a database instance, a snapshot or a transaction.
+   * Returns whether the query reads this source: a database instance, a snapshot or a transaction.
    *
    * @hidden
    */
   reads(source: object): boolean;
   /**
-   * Runs the query with the writes of a batch laid over what is stored, for the rows' primary keys only.
+   * Runs the query with the writes of a batch laid over the stored rows, for the rows' primary keys only.
    *
    * @hidden
    */
@@ -141,7 +140,7 @@ export interface DeletableQuery {
 
 /** A query whose rows can be updated: `db.query(...)`. */
 export interface UpdatableQuery<R> extends DeletableQuery {
-  /** Returns the first row that it finds, and so says what fields there are. */
+  /** Returns the first row that it finds. Its type tells the fields of the rows. */
   first(): Promise<R | undefined>;
 }
 
@@ -180,7 +179,7 @@ const done: Promise<void> = Promise.resolve();
 export class Batch implements Overlay {
   readonly #host: BatchOwner;
   readonly #parent: Batch | undefined;
-  /** How many triggers deep this batch is: those that were fired to let somebody add to it. */
+  /** The depth of triggers: how many triggers fired one inside the other until this batch was made. */
   readonly #depth: number;
   /** Whether this is the handle that a trigger is given, which cannot be flushed. */
   readonly #isTriggers: boolean;
@@ -188,12 +187,12 @@ export class Batch implements Overlay {
   /** Errors of calls that added nothing, until a flush has reported them. */
   #failures: unknown[] = [];
   #inDoubt: FlushInDoubt | undefined;
-  /** What a flush under way commits: an overlay shows it until the view does. */
+  /** The operations that a flush under way commits: an overlay shows them until the view does. */
   #committing: OperationSet | undefined;
   #flushing: Promise<void> = done;
   /** The mutations that wait for triggers before them, or for their own; undefined if there are none. */
   #waiting: Promise<void> | undefined;
-  /** Goes up with {@link clear}: what was called before it does not enter any more. */
+  /** Incremented by {@link clear}: a mutation of an earlier epoch is not added any more. */
   #epoch = 0;
   #reads: TriggerReads;
   /** Of a root batch: the number of the round that is being filled. A flush ends it, and so does {@link clear}. */
@@ -288,7 +287,7 @@ export class Batch implements Overlay {
    * Adds a deletion of every row that a query finds now, the batch's own writes included. Resolves to how many there
    * are. Rows that are committed later are not deleted, even if they match. Rejects with `BatchStateError`, and deletes
    * nothing, if the query is of another database instance, of a snapshot, or of a transaction that the batch is not part of:
-   * the rows that it finds are not those that this batch would delete.
+   * the batch would not delete the rows that it finds.
    */
   deleteWhere(query: DeletableQuery): Promise<number> {
     return this.#changeWhere('deleteWhere()', query, (own, row, shape) =>
@@ -340,7 +339,7 @@ export class Batch implements Overlay {
       count = keys.length;
     };
     const counted = this.#queue(changeRows).then(() => count);
-    // As with every mutation, the next flush tells those who do not look.
+    // As with every mutation, the next flush reports the error to callers that ignore this promise.
     counted.catch(() => undefined);
     return counted;
   }
@@ -436,7 +435,7 @@ export class Batch implements Overlay {
   }
 
   /**
-   * The state of a table with this batch's writes on top, and below them those of the batches that it is part of.
+   * Returns the state of a table with this batch's writes on top, and below them the writes of its parent batches.
    *
    * @hidden For queries.
    */
@@ -451,8 +450,8 @@ export class Batch implements Overlay {
   }
 
   /**
-   * A rejection for a call through the handle of a trigger that has ended; undefined for every other one. Nobody takes in what
-   * it would add. The flush that the trigger is part of fails, if it is not committed yet; if it is, the rejection is the only
+   * Returns a rejection for a call through the handle of a trigger that has ended; undefined for every other call. Its mutation
+   * would be lost. The flush that the trigger is part of fails, if it is not committed yet; if it is, the rejection is the only
    * sign, and is not silenced.
    */
   #late(): Promise<never> | undefined {
@@ -472,7 +471,7 @@ export class Batch implements Overlay {
       throw error;
     };
     const rejected = flush.then(reject, reject);
-    // If the flush fails, it tells. If it was past stopping, this rejection is the only sign.
+    // If the flush fails, it reports the error. If it could not be stopped any more, this rejection is the only sign.
     flush.catch(() => rejected.catch(() => undefined));
     return rejected;
   }
@@ -482,9 +481,10 @@ export class Batch implements Overlay {
   }
 
   /**
-   * Throws `BatchStateError` if this is the handle of a trigger that has ended: nothing is laid over what is stored any more.
+   * Throws `BatchStateError` if this is the handle of a trigger that has ended: its writes are not laid over the stored rows any
+   * more.
    *
-   * @hidden For what triggers read with.
+   * @hidden For the `dbApi` of triggers.
    */
   checkOpen(): void {
     if (this.#endedIn === undefined) return;
@@ -503,7 +503,7 @@ export class Batch implements Overlay {
     });
     if (added === done) return Promise.resolve(key as PrimaryKeyOf<T>);
     const told = added.then(() => key as PrimaryKeyOf<T>);
-    // As with every mutation, the next flush tells those who do not look.
+    // As with every mutation, the next flush reports the error to callers that ignore this promise.
     told.catch(() => undefined);
     return told;
   }
@@ -547,7 +547,7 @@ export class Batch implements Overlay {
     throw cause;
   }
 
-  /** Runs a mutation after those that were called before it. */
+  /** Runs a mutation after the mutations that were called before it. */
   #queue(run: () => Promise<void>): Promise<void> {
     const epoch = this.#epoch;
     const earlier = this.#waiting ?? done;
@@ -570,7 +570,7 @@ export class Batch implements Overlay {
     return result;
   }
 
-  /** Takes in what a sub-batch held, after the mutations that were called before. */
+  /** Adds the operations of a sub-batch, after the mutations that were called before. */
   #receive(operations: OperationSet): Promise<void> {
     const enter = (): Promise<void> => this.#enter(operations);
     return this.#waiting === undefined ? enter() : this.#queue(enter);
@@ -591,7 +591,7 @@ export class Batch implements Overlay {
           'Is there one that, directly or not, fires itself?',
       );
     }
-    // An insert is shown as it was given, whatever is there.
+    // An insert is shown as it was given, even if the row exists.
     if (kind !== Operation.insert) host.rowRead?.(shape, captured.list(shape).keys.key(0));
     const before = await this.overlayOn(await host.tableState(shape.name));
     const mutation = await new CapturedMutation(captured, shape, kind).describe(before, (reference) =>
@@ -607,7 +607,7 @@ export class Batch implements Overlay {
     if (epoch === this.#epoch) this.#operations.append(own.#takeOperations());
   }
 
-  /** Calls a trigger with a handle on this batch that ends with it, and takes in what it adds. */
+  /** Calls a trigger with a handle on this batch that ends with it, and adds its mutations. */
   async #callTrigger(
     host: BatchHost,
     trigger: RegisteredTrigger,
@@ -622,7 +622,7 @@ export class Batch implements Overlay {
       handle.#reportFailures();
       this.#operations.append(handle.#takeOperations());
     } catch (error) {
-      // What it has begun before it failed is not wanted any more.
+      // The mutations that it began before it failed are dropped.
       handle.#epoch++;
       await handle.#waiting;
       throw error;
@@ -682,7 +682,7 @@ export class Batch implements Overlay {
     }
   }
 
-  /** Puts operations back in front of those that were added meanwhile. */
+  /** Puts operations back in front of the ones that were added meanwhile. */
   #restore(operations: OperationSet): void {
     operations.append(this.#operations);
     this.#operations = operations;

@@ -1,5 +1,5 @@
 /**
- * What a flush changes in the system tables of blobs, found by comparing each row as it was with the row as it will be:
+ * The changes of a flush to the system tables of blobs, found by comparing each row as it was with the row as it will be:
  * new references get a record that names their owner, and references that go are listed as deleted.
  */
 import type { Environment } from '../base/env.ts';

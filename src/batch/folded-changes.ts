@@ -1,6 +1,6 @@
 /**
  * Folds a batch's operations on one table into one row per key, as it is after them, on top of a table's state: an
- * update is resolved to the whole row, and operations that contradict what is there are rejected.
+ * update is resolved to the whole row, and operations that contradict the state are rejected.
  */
 import { isPromise } from '../base/brands.ts';
 import { copyRange } from '../base/bytes.ts';
@@ -107,7 +107,7 @@ export class FoldedChanges implements ChangeStream {
     return this.#operations.keys.bytes;
   }
 
-  /** Moves to the next key whose row is to be committed. Without a promise where what it must look up is in memory. */
+  /** Moves to the next key whose row must be committed. Returns no promise where the rows to look up are in memory. */
   advance(): void | Promise<void> {
     for (let passed = 0; ; passed++) {
       const step = this.#pacedStep(passed);
@@ -116,7 +116,7 @@ export class FoldedChanges implements ChangeStream {
     }
   }
 
-  /** Goes on by a loop: there may be a million rows of which none is to be committed. */
+  /** Continues with a loop: there may be a million rows, none of which must be committed. */
   async #advanceFrom(late: Promise<boolean>): Promise<void> {
     let step: boolean | Promise<boolean> = late;
     for (let passed = 1; !(await step); passed++) step = this.#pacedStep(passed);
@@ -193,7 +193,7 @@ export class FoldedChanges implements ChangeStream {
     this.#aheadTo = at;
   }
 
-  /** Only the first operation on a key depends on what is stored. */
+  /** Only the first operation on a key depends on the stored row. */
   #needsLookup(first: number): boolean {
     const kind = this.#operations.kind(first);
     // Whose blobs go with a row shows only in the row itself.
@@ -246,7 +246,7 @@ export class FoldedChanges implements ChangeStream {
     return { source: this.#operations.arena, base: this.#operations.base(i) };
   }
 
-  /** Throws `ConditionFailedError` unless the row is as the operation wants it. What is laid over a state shows that it is. */
+  /** Throws `ConditionFailedError` unless the row meets the operation's condition. An overlay assumes that it does. */
   #checkCondition(i: number, row: RowRef | undefined): void {
     const condition = this.#operations.condition(i);
     if (condition === undefined || this.#forOverlay) return;

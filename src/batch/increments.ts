@@ -13,7 +13,7 @@ import { describeKey, describeValue } from '../base/messages.ts';
 import { breach } from '../schema/field-rules.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 
-/** What is added to a field: a bigint for 64-bit integers, a number for the others. */
+/** The number to add to a field: a bigint for 64-bit integers, a number for the others. */
 export interface Increment {
   readonly field: LayoutField;
   readonly by: number | bigint;
@@ -25,7 +25,7 @@ function isNumeric(typeId: TypeId): boolean {
   return isInteger || typeId === Types.float64 || typeId === Types.float32;
 }
 
-/** Reads what a call adds to fields of a row. Throws `EncodeError`. */
+/** Reads the increments of a call. Throws `EncodeError`. */
 export function readIncrements(shape: TableShape, given: unknown): readonly Increment[] {
   const { layout, name: table } = shape;
   const refuse = (field: string, value: unknown, problem: string): EncodeError =>
@@ -98,7 +98,7 @@ export function addTo(row: IncrementedRow, increments: readonly Increment[], len
   }
 }
 
-/** Writes a sum. What is wrong with one that cannot be written; undefined if nothing is. */
+/** Writes a sum. Returns the reason why it cannot be written; undefined if it was. */
 function write(
   { shape, arena, base }: IncrementedRow,
   field: LayoutField,

@@ -12,7 +12,7 @@ import { FoldedChanges } from './folded-changes.ts';
 import { encodeChanges } from './make-member.ts';
 import { Operation, TableOperations } from './table-operations.ts';
 
-/** Operations through which the fields that they do not name, or what they add to, show. */
+/** Operations that keep a part of the row below: the fields that they do not name, or the numbers that they add to. */
 const showsThrough: ReadonlySet<Operation> = new Set([Operation.update, Operation.upsertFields, Operation.increment]);
 
 /** A state with the first `count` operations of a list on top. */

@@ -17,7 +17,7 @@ export class StagedSink implements NodeSink {
   #blocks: Uint8Array[] = [];
   #bytes = 0;
 
-  /** `slot`: that of the commit which will name what is stored here. No other can, so that gc knows when nobody will. */
+  /** `slot`: the slot of the commit that will name the objects. No other commit can, so that gc knows when none will. */
   constructor(uploads: Uploads, environment: Environment, slot: number) {
     this.#uploads = uploads;
     this.#environment = environment;
@@ -45,7 +45,7 @@ export class StagedSink implements NodeSink {
     return ref;
   }
 
-  /** Stores what is left; the blocks are durable once the uploads are finished. */
+  /** Stores the rest of the blocks; they are durable once the uploads are finished. */
   async finish(): Promise<void> {
     if (this.#blocks.length > 0) await this.#store();
     await this.#uploads.finish();

@@ -1,5 +1,5 @@
 /**
- * The operations that a batch holds for one table, encoded as they come: what a document holds is captured by the call
+ * The operations that a batch holds for one table, encoded as they come: the values of a document are captured by the call
  * and checked by it, so that nothing can fail later for a bad value.
  */
 import { ByteWriter, compareRanges } from '../base/bytes.ts';
@@ -91,12 +91,12 @@ export class TableOperations {
     return this.#bases[i] as number;
   }
 
-  /** What the row must be like that operation `i` changes; its values are in the arena. */
+  /** The condition of operation `i` on the row that it changes; its values are in the arena. */
   condition(i: number): EncodedCondition | undefined {
     return this.#conditions?.get(i);
   }
 
-  /** What increment `i` adds to fields of its row. */
+  /** The numbers that increment `i` adds to fields of its row. */
   increments(i: number): readonly Increment[] {
     return this.#increments.get(i) ?? [];
   }
@@ -106,7 +106,7 @@ export class TableOperations {
     return ((this.#named.bytes[i * this.#namedBytes + (field.index >> 3)] as number) & (1 << (field.index & 7))) !== 0;
   }
 
-  /** Positions of the operations by key, those of one key in the order in which they came. */
+  /** Positions of the operations by key, the operations of one key in the order in which they came. */
   async order(pacer: Pacer): Promise<Uint32Array> {
     if (this.#order?.length !== this.count) this.#order = await this.keys.sorted(pacer);
     return this.#order;
@@ -133,7 +133,7 @@ export class TableOperations {
       this.#addCondition(condition);
       this.#bases.push(base);
       this.#kinds.push(kind);
-      // What is not copied when it is read, reads back as it is.
+      // A value that is not copied when it is read reads back as it is.
       return isAsRead(key) ? key : this.shape.rowKey(arena, base);
     } catch (error) {
       this.#rewind(base, heap, named);
@@ -199,7 +199,7 @@ export class TableOperations {
     this.#kinds.push(Operation.delete);
   }
 
-  /** Takes back what was appended since the rows, their heap and the named fields had these lengths, and the key that was. */
+  /** Removes everything appended since the rows, their heap and the named fields had these lengths, and the last key. */
   #rewind(rows: number, heap: number, named: number): void {
     this.arena.rewind(rows, heap);
     this.keys.rewind(this.count);
@@ -214,7 +214,7 @@ export class TableOperations {
     const base = appendNullRow(layout, writer);
     const named = this.#named.length;
     this.#named.zeros(this.#namedBytes);
-    // Each is read once: what the row holds and its key must not differ.
+    // Each value is read once: the row and its key must not differ.
     const key: unknown[] = [];
     let present = 0;
     for (const field of layout.fields) {
@@ -335,13 +335,13 @@ export interface UpsertOptions {
   readonly partial?: boolean;
 }
 
-/** What the condition may be is known by the table. */
+/** The table knows the type of its condition. */
 const changeOptions = new OptionTable<{ readonly if?: object | undefined }>({ if: kinds.anything });
 
 const upsertOptions = new OptionTable<UpsertOptions>({ partial: kinds.flag });
 
 /**
- * The condition in the options of a call, which `what` names; undefined if it has none. Throws `InvalidOptionError` for other
+ * Returns the condition in the options of a call, which `what` names; undefined if it has none. Throws `InvalidOptionError` for other
  * options.
  */
 export function conditionOf(

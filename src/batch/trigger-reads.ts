@@ -1,15 +1,15 @@
 /**
- * Reads that triggers are going to wait for. They are fired one after the other, for each may change what the next one is
- * shown; the rows that they are shown are stored somewhere meanwhile, and are read while earlier ones have their turn.
+ * Reads ahead the rows that triggers will be shown. Triggers run one after the other, since each may change the row that the next
+ * one is shown; the stored rows are read while earlier triggers run.
  */
 import { BatchStateError } from '../base/errors.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 
-/** Rows that are read before their turn, at most: by then the cache should still have them. */
+/** The most rows that are read before their turn: by then the cache should still have them. */
 const maxAhead = 64;
 
-/** Those that are done with are forgotten once they are so many. */
+/** Mutations that have had their turn are forgotten once there are so many of them. */
 const maxPassed = 1024;
 
 interface Mutation {
@@ -26,7 +26,7 @@ export class TriggerReads {
   /** Mutations whose rows nobody has begun to read, in the order of their turns. */
   readonly #waiting: Mutation[] = [];
   #next = 0;
-  /** Of those whose rows were, how many have not had their turn. */
+  /** The number of mutations whose rows were read and that have not had their turn. */
   #begun = 0;
 
   /** A mutation that will have its turn behind all that were added before. */
@@ -47,7 +47,7 @@ export class TriggerReads {
     while (this.#begun < maxAhead && this.#next < this.#waiting.length) {
       const mutation = this.#waiting[this.#next++] as Mutation;
       this.#begun++;
-      // Whatever comes of it, the mutation itself finds out at its turn.
+      // A failure is reported at the mutation's own turn.
       this.#read(mutation).catch(() => undefined);
     }
     if (this.#next === this.#waiting.length || this.#next >= maxPassed) {
@@ -69,7 +69,7 @@ export class TriggerReads {
   }
 }
 
-/** The error of a call through what a trigger was given, after it has ended. */
+/** The error of a call through the handles of a trigger after it has ended. */
 export function triggerEnded(table: string): BatchStateError {
   return new BatchStateError(
     `A trigger on table '${table}' has ended, and this call through its batch or dbApi came after that. Nothing was ` +

@@ -1,11 +1,11 @@
 /**
- * Whether the rows of a flush may be there as unique indexes want it: no two rows of a table agree in the fields of one.
- * What counts is the state after the flush, so rows may swap their values in one batch.
+ * Checks the unique indexes of a table for a flush: no two rows may have the same values in the fields of one. The state after the
+ * flush counts, so rows may swap their values in one batch.
  *
- * It is asked about the very state that the flush will follow in the log, of which all parts are looked at: the entries of
- * merged rows, the rows of commits that are not merged yet and of earlier members of the same commit, which are layers of
- * that state, and the other rows of the flush. Rows for which the condition of an index does not hold agree with none there. Values are compared whole, however little of them keys hold; those in
- * which a field is null agree with none.
+ * The check is made on exactly the state that the flush will follow in the log, and looks at all of its parts: the entries of
+ * merged rows; the rows of unmerged commits and of earlier members of the same commit, which are layers of that state; and the
+ * other rows of the flush. A row that does not meet the condition of a partial index, or has a null in one of the fields, conflicts
+ * with no row. Values are compared whole, even if keys hold only the beginning of them.
  */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareRanges, prefixEnd, hashOf } from '../base/bytes.ts';
@@ -72,7 +72,7 @@ class NewValues {
     return hashOf(this.keys.bytes, this.keys.start(at), this.keys.endOf(at));
   }
 
-  /** What entries of the index begin with that have the values at a position, and perhaps others. */
+  /** The beginning of the entries that have the values at a position, and perhaps of others. */
   held(at: number): { readonly key: Uint8Array; readonly isCut: boolean } {
     const whole = this.keys.key(at);
     const scratch = this.#scratch;
@@ -108,8 +108,8 @@ export class UniqueCheck {
   }
 
   /**
-   * A check of what follows a state; undefined if its table has no unique index. `added`: unique indexes that are being added, and
-   * that have the entries of all rows.
+   * Returns a check of the rows that follow a state; undefined if its table has no unique index. `added`: unique indexes that are
+   * being added, and that have the entries of all rows.
    */
   static on(state: TableState, added: readonly AddedIndex[] = []): UniqueCheck | undefined {
     const indexes = state.shape.indexes.filter(({ unique }) => unique);
@@ -174,7 +174,7 @@ export class UniqueCheck {
     }
   }
 
-  /** The rows of the flush with those that are there and that it leaves as they are. */
+  /** Checks the rows of the flush against the stored rows that it does not change. */
   async #checkOthers(values: NewValues, order: Uint32Array, pacer: Pacer): Promise<void> {
     const layers = await this.#layerValues(values.index, pacer);
     const late: { readonly at: number; readonly other: Promise<Uint8Array | undefined> }[] = [];
@@ -215,7 +215,7 @@ export class UniqueCheck {
     const moved = cursor?.next() ?? false;
     if (!isSuspect && moved === false) return undefined;
     const indexed = cursor && this.#inIndex(values, at, isCut, cursor, moved);
-    // Whatever comes of it, it is waited for only if no layer decides.
+    // It is awaited only if no layer decides.
     indexed?.catch(() => undefined);
     return this.#find(values, at, layers, hash, indexed);
   }
@@ -281,7 +281,7 @@ export class UniqueCheck {
     return undefined;
   }
 
-  /** Whether the flush changes the row with this key: then what it was before does not count. */
+  /** Whether the flush changes the row with this key: then its earlier values do not count. */
   #isChanged(key: Uint8Array): boolean {
     const changed = this.#changed;
     const at = changed.lowerBound(key);

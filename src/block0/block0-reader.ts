@@ -80,7 +80,7 @@ export class Block0Reader {
   }
 }
 
-/** Reads a catalogue: one request, or two where what comes first is damaged. Throws `CorruptionError`. */
+/** Reads a catalogue: one request, or two where the first answer is damaged. Throws `CorruptionError`. */
 export async function readCatalogue(
   driver: StorageDriver,
   prefix: string,

@@ -2,11 +2,11 @@
  * The register that holds Block 0: read, refresh, compare-and-swap. It knows nothing of tables.
  *
  * Invariants:
- * - `current` only moves forward: to a higher revision of the same database. Once it would have to do otherwise, nothing is
- *   read or written any more.
- * - A refresh is a request that starts when it is asked for. It never joins one in flight, since what confirms a slot
- *   is a read that started after the slot was read (docs/protocol.md).
- * - The outcome of a put is decided by what is stored afterwards, recognised by its nonce, not by its answer.
+ * - `current` only moves forward: to a higher revision of the same database. If the store shows anything else, nothing is read or
+ *   written any more.
+ * - A refresh is a request that starts when it is asked for. It never joins one in flight, since only a
+ *   read that started after the slot was read confirms a slot (docs/protocol.md).
+ * - The Block 0 that is stored afterwards decides the outcome of a put, not the answer: a nonce tells whose it is.
  */
 import { defined } from '../base/options.ts';
 import { backOff } from '../base/backoff.ts';
@@ -23,10 +23,10 @@ import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';
 import { Block0Reader } from './block0-reader.ts';
 import type { VersionedBlock0 } from './block0-reader.ts';
 
-/** What a replacement may change; the register sets the rest. */
+/** The parts of Block 0 that a replacement may change; the register sets the rest. */
 export type Block0Change = Omit<Block0, 'revision' | 'nonce' | 'writer' | 'databaseId' | 'format'>;
 
-/** What is done for an instance whose database turns out to be gone, or another. Must not reject. */
+/** Hooks for an instance whose database turns out to be gone, or another one. They must not reject. */
 export interface ReplacedHooks {
   /** Taken before a look at Block 0, and given back if it was there. */
   readonly writes: OwnWrites;
@@ -39,13 +39,13 @@ const betweenAttempts: Backoff = { firstMs: 40, maxMs: 320, jitter: 'around' };
 /** Attempts at an update that other writes of Block 0 come before. */
 const maxUpdates = 40;
 
-/** What of Block 0 may be changed, as it is. */
+/** Returns the parts of a Block 0 that a replacement may change. */
 export function changeableOf(block0: Block0): Block0Change {
   const { revision: _revision, nonce: _nonce, writer: _writer, databaseId: _id, format: _format, ...change } = block0;
   return change;
 }
 
-/** Whether a later state has what was merged in an earlier one, as far as the list of merged commits goes back. */
+/** Whether a later state has the commits merged in an earlier one, as far as the list of merged commits goes back. */
 function isContinued(earlier: Block0, later: Block0): boolean {
   if (later.appliedSeq < earlier.appliedSeq) return false;
   const before = earlier.applied.at(-1);
@@ -123,7 +123,7 @@ export class Block0Register {
     const mark = this.#hooks?.writes.mark ?? 0;
     const options = defined({ signal });
     let result = await this.#reader.read({ ifNoneMatch: before.etag, ...options });
-    // What follows from it is for good, so that it is asked for once more.
+    // A missing Block 0 stops the instance for good, so that it is read once more.
     if (result === 'missing') result = await this.#reader.read(options);
     if (result === 'missing') return this.#gone();
     try {
@@ -147,7 +147,7 @@ export class Block0Register {
     throw this.#replaced;
   }
 
-  /** Takes note of what was read. `atLeast` is the revision that was known when the request began. */
+  /** Takes in a Block 0 that was read. `atLeast` is the revision that was known when the request began. */
   #see(seen: VersionedBlock0, atLeast: number): VersionedBlock0 {
     this.checkNotReplaced();
     const known = this.#current;
@@ -163,7 +163,7 @@ export class Block0Register {
     return this.current;
   }
 
-  /** Why what was read cannot be an earlier or later state of what is known. */
+  /** Returns why a Block 0 that was read cannot be an earlier or later state of the known one; undefined if it can. */
   #reasonAgainst(known: Block0, seen: Block0, atLeast: number): string | undefined {
     if (known.databaseId !== seen.databaseId) {
       return `Another database is stored at ${this.#key} now (id ${seen.databaseId}, before ${known.databaseId}).`;
@@ -181,7 +181,7 @@ export class Block0Register {
     return undefined;
   }
 
-  /** Whether what is stored was found to be no state of the database that was opened. */
+  /** Whether the stored Block 0 was found to be no state of the database that was opened. */
   get isReplaced(): boolean {
     return this.#replaced !== undefined;
   }
@@ -191,7 +191,7 @@ export class Block0Register {
     return this.#isGone;
   }
 
-  /** Throws `DatabaseReplacedError` once what is stored was found to be no state of the database that was opened. */
+  /** Throws `DatabaseReplacedError` once the stored Block 0 was found to be no state of the database that was opened. */
   checkNotReplaced(): void {
     if (this.#replaced !== undefined) throw this.#replaced;
   }
@@ -262,8 +262,8 @@ export class Block0Register {
   }
 
   /**
-   * Changes Block 0 whatever others do to it meanwhile: `change` is asked what to make of the newest one, and again when
-   * another write came first. Undefined: nothing is to be done. Returns the Block 0 on which that was so, or which was
+   * Changes Block 0 while other nodes may change it too: `change` returns the changed parts of the newest one, and is called again
+   * when another write came first; undefined: nothing has to change. Resolves to the Block 0 that needs no change, or that was
    * written. Rejects with `ContentionError` after too many attempts.
    */
   async update(change: (block0: Block0) => Block0Change | undefined, signal?: AbortSignal): Promise<Block0> {
@@ -272,7 +272,7 @@ export class Block0Register {
       const { current } = this;
       const next = change(current.block0);
       if (next === undefined) return current.block0;
-      // What was written may have been replaced since; what it says was so when it was.
+      // The written Block 0 may have been replaced since; it was in force when it was written.
       const written: { block0?: Block0 } = {};
       if (await this.replace(current, next, signal, (block0) => (written.block0 = block0))) {
         return written.block0 as Block0;

@@ -1,7 +1,7 @@
 /**
- * Which node an instance is: the one that its options name, or with `'auto'` one that it takes itself. Whatever enters the
- * list of nodes in Block 0 says under which id it does, so the same conditional write that makes it a node gives it the id, and
- * two that want the same one get different ones. Until then it goes by an id that was free when it last looked.
+ * The node id of an instance: the one in its options, or with `'auto'` one that it takes itself. The entry in Block 0's list of nodes
+ * holds the id, so the conditional write that registers the instance also gives it the id, and two instances that try the same id get
+ * different ones. Until then an instance uses an id that was free when it last looked.
  *
  * An id decides nothing but whose turn it is. Two instances with one id, because one was paused while another took its id over,
  * are as safe as any others; whichever sees that the id is not its own any more takes another one.
@@ -30,7 +30,7 @@ export interface NodeId {
   readonly id: number;
 }
 
-/** The instances that have taken an id themselves and are listed under it. What names an id that is not listed says nothing. */
+/** Returns the instances that have taken an id themselves and are listed under it. Entries of ids that are not listed do not count. */
 function takersOf({ nodes, autoNodes = [] }: NodeList): readonly AutoNode[] {
   return autoNodes.filter(({ nodeId }) => nodes.includes(nodeId));
 }
@@ -40,7 +40,7 @@ function isStale({ seenMs }: AutoNode, nowMs: number): boolean {
   return Math.abs(nowMs - seenMs) > staleAfterMs;
 }
 
-/** What Block 0 says once nobody but these is in its list. */
+/** Returns the lists of a Block 0 in which only these nodes are registered. */
 function listed(nodes: readonly number[], takers: readonly AutoNode[]): NodeList {
   const sorted = nodes.toSorted((a, b) => a - b);
   const autoNodes = takers.filter(({ nodeId }) => sorted.includes(nodeId)).toSorted((a, b) => a.nodeId - b.nodeId);
@@ -117,7 +117,7 @@ export class NodeIdentity implements NodeId {
     return nodes.length === present.nodes.length ? present : listed(nodes, takersOf(present));
   }
 
-  /** What is left where those are taken out that may be taken for gone, and what this instance itself has entered. */
+  /** Returns the lists without the instances that may be taken for gone, and without this one. */
   #without(present: NodeList, nowMs: number): NodeList {
     const takers = takersOf(present);
     const gone = takers.filter((taker) => isStale(taker, nowMs) || (this.#isAuto && taker.instance === this.#instance));

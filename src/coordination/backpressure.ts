@@ -1,6 +1,7 @@
 /**
- * What is done where much waits to be merged. Beyond a bound (log/log-follower.ts) an instance merges out of turn, and beyond twice
- * that it takes no more: flushes are refused, and an instance that catches up merges the commits that it has read before it reads on.
+ * Backpressure: work where many commits wait to be merged. Beyond a bound (log/pending-room.ts) an instance merges out of turn, and
+ * beyond twice that it takes no more commits: flushes are refused, and an instance that catches up merges the commits that it has
+ * read before it reads on.
  */
 import type { Environment } from '../base/env.ts';
 import { sleep } from '../base/env.ts';
@@ -35,18 +36,18 @@ export class Backpressure {
     this.#options = options;
   }
 
-  /** Whether no more is to be read or written until something is merged. */
+  /** Whether no more commits may be read or written until some are merged. */
   get #isFull(): boolean {
     const { room, follower } = this.#options;
     return room.bytesFor(follower.view) === 0;
   }
 
-  /** Merges out of turn, behind the call, if much waits in a view. */
+  /** Merges out of turn, in the background, if many commits wait in a view. */
   mergeIfLarge(view: View): void {
     if (this.#options.room.isLarge(view)) void this.mergeOutOfTurn();
   }
 
-  /** Merges what waits. Never rejects: a failure is reported. */
+  /** Merges the waiting commits. Never rejects: a failure is reported. */
   async mergeOutOfTurn(): Promise<void> {
     const { merger, failures } = this.#options;
     try {
@@ -75,7 +76,7 @@ export class Backpressure {
     for (let complete = await this.#options.follower.refresh(signal); !complete; ) complete = await this.step(signal);
   }
 
-  /** Merges what was read, as there is no room for more, and reads on. True once that was all. */
+  /** Merges the commits that were read, since there is no room for more, and reads on. True once all were read. */
   async step(signal?: AbortSignal): Promise<boolean> {
     const { environment, role, follower, merger, rotation } = this.#options;
     const { block0 } = follower.view;

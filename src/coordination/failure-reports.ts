@@ -1,4 +1,4 @@
-/** Reports of what failed behind the calls, and will be tried again: in the log, and to the parts that must end. */
+/** Reports failures of background work, which will be tried again: in the log, and to the parts that must end. */
 import type { Environment } from '../base/env.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { FailureLog } from '../base/logger.ts';
@@ -19,16 +19,16 @@ export class FailureReports {
     this.#events = events;
   }
 
-  /** Says that something failed. `what` names it. */
+  /** Reports that some work failed. `what` names it. */
   report(what: string, error: unknown): void {
-    // What was replaced stays so until the database is opened again.
+    // A database that was replaced stays so until it is opened again.
     if (this.#register.isReplaced) {
       this.#events.replaced.emit();
       this.#logger.error((error as Error).message, { error });
     } else this.#log.failed(what, error, error instanceof CorruptionError ? 'error' : 'warn');
   }
 
-  /** Says that it was done without a failure: what had been reported may be well again. */
+  /** Notes that the work succeeded, which ends the reports of its failure. */
   worked(what: string): void {
     this.#log.worked(what);
   }

@@ -53,7 +53,7 @@ export class Freshness {
     });
     if (complete !== undefined) return this.#workOff(what, complete);
     this.#look = this.#lookBehind().finally(() => (this.#look = undefined));
-    // A call that needs a fresh view catches up then, and is told if that fails as well.
+    // A call that needs a fresh view then catches up itself, and rejects if that fails as well.
     this.#look.catch(() => undefined);
   }
 
@@ -66,7 +66,7 @@ export class Freshness {
     return withinDeadline(environment, what, timeoutMs, signal, call);
   }
 
-  /** Tells that somebody has looked. */
+  /** Emits that the log or Block 0 was read. */
   #tell(): void {
     const { events, follower } = this.#options;
     events.looked.emit(follower.view);
@@ -131,17 +131,17 @@ export class Freshness {
   }
 
   /**
-   * Reads what the log holds beyond the Block 0 that the view began with, so that it shows everything that was committed
-   * before that was asked for. False if there is no room for all of it.
+   * Reads the commits in the log beyond the Block 0 that the view began with, so that the view shows everything that was committed
+   * before the start. False if there is no room for all of them.
    */
   async #readOn(signal: AbortSignal): Promise<boolean> {
     const { environment, follower } = this.#options;
     const complete = await follower.readOn(signal);
-    // A slot may be missing because it was merged and trimmed since Block 0 was read: not in the blink of an eye.
+    // A slot may be missing because it was merged and trimmed since Block 0 was read, but not within two seconds.
     return environment.monotonicMs() - this.#openedMs > soonMs ? follower.refresh(signal) : complete;
   }
 
-  /** Ends a first look. What has piled up for long is worked off step by step, each of them in time. */
+  /** Ends a first look. A long backlog is merged step by step, each step within a deadline of its own. */
   async #workOff(what: string, complete: boolean): Promise<void> {
     const { backpressure, stopping } = this.#options;
     while (!complete) complete = await this.#withDeadline(what, stopping, ({ signal }) => backpressure.step(signal));

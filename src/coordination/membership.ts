@@ -1,7 +1,6 @@
 /**
- * This node's place in Block 0's list of nodes, by which they take turns. A node enters with its first turn or merge and
- * leaves when it is stopped; who crashes stays listed until others count it out. The list is a matter of courtesy: nothing
- * is lost if it is wrong.
+ * This node's entry in Block 0's list of nodes, which take turns. A node enters with its first turn or merge and leaves when it is
+ * stopped; a node that crashed stays listed until others remove it. No data depends on the list: nothing is lost if it is wrong.
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
@@ -19,9 +18,7 @@ import type { Rotation } from './rotation.ts';
 import { isListed, isOld, withoutUser, withUser } from './version-users.ts';
 import type { Speaker } from './version-users.ts';
 
-// What an instance may do to the store.
-
-/** `writer`: reads, writes and merges. `replica`: follows the log and reads, with credentials that need not allow writes. */
+/** The role of an instance. `writer`: reads, writes and merges. `replica`: follows the log and reads, with credentials that need not allow writes. */
 export type Role = 'writer' | 'replica';
 
 /** Every value of {@link Role}. */
@@ -41,9 +38,9 @@ export interface MembershipOptions {
 
 export class Membership implements MergeMembers {
   readonly #options: MembershipOptions;
-  /** Whether a put that enters a list was given up: it may still land. */
+  /** Whether a put that enters the list was given up: it may still land. */
   #mayJoin = false;
-  /** How this instance is called where it says which versions it uses. Empty: it has said nothing yet. */
+  /** The name of this instance in the lists of versions in use. Empty: it is in none yet. */
   #instance = '';
 
   constructor(options: MembershipOptions) {
@@ -65,13 +62,13 @@ export class Membership implements MergeMembers {
     return { nodeId: this.#options.node.id, instance: this.#instance };
   }
 
-  /** The list with this node in it. `remaining`: those that stay in it. */
+  /** Returns the list with this node in it. `remaining`: the nodes that stay in it. */
   entering(present: Block0, remaining: readonly number[] = present.nodes): NodeList {
     const { node, clock } = this.#options;
     return node.entering(present, remaining, clock.now());
   }
 
-  /** The list once this node has merged: with it, and without those that let their turns pass. */
+  /** Returns the list after a merge by this node: with it, and without the nodes that let their turns pass. */
   afterMerge(present: Block0): NodeList {
     return this.entering(present, this.#options.rotation.members(present.nodes));
   }
@@ -99,20 +96,20 @@ export class Membership implements MergeMembers {
     this.#mayJoin = false;
   }
 
-  /** Whether Block 0 is to be told which versions this instance uses. `versionOf`: of a table, null where it uses none. */
+  /** Whether Block 0 must record other versions in use by this instance. `versionOf`: the version of a table; null if it uses none. */
   mustSayVersions(block0: Block0, versionOf: (table: string) => number | null): boolean {
     return block0.migrations.some((migration) => this.#mustSay(block0, migration, versionOf(migration.table)));
   }
 
   #mustSay({ nodes }: Block0, migration: StoredMigration, version: number | null): boolean {
     const { nodeId, instance } = this.#speaker;
-    // Who takes no turns matters only if it keeps the old version from going, or has said so before.
+    // An instance that takes no turns matters only if it keeps the old version in use, or is in the list already.
     const isSaid = migration.users.some((user) => user.instance === instance);
     if (!isSaid && !isOld(migration, version) && !nodes.includes(nodeId)) return false;
     return !isListed(migration, { nodeId, instance }, version);
   }
 
-  /** Says in Block 0 which versions this instance uses. */
+  /** Records in Block 0 the versions that this instance uses. */
   async sayVersions(versionOf: (table: string) => number | null, signal: AbortSignal): Promise<void> {
     const { environment, register } = this.#options;
     if (this.#instance === '') this.#instance = newId(environment, 8);
@@ -130,17 +127,17 @@ export class Membership implements MergeMembers {
     this.#mayJoin = false;
   }
 
-  /** Leaves the list. That it could not is told to the log only: the others will notice. */
+  /** Leaves the list. A failure is only logged: the other nodes will notice. */
   async leave(signal: AbortSignal): Promise<void> {
     const { register, node, logger } = this.#options;
-    // What may still land is only stopped by another Block 0.
+    // A put that may still land is only stopped by another Block 0.
     const speaker = this.#speaker;
     const isThere = (block0: Block0): boolean =>
       node.leaving(block0) !== block0 || block0.migrations.some((known) => withoutUser(known, speaker) !== known);
     if (!isThere(register.current.block0) && !this.#mayJoin) return;
     try {
       const { current } = register;
-      // Mostly what is known is the newest, and need not be asked for.
+      // The known Block 0 is mostly the newest, and need not be read.
       if (await register.replace(current, this.#without(current.block0, speaker), signal)) return;
       await register.update((present) => (isThere(present) ? this.#without(present, speaker) : undefined), signal);
     } catch (error) {
@@ -148,7 +145,7 @@ export class Membership implements MergeMembers {
     }
   }
 
-  /** What Block 0 says without this instance, also of the versions that it uses: it may come back with others. */
+  /** Returns the Block 0 without this instance and its versions: it may come back with others. */
   #without(block0: Block0, speaker: Speaker): Block0Change {
     const migrations = block0.migrations.map((migration) => withoutUser(migration, speaker));
     return withNodes({ ...changeableOf(block0), migrations }, this.#options.node.leaving(block0));

@@ -2,11 +2,11 @@
  * Which instance uses which version of a table that is being migrated, as Block 0 lists it. It is a list of instances and not
  * of nodes: an old and a new process may have one id. It decides nothing but whether an old version may go without being asked.
  *
- * Invariant: what uses the old version goes from the list by its own word only. An instance that crashed stays in it.
+ * Invariant: an instance that uses the old version leaves the list only by its own write. An instance that crashed stays in it.
  */
 import type { StoredMigration, VersionUser } from '../format/stored-table.ts';
 
-/** Instances that are listed one by one for each migration; beyond, those of one node and version are one entry. */
+/** The most instances listed one by one for a migration; beyond that, the instances of one node and version share one entry. */
 const maxListed = 64;
 /** Stands for several instances of a node. */
 const several = '*';
@@ -30,7 +30,7 @@ export function isListed(migration: StoredMigration, { nodeId, instance }: Speak
   });
 }
 
-/** The migration with what an instance says in its list. `nodes`: those that are registered. */
+/** Returns the migration with an instance's version in its list. `nodes`: the registered nodes. */
 export function withUser(
   migration: StoredMigration,
   speaker: Speaker,
@@ -41,7 +41,7 @@ export function withUser(
   const { nodeId, instance } = speaker;
   const others = migration.users.filter((user) => {
     if (user.instance === instance) return false;
-    // What older releases wrote is of nodes, and goes with them.
+    // Older releases wrote entries of nodes, which go with the nodes.
     if (user.instance === undefined) return user.nodeId !== nodeId && nodes.includes(user.nodeId);
     return isOld(migration, user.version) || user.nodeId !== nodeId;
   });
@@ -57,7 +57,7 @@ export function withoutUser(migration: StoredMigration, { nodeId, instance }: Sp
   return users.length === migration.users.length ? migration : { ...migration, users };
 }
 
-/** One entry for each node and version: what is not known to have ended is never forgotten. */
+/** Returns one entry for each node and version: an instance that is not known to have ended is never forgotten. */
 function together(users: readonly VersionUser[]): VersionUser[] {
   const known = new Map<string, VersionUser>();
   for (const user of users) {

@@ -1,6 +1,6 @@
 /**
  * The write-forward loop: a timer that gives an instance its turns. In a turn it catches up, and merges if it has write
- * authority and enough is pending. When turns come is a matter of cost and courtesy alone: what is missed costs time,
+ * authority and enough is pending. The times of turns affect only cost: a missed turn costs time,
  * never a commit.
  */
 import type { Environment, Timer } from '../base/env.ts';
@@ -29,7 +29,7 @@ export interface TurnSettings {
   /** A replica only looks. */
   readonly role: Role;
   readonly mergePolicy: Required<MergePolicy>;
-  /** Ids of the nodes that share authority; undefined for those that Block 0 lists. */
+  /** Ids of the nodes that share authority; undefined for the nodes that Block 0 lists. */
   readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
 }
 
@@ -52,7 +52,7 @@ export class WriteForwardLoop {
   readonly #options: WriteForwardLoopOptions;
   readonly #pace: PollingPace;
   readonly #wait: MergeWait;
-  /** Whether anything was read since the last look: only then is a view worth what it costs to keep it new. */
+  /** Whether anything was read since the last look: only then is it worth the cost to keep the view new. */
   #read = false;
   #timer: Timer | undefined;
   /** When the timer fires, by the monotonic clock. */
@@ -84,14 +84,14 @@ export class WriteForwardLoop {
     await this.#turn;
   }
 
-  /** Somebody uses the instance: it is worth keeping up to date. `reads`: not only to commit. */
+  /** Notes that the instance is used: it is worth keeping up to date. `reads`: not only to commit. */
   asked(reads = true): void {
     this.#options.rotation.isExcluded = false;
     this.#read ||= reads;
     if (this.#pace.asked()) this.#schedule(this.#options.follower.view);
   }
 
-  /** The view has moved on, or was found to be the newest: there may be something to merge, or nothing any more. */
+  /** Sets the next turn again: the view has moved on, or is known to be the newest. */
   viewChanged(view: View): void {
     this.#wait.note(view.tail, view.block0.appliedSeq, this.#options.environment.monotonicMs());
     this.#schedule(view);
@@ -123,7 +123,7 @@ export class WriteForwardLoop {
     this.#timer = undefined;
   }
 
-  /** Milliseconds until the slot in which this node is to merge what is pending; undefined if nothing is. */
+  /** Milliseconds until the turn in which this node must merge the pending commits; undefined if there are none. */
   #untilMerge(view: View, nowMs: number): number | undefined {
     const { environment, rotation } = this.#options;
     const waitMs = rotation.isExcluded ? undefined : this.#untilDue(view, nowMs);
@@ -141,7 +141,7 @@ export class WriteForwardLoop {
   async #look(): Promise<void> {
     const { freshness, follower, environment, intervalMs } = this.#options;
     const { viewAgeMs } = freshness;
-    // What a flush or a query has looked at a moment ago need not be looked at again.
+    // A flush or a query has looked at the log a moment ago.
     if (viewAgeMs <= intervalMs / 2) return;
     const isDue = this.#untilDue(follower.view, environment.monotonicMs()) === 0;
     this.#read = false;
@@ -150,9 +150,9 @@ export class WriteForwardLoop {
   }
 
   /**
-   * Whether a merge needs no look before it: no other node is known of, no reader has a view kept new by turns, and this node
-   * has itself appended what is to be merged, which showed that nothing else was there. If there are others all the same, this
-   * merge costs more than a look: it can only replace the Block 0 that it began with.
+   * Whether a merge needs no look before it: no other node is known, no reader relies on turns for a new view, and this node has
+   * itself appended the pending commits, which showed that there were no others. If there are other nodes after all, this merge
+   * costs more than a look, and no more: it can only replace the Block 0 that it began with.
    */
   get #isAlone(): boolean {
     const { node, environment, polling, follower, rotation } = this.#options;
@@ -193,11 +193,11 @@ export class WriteForwardLoop {
     const isDue = this.#untilDue(view, environment.monotonicMs()) === 0;
     if (isDue) rotation.sharing = (await nodes()) ?? [...view.block0.nodes, node.id];
     const sharing = rotation.sharing ?? [node.id];
-    // Those that look less often let turns pass as a matter of course, and do not see each turn pass either.
+    // Nodes that look less often let turns pass as a matter of course, and do not see each turn pass either.
     if (this.#pace.isSteady) rotation.note(startedMs, view.block0, view.tail, isDue, sharing);
     if (!isDue) return false;
     rotation.isExcluded = !sharing.includes(node.id);
-    // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
+    // With a slow store this may already be another turn. If only the later time were checked, it could be the wrong one always.
     const isOwn = (atMs: number): boolean => rotation.isOwn(atMs, sharing);
     if (!isOwn(startedMs) && !isOwn(environment.now())) return false;
     const mergedFromMs = environment.monotonicMs();

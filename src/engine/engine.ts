@@ -106,7 +106,7 @@ export class Engine {
   /** Other work under way that must end before the engine is closed. */
   readonly #work = new Set<Promise<unknown>>();
 
-  /** Each part is given only parts that were made before it; a part tells a later one of something by an event. */
+  /** Each part receives only parts that were made before it; it reaches later parts by events. */
   constructor(options: EngineOptions) {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, intervalMs, role } = options;
     const { events, stopping } = this;
@@ -176,7 +176,7 @@ export class Engine {
     const { environment } = this.#options;
     const run = (): Promise<T> => withinDeadline(environment, what, operationTimeoutMs, signal, call, pool);
     if (!this.isLooking) return run();
-    // The look at the log has a deadline of its own: what it leaves of the call's would not be enough where much has piled up.
+    // The first look at the log has a deadline of its own: where much has piled up, it would use up the deadline of the call.
     return this.withSignal(what, signal, () => this.#freshness.looked()).then(run);
   }
 
@@ -289,7 +289,7 @@ export class Engine {
     return this.#membership.isRegistered;
   }
 
-  /** Whether Block 0 is to be told which versions this instance uses. `versionOf` gives that of a table, or null if it uses none. */
+  /** Whether Block 0 must record other versions in use by this instance. `versionOf` returns the version of a table; null if it uses none. */
   mustSayVersions(versionOf: (table: string) => number | null): boolean {
     return this.#options.role === 'writer' && this.#membership.mustSayVersions(this.view.block0, versionOf);
   }
@@ -418,15 +418,14 @@ export class Engine {
   }
 }
 
-// Where an instance's blocks come from: its pool of memory, the cache of the user's own behind it, and the store.
-
+/** Options of the memory for blocks: the pool, the user's own cache behind it, and the store. */
 interface BlockMemoryOptions {
   readonly environment: Environment;
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly logger: Logger;
   readonly maxMemoryBytes: number;
-  /** What the instance shares with others, if it does. */
+  /** The memory that the instance shares with others, if it does. */
   readonly memory: SharedMemory | undefined;
   readonly cacheBlockSize: number;
   readonly cacheDriver: CacheDriver | undefined;

@@ -1,6 +1,6 @@
 /**
- * The commits of the log one by one, in order, from some position on: those that the view holds are taken from it, those
- * that it has merged already are read again, and those to come are waited for.
+ * Reads the commits of the log one by one, in order, from a position on: pending commits are taken from the view, merged commits are
+ * read from the store again, and later commits are awaited.
  *
  * Invariants:
  * - Every commit that is given out is confirmed (docs/protocol.md, "Read"), and follows the one before it.
@@ -39,9 +39,9 @@ const windowBytes = 1024 * 1024;
 
 export class LogFeed {
   readonly #options: LogFeedOptions;
-  /** Ends what is waited for. */
+  /** Ends the wait for a commit. */
   readonly #signal: AbortSignal;
-  /** The last slot that was given out, or skipped by who asked. */
+  /** The last slot that was returned, or that the caller skipped. */
   #at: number;
   /** Confirmed commits that follow it. */
   #ready: readonly LoggedCommit[] = [];
@@ -75,7 +75,7 @@ export class LogFeed {
   #take(): LoggedCommit | undefined {
     const { pending, block0 } = this.#options.engine.view;
     const [first, ...rest] = this.#ready;
-    // Pending commits are consecutive, and begin after what is applied.
+    // Pending commits are consecutive, and begin after the last applied slot.
     const next = first ?? pending[this.#at - block0.appliedSeq];
     this.#ready = rest;
     if (next !== undefined) this.#at = next.slot;
@@ -88,7 +88,7 @@ export class LogFeed {
     return this.#at < view.block0.appliedSeq ? this.#readAgain() : this.#wait();
   }
 
-  /** Only what was committed has a position, and a view that is refreshed now shows all that was. */
+  /** Only a commit has a position, and a view that is refreshed now shows all commits. */
   async #checkPosition(): Promise<void> {
     await this.#refresh();
     const { tail } = this.#options.engine.view;
@@ -149,7 +149,7 @@ export class LogFeed {
     try {
       await sleep(environment, intervalMs, woken.signal).catch(() => undefined);
       if (woken.signal.aborted) return;
-      // A view that is older than it should be: the instance cannot catch up, and why not is to be told here too.
+      // The view is older than it should be: the instance cannot catch up, and the loop must reject with the reason.
       const isDue = polling === 'interval' ? engine.isStale : engine.viewAgeMs >= intervalMs;
       if (isDue) await this.#refresh();
     } finally {
@@ -158,7 +158,7 @@ export class LogFeed {
     }
   }
 
-  /** What of slots that were confirmed just now comes next: so it need not be read again if it is merged already. */
+  /** Returns the next commits among slots that were confirmed just now: they need not be read again if they are merged already. */
   #following(news: readonly LoggedCommit[]): readonly LoggedCommit[] {
     const { databaseId } = this.#options.engine.view.block0;
     const from = news.findIndex(({ slot }) => slot === this.#at + 1);

@@ -62,7 +62,7 @@ export async function openOrCreate(options: OpeningOptions, signal: AbortSignal)
     );
   }
   const stray = await findStrayObject(options.driver, options.prefix, signal);
-  // Asked again: the database may have been created since, and what was listed may be its own.
+  // Read again: the database may have been created since, and the listed object may be its own.
   const created = await register.open(signal);
   if (created !== undefined) return created;
   if (stray !== undefined) {

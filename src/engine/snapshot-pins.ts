@@ -7,7 +7,7 @@
  * - The copy is stored before the pin that needs it. One without a pin is collected once its generation is, and by then
  *   no pin of that generation can come to be.
  * - The log is not trimmed past a pin that reads it: the instance that pins and the one that raises the floor both replace Block 0.
- * - A pin ends by replacing Block 0, by its holder or by those who take it for abandoned. Clocks only decide when to try:
+ * - A pin ends by replacing Block 0, by its holder or by an instance that takes it for abandoned. Clocks only decide when to try:
  *   a holder whose pin is gone learns it from Block 0.
  */
 import { defined } from '../base/options.ts';

@@ -1,6 +1,6 @@
 /**
- * What a query does whose view is old: it waits for a newer one, for as long as the option `maxStaleWaitMs` says, and then makes do
- * with what there is. Only how fresh it is suffers: a view is always a state that the database was in.
+ * Queries on an old view: they wait for a newer one, for as long as the option `maxStaleWaitMs` says, and then use the old one. Only
+ * freshness suffers: a view is always a state that the database was in.
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
@@ -24,7 +24,7 @@ function isPassing(error: unknown): boolean {
 
 export class StaleReads {
   readonly #options: StaleReadsOptions;
-  /** What is under way, and whether somebody has waited for it as long as they should. */
+  /** The refresh under way, and whether a query has waited for it as long as it may. */
   #freshening: Promise<void> | undefined;
   #isWaitedFor = false;
   #hasWarned = false;

@@ -1,4 +1,4 @@
-/** The change feed: what was committed, commit by commit, in the order of the log. */
+/** The change feed: the committed changes, commit by commit, in the order of the log. */
 import type { Environment } from '../base/env.ts';
 import { ChangesExpiredError, NotStartedError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
@@ -21,8 +21,8 @@ import { TreeCursor } from '../tree/cursor.ts';
 export interface ChangesOptions extends CallOptions {
   /**
    * The position after which to begin: that of the last commit that was worked off, or 0 for everything that the log holds.
-   * Default: `db.position`, so that whatever a query has not shown until now is told: also what was committed before the start,
-   * but not merged, where polling is `'onDemand'` and nothing was read or written yet.
+   * Default: `db.position`, so that the loop gives every commit that queries have not shown yet: with polling `'onDemand'`, before
+   * the first read or write, these include commits from before the start that are not merged.
    */
   readonly after?: number;
 }
@@ -32,11 +32,11 @@ export const changesOptions: OptionTable<ChangesOptions> = new OptionTable({
   signal: kinds.signal,
 });
 
-/** What a commit did to one row. */
+/** The change of one row by a commit. */
 export interface Change {
   /** Name of the table. */
   readonly table: string;
-  /** Schema version in which it is told. While a table is migrated, those who have the older version write only that one. */
+  /** Schema version of the row. While a table is migrated, instances with the older version write only that one. */
   readonly version: number;
   /** `'upsert'`: the row was inserted or changed. `'delete'`: it was deleted, if it was there. */
   readonly operation: 'upsert' | 'delete';
@@ -52,8 +52,8 @@ const systemTables: ReadonlySet<string> = new Set(systemSchemas.map(({ name }) =
 type VersionOf = (table: string) => number | undefined;
 
 /**
- * What a commit did to tables of the application. Rows that it holds in two versions, while a migration is under way, are
- * told once: in the reader's own version if that is one of them, else in the older one.
+ * Returns the changes of a commit to tables of the application. Rows that it holds in two versions, while a migration is under way,
+ * are returned once: in the reader's own version if that is one of them, else in the older one.
  */
 function changesOf({ commit }: LoggedCommit, versionOf: VersionOf): TableChange[] {
   return commit.members.flatMap((member) => {
@@ -63,7 +63,7 @@ function changesOf({ commit }: LoggedCommit, versionOf: VersionOf): TableChange[
 }
 
 /**
- * One commit: what one flush changed, or several that shared it. `for await` gives its changes: table by table, in the order
+ * One commit: the changes of one flush, or of several that shared it. `for await` gives its changes: table by table, in the order
  * of keys, and flush by flush. It reads them as it goes, so that a commit of any size takes little memory.
  */
 export class CommittedChanges implements AsyncIterable<Change> {
@@ -208,7 +208,7 @@ interface FeedOptions {
   readonly open: (after: number, signal: AbortSignal) => LogFeed;
 }
 
-/** What `db.changes()` gives: an endless loop over commits, for `for await`. Each loop begins at the same position. */
+/** The result of `db.changes()`: an endless loop over commits, for `for await`. Each loop begins at the same position. */
 export class ChangeFeed implements AsyncIterable<CommittedChanges> {
   readonly #options: FeedOptions;
 

@@ -148,7 +148,7 @@ export class EngineHost implements BatchHost, QueryHost {
 
   shapeOf(table: string): TableShape | undefined {
     const shape = this.registry.shape(table);
-    // If the two shapes are equal, the view's own one: the plans of its states recognise what is compiled for it.
+    // If the two shapes are equal, the view's own one: the plans of its states are compiled for that object.
     const stored = this.engine.view.table(table)?.shape;
     return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
   }
@@ -172,9 +172,8 @@ export class EngineHost implements BatchHost, QueryHost {
 
   keeperOf(state: TableState, loop: object): StateKeeper | undefined {
     const { view } = this.engine;
-    // A replica cannot hold on to a state. Nor can a state from before a merge be held, since the present view has another
-    // Block 0; a state from
-    // before later commits can, since the view has the same Block 0.
+    // A replica cannot pin a state. Nor can a state from before a merge be pinned, since the present view has another Block 0; a
+    // state from before later commits can, since the view has the same Block 0.
     if (this.#hasEnded || this.#parts.options.role === 'replica') return undefined;
     return this.bridge.isOvertaken(state, view) ? undefined : this.#keepers.keep(view, loop);
   }

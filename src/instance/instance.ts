@@ -1,6 +1,6 @@
 /**
- * A running (or stopped) instance: what is registered, the engine while it runs, and what batches and queries need of
- * the two. The facade (database.ts) puts the public calls on top of it.
+ * A running (or stopped) instance: the registered schemas and functions, the engine while it runs, and the parts of both that batches
+ * and queries need. The facade (api/database.ts) puts the public calls on top of it.
  */
 import { SignalPool } from '../base/abort.ts';
 import { defined } from '../base/options.ts';
@@ -44,7 +44,7 @@ import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { PriceTable } from '../storage/prices.ts';
 
-/** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
+/** The most bytes of changes that a commit holds itself; larger flushes go into staged runs. */
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
 
 /** How long closing may take where waiting for flushes took all the time that `stop()` has, in milliseconds. */
@@ -76,12 +76,12 @@ export class Instance implements BatchOwner, QueryHost {
   readonly transactions: TransactionStats = { committed: 0, conflicts: 0, failed: 0 };
   /** For flushes: nothing has the signal of one that has ended. */
   readonly #signals = new SignalPool();
-  /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
+  /** Commits in doubt: their flushes were rejected with an unknown outcome, and ask for it again, even after a restart. */
   readonly #inDoubt = new Map<string, InDoubtCommit>();
   readonly #writes = new OwnWrites();
   /** The newest Block 0 that was seen before the last stop. */
   #seen: Block0 | undefined;
-  /** What calls go through while it runs. */
+  /** The host of calls while the instance runs. */
   #host: EngineHost | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
@@ -202,7 +202,7 @@ export class Instance implements BatchOwner, QueryHost {
     this.maintenance.begin(engine);
   }
 
-  /** The running instance would have stopped: one that is started again opens what there is, and says so. */
+  /** Logs that a database was replaced between a stop and a start. A running instance would have stopped. */
   #compareWithSeen({ databaseId, revision }: Block0): void {
     const seen = this.#seen;
     if (seen?.databaseId !== databaseId || revision >= seen.revision) return;
@@ -257,7 +257,7 @@ export class Instance implements BatchOwner, QueryHost {
     if (host === undefined) return;
     this.#seen = host.engine.register.current.block0;
     try {
-      // What does not end in time is told, after the rest has been closed.
+      // Work that does not end in time is reported, after the rest has been closed.
       const startedMs = this.environment.monotonicMs();
       const [ended] = await Promise.allSettled([host.end()]);
       await this.#held.release();
@@ -280,12 +280,12 @@ export class Instance implements BatchOwner, QueryHost {
     try {
       return await this.maintenance.doctor(signal);
     } finally {
-      // Nobody else closes what was opened for this. How that goes is no news about the store.
+      // The driver was opened only for this call. A failure to close it says nothing about the store.
       if (this.#last.kind === 'stop') await this.#driver.close?.().catch(() => undefined);
     }
   }
 
-  /** What a call goes through that is made now; throws `NotStartedError` unless the database is running. */
+  /** Returns the host for a call that is made now. Throws `NotStartedError` unless the database is running. */
   admit(what: string): EngineHost {
     if (this.#host === undefined) throw new NotStartedError(what);
     return this.#host;

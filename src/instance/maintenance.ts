@@ -1,4 +1,4 @@
-/** What keeps a database in order: garbage collection, checks and repairs, migrations, and the look at its store. */
+/** The maintenance of a database: garbage collection, checks and repairs, migrations, backups, and the examination of its store. */
 import { Deadline } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
@@ -35,11 +35,11 @@ import { EnvelopeDriver } from '../storage/wrap/envelope-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { Registry } from '../catalog/registry.ts';
 
-/** How long after a merge a loop may not have pinned yet what it reads, beyond the age of the view that it began on. */
+/** How long after a merge a loop may still read an unpinned state, beyond the age of the view that it began on, in milliseconds. */
 const loopGraceMs = 20_000;
-/** What `db.gc()` waits for loops of others at most, unless it is told otherwise. */
+/** The longest that `db.gc()` waits for loops of other instances by default, in milliseconds. */
 const maxLoopGraceMs = 60_000;
-/** Far beyond what looking at a store takes, which ends by itself. */
+/** Far longer than the examination of a store takes, which ends by itself. */
 const doctorTimeoutMs = 300_000;
 /** After how long a state that is being copied counts as abandoned unless it is renewed, in milliseconds. */
 const copyPinMs = 600_000;
@@ -60,7 +60,7 @@ export interface MaintenanceOptions {
   readonly writing: (what: string) => Engine;
   /** Resolves once every loop of this instance that is under way holds on to its state, if it can. */
   readonly holdLoops: () => Promise<void>;
-  /** Holds what is being pinned. */
+  /** Holds a state that is being pinned. */
   readonly hold: (what: string, pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
 }
 
@@ -75,7 +75,7 @@ export class Maintenance {
     this.#options = options;
   }
 
-  /** The instance has started: begins what is to be done now and then. */
+  /** Begins the background work of an instance that has started. */
   begin(engine: Engine): void {
     const { environment, logger, options } = this.#options;
     const work = { ...this.#options, ...options, logger, engine, intervalMs: options.writeForwardInterval };
@@ -154,12 +154,12 @@ export class Maintenance {
     return new Migrations({ ...this.#options, engine, intervalMs, daemon: this.#daemon as MigrationDaemon });
   }
 
-  /** Checks what is stored. */
+  /** Checks the stored objects. */
   verify(options: VerifyOptions): Promise<VerifyReport> {
     return runVerify(this.#upkeep('db.verify()'), options);
   }
 
-  /** Rebuilds what can be rebuilt. */
+  /** Rebuilds damaged parts that can be rebuilt. */
   repair(options: RepairOptions): Promise<RepairReport> {
     this.#options.writing('db.repair()');
     return runRepair(this.#upkeep('db.repair()'), options);
@@ -206,7 +206,7 @@ export class Maintenance {
     }
   }
 
-  /** Stores anew what is not compressed and encrypted as the options say. */
+  /** Rewrites the objects that are not compressed and encrypted as the options say. */
   rewrite(options: RewriteOptions): Promise<RewriteReport> {
     const { environment, store, options: checked, writing } = this.#options;
     const engine = writing('db.rewrite()');
@@ -225,7 +225,7 @@ export class Maintenance {
       contentTypeOf: (blob: string) => contentTypeOf(engine.view, blob),
     };
     const rewrite = async (): Promise<RewriteReport> => {
-      // The media types of blobs are in their records, the newest of which may be in the log.
+      // The media types of blobs are in their records. The newest records may be in the log.
       await engine.refresh(options.signal);
       return rewriteObjects(context, { ...options, signal: engine.untilClosed(options.signal) });
     };
@@ -250,7 +250,7 @@ export class Maintenance {
     const { blockSizeBytes, dbPrefix: prefix } = this.#options.options;
     const engine = writing('db.gc()');
     const holdLoops = async (generation: number, signal: AbortSignal | undefined): Promise<void> => {
-      // Loops begin on what the instance shows.
+      // Loops begin on the view of the instance.
       if (engine.view.block0.generation < generation) await engine.refresh(signal);
       await this.#options.holdLoops();
     };

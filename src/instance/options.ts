@@ -24,7 +24,7 @@ import { compressionKind, encryptionKind, protectionOf } from '../storage/wrap/e
 import type { Compression, EncryptionOptions, Protection } from '../storage/wrap/encryption-options.ts';
 import type { ObservedRequest } from '../storage/wrap/observed-driver.ts';
 
-/** What `start()` does where a registered version is retired. */
+/** How `start()` treats a registered version that is retired. */
 export type RetiredVersions = 'refuse' | 'allow';
 
 const retiredVersionsAllowed: readonly RetiredVersions[] = ['refuse', 'allow'];
@@ -40,7 +40,7 @@ export interface StoreDbOptions {
   readonly nodeId: number | 'auto';
   /**
    * `'replica'`: this instance follows the log and reads, and never writes anything to the store, so that credentials
-   * which only read are enough. What needs to write rejects with `ReadOnlyError`. `nodes` and `mergePolicy` are of no use
+   * which only read are enough. Calls that write reject with `ReadOnlyError`. `nodes` and `mergePolicy` are of no use
    * to it; `history` and `gcInterval` are refused. Default `'writer'`.
    */
   readonly role?: Role;
@@ -67,23 +67,23 @@ export interface StoreDbOptions {
    */
   readonly memory?: MemoryBudget;
   /**
-   * A cache for blocks behind the one in memory, for instance a `DiskCacheDriver`. What it gives is checked, and one that
+   * A cache for blocks behind the one in memory, for instance a `DiskCacheDriver`. Its blocks are checked, and a cache that
    * fails is passed over. Default: none, so that blocks are cached in memory alone.
    */
   readonly cacheDriver?: CacheDriver;
   /**
-   * Size of a cached block, as an estimate, in bytes, 512 to 16 MiB: by it is reckoned how many blocks a query may hold at
-   * once, and how many names of blocks that went the cache remembers. Default 65536.
+   * Size of a cached block, as an estimate, in bytes, 512 to 16 MiB: it determines how many blocks a query may hold at once, and how
+   * many names of evicted blocks the cache remembers. Default 65536.
    */
   readonly cacheBlockSize?: number;
   /**
-   * Ids of the nodes that share write authority, or a function that tells, asked at every turn in which something is to be
-   * merged. Default: those that are registered, by having started; the turns of those that died go to the others.
+   * Ids of the nodes that share write authority, or a function that returns them, called at every turn in which something must be
+   * merged. Default: the nodes that have started, and so are registered; the turns of nodes that died go to the others.
    */
   readonly nodes?: readonly number[] | (() => readonly number[] | Promise<readonly number[]>);
   /**
    * How often this instance looks at the store by itself: `'interval'`, at every `writeForwardInterval`; `'adaptive'`,
-   * less and less often, down to once a minute, while nobody uses it; `'onDemand'`, only to merge what is pending, and
+   * less and less often, down to once a minute, while nobody uses it; `'onDemand'`, only to merge pending commits, and
    * `start()` does not wait for the look at the log: the first call does, and reads in the meantime. In all of them a query on
    * a view older than two intervals refreshes first. Default `'interval'`.
    */
@@ -95,19 +95,19 @@ export interface StoreDbOptions {
    */
   readonly maxStaleWaitMs?: number;
   /**
-   * What a merge waits for. Default: nothing, so that whatever is pending is merged at this node's next turn. In any case a
+   * When pending commits are merged. Default: at this node's next turn. In any case a
    * node that merges alone rests after each merge, three times as long as that took and a minute at most.
    */
   readonly mergePolicy?: MergePolicy;
   /**
-   * What `start()` does where the newest version of a table that is registered here is retired: `'refuse'`, it rejects;
+   * How `start()` treats a table whose newest version registered here is retired: `'refuse'`, it rejects;
    * `'allow'`, it opens the database, and calls to that table alone reject. Default `'refuse'`.
    */
   readonly retiredVersions?: RetiredVersions;
   /**
    * For how long earlier states can be read with `db.at()`: a number with a unit such as `'7d'`, `'12h'` or `'30m'`, or
    * `'off'`. It is a setting of the database, which the last instance to start with it decides. Default: as it was set; of
-   * a new database `'off'`. Keeping states costs one write a merge, and the space of what they alone refer to.
+   * a new database `'off'`. Keeping states costs one write per merge, and the space of the objects that only they refer to.
    */
   readonly history?: string;
   /**
@@ -116,7 +116,7 @@ export interface StoreDbOptions {
    */
   readonly gcInterval?: number;
   /**
-   * The keys with which everything that is stored is encrypted: AES-256-GCM, before it leaves this process. All instances need
+   * The keys with which all stored objects are encrypted: AES-256-GCM, before it leaves this process. All instances need
    * it. Default: nothing is encrypted, and a database that is cannot be opened.
    */
   readonly encryption?: EncryptionOptions;
@@ -126,7 +126,7 @@ export interface StoreDbOptions {
    * the option, if only as `'none'`. Default: nothing is compressed.
    */
   readonly compression?: Compression;
-  /** What `db.stats()` reckons `dollars` by. Default: `s3StandardPrices`. */
+  /** The prices by which `db.stats()` computes `dollars`. Default: `s3StandardPrices`. */
   readonly prices?: PriceTable;
   /** Called after every request to the driver, for metrics. An error that it throws is logged once. Default: none. */
   readonly onRequest?: (request: ObservedRequest) => void;
@@ -193,7 +193,7 @@ const mergePolicyOptions = new OptionTable<MergePolicy>({
   maxWaitMs: kinds.whole(0, 86_400_000),
 });
 
-/** What every option of `StoreDb()` may be. */
+/** The kinds of values of the options of `StoreDb()`. */
 export const storeDbKinds: KindsOf<StoreDbOptions> = {
   dbPrefix: kinds.required(prefixKind),
   nodeId: kinds.required({
@@ -281,7 +281,7 @@ function checkMaxMemory(bytes: number | undefined, shared: SharedMemory | undefi
   throw wrongOption('StoreDb()', 'maxMemoryBytes', bytes, { ...kinds.anything, allowed });
 }
 
-/** What asks for writes has no place on an instance that makes none. */
+/** Refuses the options that ask for writes, on a replica. */
 function refuseOnReplica(given: StoreDbOptions): void {
   for (const option of ['history', 'gcInterval'] as const) {
     if (given[option] === undefined) continue;
@@ -321,7 +321,7 @@ export interface CallOptions {
 export interface RefreshOptions extends CallOptions {
   /**
    * A position, such as `db.position` of the instance that wrote. Where this instance shows it already, nothing is
-   * asked of the store; where it does not, it is waited for, up to a minute. Default: whatever was committed before the call.
+   * asked of the store; where it does not, the call waits for it, up to a minute. Default: everything that was committed before the call.
    */
   readonly atLeast?: number;
 }
@@ -340,7 +340,7 @@ export interface StartOptions {
   /**
    * The least state that may be opened. A database that is older, since somebody put an older Block 0 or bucket back, or that is
    * not there at all, rejects, and nothing is created. Remember `db.stats().log.revision` where the bucket's owner cannot write.
-   * Default: whatever is stored is opened.
+   * Default: the stored database is opened, however old.
    */
   readonly expectAtLeast?: ExpectedState;
 }

@@ -1,4 +1,4 @@
-/** What triggers read with, and the type of the rows that they get. */
+/** The `dbApi` of triggers, and the type of the rows that they receive. */
 import { tableName } from '../batch/batch.ts';
 import type { Batch, KeyFor, TableRef } from '../batch/batch.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
@@ -20,7 +20,7 @@ export type TriggerRow<T extends TableRef> = T extends SchemaDefinition
     }
   : Record<string, unknown>;
 
-/** What a trigger reads with: the database, and on top of it the writes of the batch that the trigger fires in. */
+/** The `dbApi` of a trigger: reads the database with the writes of the batch that the trigger fires in on top. */
 export class TriggerApi {
   readonly #host: QueryHost;
   readonly #requireShape: (table: string) => TableShape;

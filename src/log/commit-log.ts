@@ -1,6 +1,6 @@
 /**
- * The slots of the commit log as objects. What a slot shows decides nothing by itself: see docs/protocol.md, and
- * log-follower.ts and log-writer.ts, which confirm it.
+ * The slots of the commit log as objects. A commit in a slot decides nothing by itself: log-follower.ts and log-writer.ts confirm
+ * it (docs/protocol.md).
  */
 import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
@@ -24,7 +24,7 @@ export class CommitLog {
     this.#prefix = prefix;
   }
 
-  /** What is in a slot; undefined while nothing is. A damaged commit is read twice before it is called that. */
+  /** Reads the commit in a slot; undefined while the slot is empty. Throws only if it is damaged in two reads. */
   async read(slot: number, signal?: AbortSignal): Promise<Commit | undefined> {
     for (let attempt = 1; ; attempt++) {
       const result = await this.#driver.get(this.#key(slot), defined({ signal }));
@@ -39,7 +39,7 @@ export class CommitLog {
     }
   }
 
-  /** Puts a commit into a slot if it is free. Any answer but `written` must be settled by reading the slot. */
+  /** Puts a commit into a slot if it is free. After any answer but `written` the slot must be read. */
   put(slot: number, bytes: Uint8Array, signal?: AbortSignal): Promise<PutResult> {
     return this.#driver.put(this.#key(slot), bytes, { if: 'absent', ...defined({ signal }) });
   }

@@ -27,7 +27,7 @@ export class NotCommittedError extends StorageError {
       cause,
       ...defined({ reason: cause.reason }),
     });
-    // What users see is an ordinary failure of the store.
+    // Users see an ordinary failure of the store.
     this.name = 'StorageError';
   }
 }

@@ -3,8 +3,8 @@
  *
  * A slot is confirmed when it was read (or won) and a read of Block 0 that started after that shows a floor below it.
  * So a refresh reads the next slots first and Block 0 afterwards. Invariants: the view's Block 0 and tail never go
- * back; the commits in it are consecutive, and each names the one before it: a commit that does not follow is never shown. The view holds no more than there is room for: later commits are read once those that were
- * read before are merged.
+ * back; the commits in it are consecutive, and each names the one before it: a commit that does not follow is never shown. The
+ * view holds no more commits than there is room for: later ones are read once the earlier ones are merged.
  */
 import { untilAborted } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
@@ -295,7 +295,7 @@ export class LogFollower {
     for (const logged of slots) {
       if (logged.slot <= block0.logFloor) continue;
       if (logged.slot === view.tail + 1 && view.isFollowedBy(logged.commit)) view = view.withCommit(logged);
-      // Listeners are told of a commit even if Block 0 has applied it already.
+      // Listeners receive a commit even if Block 0 has applied it already.
       if (logged.slot === tail + 1 + news.length) news.push(logged);
     }
     const hasMoved = view !== this.view;

@@ -288,8 +288,8 @@ export class LogWriter {
   }
 
   /**
-   * Validates each flush on top of those before it. A rejection counts only on a tail refreshed after the call, and only
-   * on what is in the log: a flush that contradicts another one of its group is rejected once that other one is committed.
+   * Validates each flush on top of the flushes before it. A rejection counts only on a tail refreshed after the call, and only
+   * on the commits in the log: a flush that contradicts another one of its group is rejected once that other one is committed.
    */
   async #prepare(group: readonly Waiting[], view: View): Promise<PreparedGroup> {
     const accepted: Waiting[] = [];

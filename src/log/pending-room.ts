@@ -19,7 +19,7 @@ export class PendingRoom {
     this.#maxBytes = Math.floor(maxMemoryBytes / 8);
   }
 
-  /** Whether so many commits wait in a view, or ones so slow to read, that they are merged whatever the merge policy says. */
+  /** Whether so many commits wait in a view, or ones so slow to read, that they are merged regardless of the merge policy. */
   isLarge({ pending, pendingBytes, isSlow }: View): boolean {
     return isSlow || pending.length > maxPendingCommits || pendingBytes > this.#maxBytes;
   }

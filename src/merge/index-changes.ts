@@ -1,4 +1,4 @@
-/** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
+/** The changes of a merge to one index: entries that come and go, collected in any order and applied in key order. */
 import { isPromise } from '../base/brands.ts';
 import { compareRanges } from '../base/bytes.ts';
 import type { ByteWriter } from '../base/bytes.ts';

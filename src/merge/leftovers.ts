@@ -1,12 +1,12 @@
 /**
- * Takes back what an instance wrote before it noticed that its database is not there any more. A flush puts its commit first,
- * and only then looks at Block 0, so that without this the log of a database that was deleted would come back with it, and
- * nothing could be created in its place.
+ * Deletes the objects that an instance wrote before it noticed that its database is gone. A flush puts its commit first, and only
+ * then reads Block 0: without this, that commit would bring back the log of a deleted database, and no database could be created in
+ * its place.
  *
- * - Where Block 0 is gone and everything under the prefix is what this instance wrote since it last saw Block 0, all of that is
- *   deleted. If anything else is there, nothing is: the database is being deleted, restored or moved.
+ * - Where Block 0 is gone, and this instance wrote everything under the prefix since it last saw Block 0, all of that is deleted. If
+ *   any other object is there, nothing is deleted: the database is being deleted, restored or moved.
  * - Where another database has taken the place, the commits of the old one are deleted from its log, in which they could never be
- *   applied. Whatever else was written has names that nobody uses twice.
+ *   applied. Its other objects have names that are not used twice.
  */
 import type { Logger } from '../base/logger.ts';
 import { decodeCommit } from '../format/commit.ts';
@@ -32,7 +32,7 @@ export class Leftovers {
     this.#options = options;
   }
 
-  /** Block 0 of a database is gone. Never rejects: what stays behind is only a nuisance. */
+  /** Deletes the leftovers of a database whose Block 0 is gone. Never rejects: objects that stay are only a nuisance. */
   async removeAll(databaseId: string): Promise<void> {
     const { driver, prefix, writes } = this.#options;
     if (writes.keys.length === 0) return;

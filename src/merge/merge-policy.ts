@@ -1,10 +1,10 @@
 /** Which commits are worth a merge: any, or only many of them together. Reads show them in either case. */
 import type { WriteCounters } from '../tree/block-writer.ts';
 
-/** What a merge waits for. */
+/** When pending commits are merged. */
 export interface MergePolicy {
   /**
-   * Commits that a merge waits for, 1 to 2,000. Default 1: whatever is pending is merged at the next turn. Where only
+   * The number of commits that a merge waits for, 1 to 2,000. Default 1: pending commits are merged at the next turn. Where only
    * `maxWaitMs` is given, 2,000.
    */
   readonly minCommits?: number;
@@ -24,13 +24,13 @@ interface SeenTail {
  * it is for; the more commits, the less for each of them.
  */
 const restFactor = 3;
-/** But not longer: what waits is read one by one by an instance that opens the database. */
+/** The longest rest: an instance that opens the database reads the waiting commits one by one. */
 const maxRestMs = 60_000;
 
-/** Applies a policy to what one node sees. Time is its own monotonic clock: nodes need not agree on what is due. */
+/** Applies a policy to the views of one node. Time is its own monotonic clock: nodes need not agree on when a merge is due. */
 export class MergeWait {
   readonly #policy: Required<MergePolicy>;
-  /** Ascending; those of which all commits are applied are dropped. */
+  /** Ascending. A tail is dropped once all commits up to it are applied. */
   #seen: SeenTail[] = [];
   #restsUntilMs = 0;
 
@@ -38,7 +38,7 @@ export class MergeWait {
     this.#policy = policy;
   }
 
-  /** Takes note of a view: commits up to `tail`, of which those up to `appliedSeq` are merged. */
+  /** Notes a view: the last slot that it shows, and the last one that is merged. */
   note(tail: number, appliedSeq: number, nowMs: number): void {
     const { minCommits, maxWaitMs } = this.#policy;
     // Nothing waits, so that nobody asks for how long.
@@ -67,9 +67,7 @@ export class MergeWait {
   }
 }
 
-// What merging has done, for statistics and tests.
-
-/** What merging has done since `start()`. */
+/** Counters of merges since `start()`. */
 export interface MergeStats extends WriteCounters {
   /** Merges that replaced Block 0. */
   merges: number;

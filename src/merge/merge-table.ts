@@ -70,7 +70,7 @@ export interface MergedIndexVersion extends Pick<IndexVersion, 'index' | 'built'
   readonly base: MergedTree;
 }
 
-/** What becomes of a table. Whatever is not said here stays as it is. */
+/** The parts of a table that a merge or a migration changes. Parts that are absent stay as they are. */
 export interface MergedTable {
   readonly name: string;
   readonly versions: readonly MergedVersion[];
@@ -78,7 +78,7 @@ export interface MergedTable {
   readonly dropped?: readonly number[];
   /** The base of its migration. */
   readonly base?: MergedTree;
-  /** Its migration, but for the base, from what it is then; undefined: there is none any more. */
+  /** Makes its migration, without the base, from the one that is stored then; undefined: the migration ends. */
   readonly migration?: (present: StoredMigration | undefined) => StoredMigration | undefined;
 }
 
@@ -122,13 +122,13 @@ export class GrowingTree {
 
   async #storeRoot(entries: NodeEntries): Promise<void> {
     const stored = await this.writer.put(entries, 0, entries.count);
-    // What follows may read the blocks of this round back, where the cache has not kept them.
+    // The next round may read the blocks of this one back, where the cache has not kept them.
     await this.#context.uploads.finish();
     this.#tree = new Tree(this.#tree.source, { ...stored, level: entries.shape.level });
   }
 }
 
-/** Merges what pending commits changed in a table into its trees. */
+/** Merges the changes of pending commits to a table into its trees. */
 export async function mergeTable(view: View, name: string, context: TableMergeContext): Promise<MergedTable> {
   const table = view.table(name);
   invariant(table !== undefined, `Table ${name} was changed by a commit but is not in the view`);
@@ -201,7 +201,7 @@ export async function mergeVersion(
     return { changes: new IndexChanges(shape, index, undefined, null), tree: growingIndex(table, index.name, context) };
   });
   const indexVersions = growingIndexVersions(table, context);
-  // Whoever merges does it: what is known of these indexes is in Block 0, and not only where they are defined.
+  // Every node that merges does it: Block 0 knows these indexes, not only the nodes that define them.
   const added = table.added.map((index) => ({
     index,
     changes: new IndexChanges(shape, index.index, undefined, index.built),
@@ -256,7 +256,7 @@ function growingIndexVersions(table: TableState, context: TableMergeContext): Gr
   });
 }
 
-/** The others stay as they are: an instance with the function can tell by the base what has changed since. */
+/** Index versions that this node cannot maintain stay as they are: an instance with the function finds the later changes by the base. */
 function leftBehind(
   table: TableState,
   rows: GrowingTree,
@@ -298,7 +298,7 @@ export class GrowingIndexVersion {
   readonly #entries: FunctionEntries;
   readonly #failedBefore: number;
 
-  /** `stored`: what it begins with; undefined: with nothing. */
+  /** `stored`: the tree that it begins with; undefined: an empty one. */
   constructor(
     table: TableState,
     indexed: IndexedFunction,
@@ -410,7 +410,7 @@ class IndexedChanges implements ChangeStream {
     return bytes > this.#context.indexBufferBytes;
   }
 
-  /** Applies what has been collected for the indexes. */
+  /** Applies the changes collected for the indexes. */
   async applyIndexes(): Promise<void> {
     for (const { changes, tree } of this.#indexes) {
       if (changes.count > 0) await tree.apply(await changes.take(this.#context.pacer));

@@ -66,13 +66,13 @@ export interface MergeMembers {
   afterMerge(present: Block0): NodeList;
 }
 
-/** New trees of some tables, written with what the context says. */
+/** Writes new trees of some tables, with the writers of the context. */
 export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<readonly MergedTable[]>;
 
 export class Merger {
   readonly #options: MergerOptions;
   #running: Promise<boolean> | undefined;
-  /** Whether what is running is no merge. */
+  /** Whether the running work is a {@link rebuild}, not a merge. */
   #isRebuilding = false;
   readonly counters: MergeStats = { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 };
 
@@ -81,7 +81,7 @@ export class Merger {
   }
 
   /**
-   * Merges what the present view has pending. False if another node was faster, or its outcome cannot be told. Rejects with
+   * Merges the pending commits of the present view. False if another node was faster, or if the outcome is unknown. Rejects with
    * `ReadOnlyError` on a replica.
    */
   async merge(): Promise<boolean> {
@@ -96,7 +96,7 @@ export class Merger {
 
   /** The merge that is under way, or else a new one. */
   #shared(): Promise<boolean> {
-    // It applies no commit, and what becomes of it concerns nobody but its caller.
+    // It applies no commit, and its outcome concerns only its caller.
     if (this.#isRebuilding) return this.idle().then(() => this.#shared());
     this.#running ??= this.#merge().finally(() => {
       this.#running = undefined;
@@ -104,14 +104,14 @@ export class Merger {
     return this.#running;
   }
 
-  /** Resolves once no merge is under way, whatever came of it. */
+  /** Resolves once no merge is under way, even if it failed. */
   async idle(): Promise<void> {
     await this.#running?.catch(() => undefined);
   }
 
   /**
    * Replaces trees by others that hold the same rows, in a generation of its own: no commit is applied by it. This node
-   * merges nothing meanwhile. False as for {@link merge}: then `build` must begin anew, on what it is given then.
+   * merges nothing meanwhile. False as for {@link merge}: then `build` must be called again, with the newer Block 0.
    * `rests`: most of the time is left to others.
    */
   async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
@@ -159,7 +159,7 @@ export class Merger {
       return this.#replace(block0, applied, roots);
     });
     if (done) {
-      // The register holds what was just written, or something newer: nothing has to be read for it.
+      // The register holds the Block 0 that was just written, or a newer one: nothing has to be read.
       follower.advance(register.current, []);
     } else {
       this.counters.lostMerges++;
@@ -283,7 +283,7 @@ function withSetBack(history: StoredHistory, generation: number): StoredHistory 
   return { ...history, setBack: setBack.slice(-maxSetBack) };
 }
 
-/** The store's own time; undefined where nothing tells it. */
+/** The store's own time; undefined where it is not known. */
 async function storesTime(
   { history, generation }: Block0,
   { driver, prefix, clock }: GenerationTimeOptions,

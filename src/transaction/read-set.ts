@@ -1,7 +1,7 @@
 /**
- * What a transaction has read: single rows by their keys, and what queries could have seen. Whether a change would have
- * made a difference to any of it is decided row by row: by its key alone where that tells, else by the row after the
- * change and, if that does not match, by the row as the transaction saw it.
+ * The read set of a transaction: single rows by their keys, and the conditions and ranges of its queries. Whether a change conflicts
+ * with it is decided row by row: by the key alone where that is enough, else by the row after the change and, if that does not match,
+ * by the row as the transaction saw it.
  */
 import { isPromise } from '../base/brands.ts';
 import type { Pacer } from '../base/pacer.ts';
@@ -49,7 +49,7 @@ function matchesAny(predicates: readonly Predicate[], row: RowRef | undefined): 
   }
 }
 
-/** What was read of one table. */
+/** The reads of one table. */
 class TableReads {
   readonly shape: TableShape;
   readonly #keys = new Set<string>();
@@ -71,7 +71,7 @@ class TableReads {
     else for (const key of keys) this.addRow(key);
   }
 
-  /** Whether a row with this key makes a difference, whatever is in it. */
+  /** Whether a row with this key conflicts, regardless of its values. */
   holds(key: Uint8Array): boolean {
     return this.#keys.has(textOf(key)) || this.#ranges.some((range) => isWithin(key, range));
   }
@@ -84,7 +84,7 @@ class TableReads {
   }
 }
 
-/** What a transaction has read. */
+/** The read set of a transaction. */
 export class ReadSet {
   readonly #tables = new Map<string, TableReads>();
 
@@ -120,8 +120,8 @@ export class ReadSet {
   }
 
   /**
-   * What a flush's changes in a table contradict; undefined if they make no difference to anything that was read. `before`
-   * is the table as it was read. Rejects with `BlockGone` if that is gone.
+   * Returns the key of a row in a flush's changes to a table that conflicts with a read; undefined if none does. `before` is the
+   * table as it was read. Rejects with `BlockGone` if its blocks are gone.
    */
   async conflictWith(changes: VersionedChanges, before: TableState, pacer: Pacer): Promise<string | undefined> {
     const reads = this.#tables.get(before.shape.name);
@@ -139,8 +139,8 @@ export class ReadSet {
   }
 
   /**
-   * The key of a row that makes a difference. Without `before` the rows are of another version than those that were read:
-   * then each that could match does.
+   * Returns the key of a row that conflicts. Without `before` the changed rows are of another version than the rows that were read:
+   * then every row that could match conflicts.
    */
   async #firstConflict(
     reads: TableReads,

@@ -19,8 +19,8 @@ export interface TransactionOptions {
   readonly maxAttempts?: number;
   /**
    * Whether the transaction begins with everything that was committed before the call, for two reads more. Default true. With
-   * false it begins with what this instance knows, at most two intervals old: what it reads is still checked before its writes are
-   * committed, but nobody checks what it throws, or returns without a write.
+   * false it begins with the view of this instance, at most two intervals old: its reads are still checked before its writes are
+   * committed, but not where it throws, or returns without a write.
    */
   readonly fresh?: boolean;
   /**
@@ -30,7 +30,7 @@ export interface TransactionOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What is done within a transaction. Called once for each attempt. */
+/** The function that a transaction runs. Called once for each attempt. */
 export type TransactionFunction<T> = (tx: Transaction) => Promise<T> | T;
 
 const defaultMaxAttempts = 16;
@@ -94,7 +94,7 @@ async function attemptUntilCommitted<T>(
   }
 }
 
-/** What the attempt is to see: everything that was committed before it, or what is known, if that is not too old. */
+/** Makes the view fresh enough for an attempt: with everything that was committed before it, or at most two intervals old. */
 async function freshen(engine: Engine, always: boolean, signal: AbortSignal | undefined): Promise<void> {
   engine.asked();
   if (always) await engine.withDeadline(callName, signal, (deadline) => engine.refresh(deadline.signal));
@@ -112,7 +112,7 @@ async function makeAttempt<T>(
   const tx = new Transaction(host, batch);
   let value: T;
   try {
-    // Also what it throws at once is its failure.
+    // An error that it throws at once is its failure too.
     value = await engine.withSignal(callName, signal, async () => run(tx));
   } finally {
     tx.end();

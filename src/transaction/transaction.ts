@@ -1,4 +1,4 @@
-/** What the function that `db.transaction()` is given works with. */
+/** Transactions: the object that the function of `db.transaction()` works with, and one attempt at it. */
 import { isPromise } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, ContentionError, TransactionConflictError } from '../base/errors.ts';
@@ -45,16 +45,17 @@ import { changesByTable } from '../view/view.ts';
 import type { View, LoggedCommit } from '../view/view.ts';
 import { ReadSet } from './read-set.ts';
 
-// One attempt at a transaction: the view that all of it reads, what it has read by now, and what stands in its way.
-//
-// Invariants:
-// - Everything that is read comes from one view, the one in force when the attempt began.
-// - What is read is noted before it is read; nothing is read once the commit has begun.
-// - It is committed only directly behind a state in which everything that was read is as it was read.
-
 /** Names the call in errors. */
 export const callName = 'db.transaction()';
 
+/**
+ * One attempt at a transaction: the view that it reads, its read set, and the conflict that stands in its way.
+ *
+ * Invariants:
+ * - Every read comes from one view, the one in force when the attempt began.
+ * - A read is noted before it is made; nothing is read once the commit has begun.
+ * - The attempt is committed only directly after a state in which every read would have the same result.
+ */
 export class TransactionHost implements BatchHost, QueryHost {
   readonly environment: Environment;
   readonly #host: EngineHost;
@@ -63,7 +64,7 @@ export class TransactionHost implements BatchHost, QueryHost {
   readonly #view: View;
   readonly #watch: CommitWatch;
   readonly #reads = new ReadSet();
-  /** Up to this slot nothing has changed what was read. */
+  /** Up to this slot no commit has changed anything that was read. */
   #validatedTail: number;
   #conflict: TransactionConflictError | undefined;
   #sealed = false;
@@ -103,7 +104,7 @@ export class TransactionHost implements BatchHost, QueryHost {
     return this.#host.blobs;
   }
 
-  /** Why the attempt must be made again: whatever came of it, it has committed nothing. */
+  /** The reason why the attempt must be made again. It has committed nothing. */
   get conflict(): TransactionConflictError | undefined {
     return this.#conflict;
   }
@@ -141,7 +142,7 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   async #refuse(error: unknown): Promise<never> {
-    // That it is overtaken is told by another error.
+    // A view that was overtaken has an error of its own.
     if (error instanceof BlockGone) await this.viewMovedOn();
     throw error;
   }
@@ -192,7 +193,7 @@ export class TransactionHost implements BatchHost, QueryHost {
       this.#host.admit(callName);
       await this.#host.commit(operations, options, check, { what: callName, validate });
     } catch (error) {
-      // Only what came of the commit counts: while it waited for others, it may have been rejected and accepted again.
+      // Only the outcome of the commit counts: while it waited for others, it may have been rejected and accepted again.
       if (error instanceof TransactionConflictError) this.#conflict = error;
       else if (error instanceof ContentionError) this.#conflict = this.#conflictOver('others won every slot', error);
       throw error;
@@ -213,7 +214,7 @@ export class TransactionHost implements BatchHost, QueryHost {
     }
   }
 
-  /** Rejects if what was read is not as it was read in a view, whose last changes are those of `earlier`. */
+  /** Rejects if a read would have another result in a view, whose last changes are the members in `earlier`. */
   async #validate(view: View, earlier: readonly CommitMember[]): Promise<void> {
     if (this.#reads.isEmpty) return;
     const commits = this.#watch.between(this.#validatedTail, view.tail);
@@ -257,7 +258,7 @@ function migrationIn(view: View, table: string): number | 'new' | undefined {
 }
 
 /**
- * Whether what a next version showed is gone: its migration was cancelled since. No commit tells that. Once the
+ * Whether a next version that was read is gone: its migration was cancelled since. No commit says so. Once the
  * active version is another one, the old one was retired, which changes nothing that is shown.
  */
 function isGivenUp({ name, version }: TableShape, before: View, view: View): boolean {
@@ -278,8 +279,7 @@ function transactionEnded(): BatchStateError {
 // a validation of the reads must see it all the same.
 
 /**
- * Commits of more bytes are not held on to. They are shared by all transactions that wait for them, so this is what all
- * of them take together.
+ * The most bytes of commits that are kept for transactions under way. All transactions share them.
  */
 const maxBytes = 16 * 1024 * 1024;
 
@@ -308,9 +308,9 @@ class CommitWatch {
 }
 
 /**
- * A transaction, as the function that `db.transaction()` is given gets it. All that it reads is of one state of the
- * database, with its own writes on top. What it writes is committed when the function has returned, if nobody has changed
- * what was read. After that, and between two attempts, every call rejects with `BatchStateError`.
+ * The transaction that the function of `db.transaction()` receives. It reads one state of the database, with its own writes on top.
+ * Its writes are committed when the function has returned, unless another commit has changed anything that it read. After that, and
+ * between two attempts, every call rejects with `BatchStateError`.
  */
 export class Transaction {
   readonly #host: TransactionHost;
@@ -324,7 +324,7 @@ export class Transaction {
   }
 
   /**
-   * A query on a table, which sees the transaction's own writes. Whatever it could have found counts as read, also
+   * Begins a query on a table, which sees the transaction's own writes. All rows that it could have found count as read, even
    * beyond `limit()`.
    */
   query<T extends TableRef>(table: T): Query<RowFor<T>> {
@@ -400,7 +400,7 @@ export class Transaction {
     return Promise.reject(new BatchStateError(message));
   }
 
-  /** @internal The function has returned. What it has begun to write still ends. */
+  /** @internal Ends the handle: the function has returned. Writes that it has begun still end. */
   end(): void {
     this.#ended = true;
   }

@@ -1,7 +1,7 @@
 /**
  * The index versions of an index on a function: its entries as one version of the function makes them, of the rows of one tree of
- * the table, the base. Whoever merges without that version leaves an index version as it is; that its base is not the table's
- * present tree any more shows that it is out of date (docs/protocol.md, "Indexes on functions").
+ * the table, the base. A node that merges without that version leaves an index version as it is; it is out of date once its base is
+ * not the table's present tree any more (docs/protocol.md, "Indexes on functions").
  */
 import type { Bound } from '../format/stored-table.ts';
 import type { Tree } from '../tree/tree.ts';

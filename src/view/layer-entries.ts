@@ -1,6 +1,6 @@
 /**
- * Entries of an index for the rows of a layer, which is in memory: the index itself has none for what is not merged yet.
- * They are made when a query first goes by that index.
+ * Entries of an index for the rows of a layer, which is in memory: the index itself has no entries of unmerged rows.
+ * They are made when a query first uses that index.
  */
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';

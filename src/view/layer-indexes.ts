@@ -1,5 +1,5 @@
 /**
- * Finds rows of layers by an index. What a search needs is made when the first search asks for it, and stays for as long as the
+ * Finds rows of layers by an index. The tables for a search are made by the first search, and stay for as long as the
  * node of the layer. The states of a database share it, since they share layers.
  */
 import type { Pacer } from '../base/pacer.ts';

@@ -37,7 +37,7 @@ export class LayerValues {
     this.#hashes[at] = hash;
   }
 
-  /** Positions of the rows with this hash: of those with certain values, and perhaps of others. */
+  /** Positions of the rows with this hash: of the rows with the values, and perhaps of others. */
   positions(hash: number): readonly number[] {
     let found: number[] | undefined;
     for (let at = hash & this.#mask; this.#positions[at] !== 0; at = (at + 1) & this.#mask) {

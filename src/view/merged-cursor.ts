@@ -14,7 +14,7 @@ export function isDeleted(node: Node, i: number): boolean {
 
 const noKey = new Uint8Array(0);
 
-/** What is left of the run that an input is in. */
+/** One of the merged cursors, and the rest of its present run. */
 class Input {
   readonly cursor: RunCursor;
   /** Whether its rows can be marked as deleted. */

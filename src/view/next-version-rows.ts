@@ -1,6 +1,6 @@
 /**
- * What is stored of a next version, with pending commits on top. Nothing here makes rows of one version from
- * those of another: it takes no code of the application, so that every node can merge.
+ * The stored rows of a next version, with pending commits on top. Nothing here converts rows between versions: it needs no code of
+ * the application, so that every node can merge.
  *
  * Invariant: for every key in `rows`, `base` holds the row of the active version that it goes with. A key that the active version has lost
  * since is in neither, unless keys of the two versions are of different types.
@@ -42,12 +42,12 @@ export class NextVersionRows {
     this.#active = active;
   }
 
-  /** What the blocks hold. `active`: the table, whose pending changes do not count. */
+  /** Returns the rows in the blocks. `active`: the table, whose pending changes do not count. */
   static stored({ rows, base }: NextVersion, active: TableState): NextVersionRows {
     return new NextVersionRows(rows, base, new TableState(active.shape, active.tree, active.indexes));
   }
 
-  /** What a view shows; undefined where a table has no next version. */
+  /** Returns the rows that a view shows; undefined where a table has no next version. */
   static async in(view: View, table: string): Promise<NextVersionRows | undefined> {
     const nextVersion = view.nextVersion(table);
     const active = view.table(table);

@@ -1,5 +1,5 @@
 /**
- * One table as one view sees it: the trees of Block 0 and, on top, what commits that are not merged yet have changed
+ * One table as one view sees it: the trees of Block 0 and, on top, the changes of unmerged commits
  * (the committed cache). Immutable: a new commit gives a new state.
  */
 import { andThen, isPromise } from '../base/brands.ts';
@@ -30,7 +30,7 @@ export class TableState {
   readonly indexes: ReadonlyMap<string, Tree>;
   /** Newest first. Rows in them may be marked as deleted. */
   readonly layers: readonly Tree[];
-  /** What is stored of the indexes on functions. */
+  /** The stored versions of the indexes on functions. */
   readonly indexVersions: readonly IndexVersion[];
   /** Trees of no entries in the places of these indexes, by their names. */
   readonly blanks: ReadonlyMap<string, Tree>;
@@ -93,7 +93,7 @@ export class TableState {
     return this.#withAll(this.layers.slice(this.#loose), 0, []).withLayers(loose);
   }
 
-  /** The state with other layers, of which those in `added` are not in this one. */
+  /** Returns the state with other layers. `added`: the layers among them that this state does not have. */
   #withAll(layers: readonly Tree[], loose: number, added: readonly Tree[]): TableState {
     const isFiltered = this.layers.length === 0 || this.#filter !== undefined;
     const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;
@@ -106,7 +106,7 @@ export class TableState {
     return this.layers.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Whether a commit that is not merged yet may have changed the row with a key: false is certain, and quickly told. */
+  /** Whether an unmerged commit may have changed the row with a key. False is certain, and costs little. */
   mayBeOverlaid(key: Uint8Array, length: number = key.length): boolean {
     return this.layers.length > 0 && this.#filter?.mayHave(key, length) !== false;
   }
@@ -169,7 +169,7 @@ export class TableState {
     return this.#mayBreak || this.tree.mayBreak ? new CheckedCursor(cursor) : cursor;
   }
 
-  /** Only what unmerged commits have changed; with the rows that they deleted if `showDeleted`. */
+  /** Scans only the rows that unmerged commits have changed; with the rows that they deleted if `showDeleted`. */
   scanLayers(range: KeyRange = {}, showDeleted = false): RunCursor {
     const cursor = new MergedCursor(this.#layerCursors(range, false), undefined, false, showDeleted);
     return this.#mayBreak ? new CheckedCursor(cursor) : cursor;
@@ -184,8 +184,7 @@ export class TableState {
   }
 }
 
-// A cursor over rows of which some could not be made: it ends with the error of the first of them that would be shown.
-
+/** A cursor over rows, some of which could not be made: it ends with the error of the first such row. */
 class CheckedCursor implements RunCursor {
   readonly #cursor: RunCursor;
 
@@ -225,7 +224,7 @@ class CheckedCursor implements RunCursor {
 // bits for a key lie in one word. States that follow each other share one. It only ever learns more keys, and one that a
 // state does not show is looked for in vain.
 
-/** With so many bits for a key, of which two are set, about one other key in forty is taken for one that is there. */
+/** Bits of the filter for each key. Two of them are set, so that about one absent key in forty passes the filter. */
 const bitsOfKey = 16;
 const bitsOfWord = 32;
 const minKeys = 128;
@@ -262,7 +261,7 @@ export class KeyFilter {
   }
 
   /**
-   * A filter for `layers`, of which those in `added` are new to the filter that there was: the same one, or a larger one.
+   * Returns a filter for `layers`: the present one with the layers in `added` put in, or a larger one.
    * Undefined where a layer is not all in memory.
    */
   static with(before: KeyFilter | undefined, added: readonly Tree[], layers: readonly Tree[]): KeyFilter | undefined {

@@ -44,7 +44,7 @@ export interface LoggedCommit {
 /** A tree and where its blocks are. */
 export interface PlacedTree {
   readonly place: TreePlace;
-  /** What its leaves are. */
+  /** The shape of its leaves. */
   readonly leaf: EntryShape;
   readonly tree: Tree;
   /** Whether it is of an index that has not the entries of all rows: not yet, or because its condition does not hold for all. */
@@ -64,7 +64,7 @@ export interface NextVersion {
   readonly base: TableState;
 }
 
-/** What views of one database share: where blocks come from, and shapes that were worked out already. */
+/** The parts that views of one database share: the reader of blocks, and the shapes of tables. */
 export class ViewContext {
   readonly reader: BlockReader;
   readonly #shapes = new Map<string, TableShape>();
@@ -260,7 +260,7 @@ export class ViewContext {
     return [...bases, ...rows];
   }
 
-  /** What a commit changed in a table, to be read as the table's rows are. */
+  /** Returns the changes of a commit to a table as a layer, which is read like the table's rows. */
   layer({ node, staged }: TableChange, { changeShape }: TableShape): Tree {
     checkLeaf(node, changeShape);
     if (staged === undefined) return treeOfNode(node);
@@ -276,7 +276,7 @@ function inlinedNodes(block0: Block0): Map<string, CachedNode> {
   );
 }
 
-/** What a view shows, apart from its Block 0. */
+/** The contents of a view, apart from its Block 0. */
 interface Shown {
   readonly tables: ReadonlyMap<string, TableState>;
   readonly nextVersions: ReadonlyMap<string, NextVersion>;
@@ -290,7 +290,7 @@ export class View {
   readonly tail: number;
   /** Commits after `block0.appliedSeq` up to `tail`, ascending. */
   readonly pending: readonly LoggedCommit[];
-  /** What follows them and is not committed yet. */
+  /** Members that follow them and are not committed yet. */
   readonly #uncommitted: readonly CommitMember[];
   /** Bytes that the pending commits hold in memory. */
   readonly pendingBytes: number;
@@ -381,7 +381,7 @@ export class View {
     return new View(this.#context, this.block0, logged.slot, [...this.pending, logged], shown);
   }
 
-  /** The view as it would be after a member that is not committed yet: for validating what follows it. */
+  /** Returns the view as it would be after a member that is not committed yet: for validating the members after it. */
   withMember(member: CommitMember): View {
     const shown = this.#apply([member], (table, layers) =>
       layers.reduce((over, layer) => over.withLooseLayer(layer), table),
@@ -389,7 +389,7 @@ export class View {
     return new View(this.#context, this.block0, this.tail, this.pending, shown, [...this.#uncommitted, member]);
   }
 
-  /** What is shown after some members. `over` puts layers on a table, the newest last. */
+  /** Returns the contents after some members. `over` puts layers on a table, the newest last. */
   #apply(members: readonly CommitMember[], over: (table: TableState, layers: readonly Tree[]) => TableState): Shown {
     const tables = new Map(this.#shown.tables);
     const nextVersions = new Map(this.#shown.nextVersions);
@@ -430,8 +430,8 @@ export class View {
   }
 
   /**
-   * What the pending commits, and what follows them, changed in a table, in order. Rows of a version that is no
-   * longer stored are left out: only the active version's go on counting.
+   * Returns the changes of the pending commits, and of the members after them, to a table, in order. Rows of a version that is no
+   * longer stored are left out: only rows of the active version still count.
    */
   changesOf(name: string): readonly MemberChange[] {
     let changes = this.#changes.get(name);
@@ -483,7 +483,7 @@ export class View {
     return this.#context.emptyTable(schema);
   }
 
-  /** The view that another Block 0 gives, with those of this one's commits that it has not applied. */
+  /** Returns the view of another Block 0, with the commits of this view that it has not applied. */
   rebased(block0: Block0): View {
     let view = View.ofBlock0(this.#context, block0);
     for (const logged of this.pending) if (logged.slot === view.tail + 1) view = view.withCommit(logged);
@@ -512,9 +512,7 @@ function versionsOf(block0: Block0, { name, versions }: StoredTable): StoredVers
   return { active, nextVersion: migration && ofVersion(migration.to), migration };
 }
 
-// What a flush changed in a table: rows of the active version and, where another version wrote them, the same
-// rows of that one beside them (shadow rows).
-
+/** The changes of a flush to a table: rows of the active version and, where they were written in a newer version, their shadow rows. */
 export interface MemberChange {
   /** In the active version. */
   readonly active: TableChange;
@@ -542,9 +540,9 @@ export class VersionedChanges {
   }
 
   /**
-   * As they are where a version is active; undefined: the table is new, and the version of its first change is active. Of those
-   * written before an older version was retired, only the active version's own counts. Where it has none, the first is returned: a
-   * state that it does not fit refuses it.
+   * Returns the changes for a table with this active version; undefined: the table is new, and the version of its first change is
+   * active. Of changes written before an older version was retired, only the rows of the active version count. If there are none of
+   * it, the first changes are returned, and the state refuses them.
    */
   ofVersion(activeVersion: number | undefined): MemberChange {
     const changes = this.#changes;
