@@ -1,4 +1,4 @@
-/** Folds the rows of a query into aggregates: all of them, or each group. Rows are read field by field, not decoded. */
+/** Computes aggregates of all rows of a query, or of each group. Rows are read field by field, not decoded. */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import { Scratch } from '../cache/memory-budget.ts';
@@ -26,7 +26,7 @@ import type { TableAccess } from './planner/access-paths.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import type { QueryOptions } from './run-on-state.ts';
 
-/** About what a group takes beyond its key and its values, and each of its aggregates, in bytes. */
+/** The approximate bytes of a group beyond its key and values, and of each of its aggregates. */
 const groupBytes = 300;
 const aggregateBytes = 150;
 
@@ -60,8 +60,8 @@ export class Fold {
   }
 
   /**
-   * A row for each group, in the order of what they are grouped by; one row if they are not grouped. Rejects with
-   * `MemoryBudgetError` where they are more than there is memory for.
+   * Returns a row for each group, in the order of the grouping fields; one row if there are none. Rejects with `MemoryBudgetError` if
+   * the groups take more memory than there is.
    */
   async rows(): Promise<Row[]> {
     try {
@@ -99,7 +99,7 @@ export class Fold {
     }
   }
 
-  /** Which rows the query gives is known at the end only: until then, what is needed of each is kept. */
+  /** Aggregates a query with a limit or offset. Its rows are known only at the end, so the needed values of each are kept until then. */
   async #foldRows(): Promise<void> {
     const { aggregates } = this.#options;
     const kept = await this.#execution.collected((source, base) => {
@@ -150,8 +150,6 @@ export class Fold {
   }
 }
 
-// Groups of a query's rows: what `query.groupBy()` returns.
-
 /** Folds the rows of a query into aggregates. */
 export type FoldRows = (aggregates: readonly WrittenAggregate[], options: QueryOptions) => Promise<object[]>;
 
@@ -177,9 +175,7 @@ export class Groups<R extends object, G extends keyof R> {
   }
 }
 
-// The least and the greatest value of a field: the first in its order, for which an index or the primary key may do.
-
-/** The query for the one row that has it. */
+/** Returns the query for the row with the least or the greatest value of a field: the first row in the order of the field. */
 export function writtenExtreme(written: WrittenQuery, kind: 'min' | 'max', name: string): WrittenQuery {
   const more: WrittenQuery['more'] = (shape) => {
     const { field } = compileAggregate(shape, { name: kind, kind, field: name });
@@ -189,22 +185,22 @@ export function writtenExtreme(written: WrittenQuery, kind: 'min' | 'max', name:
   return { ...written, orders, fields: [name], folds: [name], limit: 1, more };
 }
 
-/** What that query finds. */
+/** Runs a query of {@link writtenExtreme}, and returns the value. */
 export async function extremeOf(execution: Execution, name: string): Promise<unknown> {
   const rows = await execution.rows();
   return oneZero(rows[0]?.[name] ?? null);
 }
 
-/** Of so few rows it takes less to look at all of them than to plan several queries. */
+/** Scanning up to so many rows costs less than planning several queries. */
 const fewRows = 1000;
 
-/** Names of the fields that conditions are on, and of those that one gives a single value. */
+/** The names of the fields that conditions test, and of the fields that a condition fixes. */
 interface ConditionNames {
   readonly all: ReadonlySet<string>;
   readonly fixed: ReadonlySet<string>;
 }
 
-/** Undefined where it is not so simple. */
+/** Returns the names in the conditions of a query; undefined if a clause is not a single condition. */
 function namesIn({ wheres }: WrittenQuery): ConditionNames | undefined {
   const all = new Set<string>();
   const fixed = new Set<string>();
@@ -217,7 +213,7 @@ function namesIn({ wheres }: WrittenQuery): ConditionNames | undefined {
   return { all, fixed };
 }
 
-/** Whether an index, or the table, has the rows that match in the order of a field, and no others between them. */
+/** Whether an index, or the table, has the matching rows in the order of a field, without others between them. */
 function mayHaveEnds(shape: TableShape, { all, fixed }: ConditionNames, name: string): boolean {
   const { primaryKey } = shape.schema;
   const hasThem = (keys: readonly string[], inside?: ReadonlySet<string>): boolean => {
@@ -232,7 +228,7 @@ function mayHaveEnds(shape: TableShape, { all, fixed }: ConditionNames, name: st
   });
 }
 
-/** A query for each aggregate of all rows that match; undefined where one is bound to need every row. */
+/** Returns a query for each aggregate of all matching rows; undefined if one of them needs every row. */
 export function writtenSingly(
   shape: TableShape,
   written: WrittenQuery,
@@ -263,21 +259,19 @@ export function isQuick({ state, query, plan }: Execution): boolean {
   return query.counts === true ? state.layers.length === 0 : ordered;
 }
 
-/** What an aggregate comes to by its own query. */
+/** Returns the result of an aggregate by its own query. */
 export function resultOf(execution: Execution, { kind, field }: WrittenAggregate): Promise<unknown> {
   return kind === 'count' ? countRows(execution) : extremeOf(execution, field as string);
 }
 
-// Counting what a query would return, with as little reading as can be.
-
-/** How many rows the query gives, offset and limit applied. */
+/** Counts the rows that a query returns, offset and limit applied, with as few reads as possible. */
 export async function countRows(execution: Execution): Promise<number> {
   const { offset, limit } = execution.query;
   const total = await countMatches(execution);
   return Math.max(0, Math.min(total - offset, limit ?? Number.POSITIVE_INFINITY));
 }
 
-/** Matching rows, at least until as many are found as are of use. */
+/** Counts matching rows, at least up to the number needed. */
 async function countMatches(execution: Execution): Promise<number> {
   const { state, plan } = execution;
   const { access, residual } = plan;
@@ -293,10 +287,10 @@ async function countMatches(execution: Execution): Promise<number> {
   return countHits(execution);
 }
 
-/** So many ranges are counted at the same time: each may hold a block at both of its ends. */
+/** The number of ranges counted at the same time. Each may hold a block at both of its ends. */
 const rangesAtOnce = 16;
 
-/** What the ranges come to together. */
+/** Returns the sum of the counts of ranges. */
 async function sumOf(
   execution: Execution,
   ranges: readonly KeyRange[],

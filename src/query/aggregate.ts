@@ -1,4 +1,4 @@
-/** Aggregates: what becomes of the rows of a query, or of each group of them. */
+/** Aggregates of the rows of a query, or of each group. */
 import { compareValues } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/bytes.ts';
 import { InvalidQueryError } from '../base/errors.ts';
@@ -41,7 +41,7 @@ type CheckedAggregate<R, A> = A extends { readonly sum: infer F }
             ? 'count'
             : { readonly [P in keyof A]: `There is no aggregate '${P & string}'` };
 
-/** What the compiler checks of aggregates beyond their being some: fields that are numbers, or have an order. */
+/** Checks the fields of aggregates at compile time: they must be numbers, or have an order. */
 export type CheckedAggregates<R, A> = { readonly [N in keyof A]: CheckedAggregate<R, A[N]> };
 
 /** The sum of a field's values: a bigint if they are bigints, else a number; null if there are none. */
@@ -59,10 +59,10 @@ type AggregateValue<R, A> = A extends 'count' | { readonly count: string }
         ? R[F] | null
         : never;
 
-/** What aggregates come to, by their names. */
+/** The results of aggregates, by their names. */
 export type AggregateRow<R, A> = R extends unknown ? { -readonly [N in keyof A]: AggregateValue<R, A[N]> } : never;
 
-/** What groups come to: the fields that they are grouped by, and the aggregates. */
+/** The row of a group: its grouping fields, and the aggregates. */
 export type GroupRow<R, G extends keyof R, A> = R extends unknown
   ? { -readonly [N in G | keyof A]: N extends keyof A ? AggregateValue<R, A[N]> : N extends keyof R ? R[N] : never }
   : never;
@@ -85,11 +85,11 @@ export interface CompiledAggregate {
   readonly field: LayoutField | undefined;
 }
 
-/** Aggregates as they are written. Throws `InvalidQueryError` if they are none. */
+/** Returns aggregates as they are written. Throws `InvalidQueryError` for other values. */
 export function writtenAggregates(aggregates: unknown): WrittenAggregate[] {
   if (typeof aggregates !== 'object' || aggregates === null || Object.keys(aggregates).length === 0) {
     throw new InvalidQueryError(
-      `aggregate() takes names with what they stand for, as in { total: { sum: 'price' } }, not ${describeValue(aggregates)}.`,
+      `aggregate() takes an object of names and aggregates, as in { total: { sum: 'price' } }, not ${describeValue(aggregates)}.`,
     );
   }
   return Object.entries(aggregates).map(([name, aggregate]: [string, unknown]) => {
@@ -221,10 +221,7 @@ export function accumulatorOf({ kind, field }: CompiledAggregate): Accumulator {
   }
 }
 
-// Sums of numbers that do not depend on the order in which they are added: plans differ in that, and answers must not.
-// A sum is held as parts whose bits do not overlap, so that nothing is lost on the way, and is rounded once, at the end.
-
-/** From here on numbers are held apart, scaled down: their sum must not overflow on the way. */
+/** Numbers from this size on are added separately, scaled down, so that their sum does not overflow on the way. */
 const huge = 2 ** 960;
 const scale = 2 ** 100;
 
@@ -244,7 +241,7 @@ function add(parts: number[], value: number): void {
   parts.push(x);
 }
 
-/** The number that is nearest to the sum of the parts. */
+/** Returns the number nearest to the sum of the parts. */
 function rounded(parts: readonly number[]): number {
   let i = parts.length - 1;
   let high = parts[i] ?? 0;
@@ -255,7 +252,7 @@ function rounded(parts: readonly number[]): number {
     high = x + y;
     low = y - (high - x);
   }
-  // Halfway between two numbers: what is left of the parts decides.
+  // Halfway between two numbers: the sign of the remaining parts decides.
   const next = i > 0 ? (parts[i - 1] as number) : 0;
   if ((low < 0 && next < 0) || (low > 0 && next > 0)) {
     const twice = low * 2;
@@ -265,10 +262,14 @@ function rounded(parts: readonly number[]): number {
   return high;
 }
 
+/**
+ * A sum of numbers that does not depend on the order in which they are added, since that differs between plans. It is held as parts whose
+ * bits do not overlap, so that it is exact, and is rounded once, at the end.
+ */
 export class ExactSum {
   readonly #parts: number[] = [];
   readonly #hugeParts: number[] = [];
-  /** The sum of the infinities among them. */
+  /** The sum of the infinities among the numbers. */
   #infinite = 0;
 
   add(value: number): void {
@@ -283,21 +284,21 @@ export class ExactSum {
     }
   }
 
-  /** The sum, or the sum divided by how many numbers there were: NaN if there were infinities of both signs. */
+  /** Returns the sum divided by `count`: NaN if there were infinities of both signs. */
   value(count = 1): number {
     if (this.#infinite !== 0) return this.#infinite;
     if (this.#hugeParts.length === 0) return rounded(this.#parts) / count;
     const all = [...this.#hugeParts];
-    // What is too small to be scaled down can only decide between two numbers, and for that its sign is enough.
+    // A part that is too small to be scaled down can only decide between two numbers, and for that its sign is enough.
     for (const part of this.#parts) add(all, part / scale || Math.sign(part) * Number.MIN_VALUE);
     const total = rounded(all);
     if (Math.abs(total) < huge / scale) {
-      // Those that are huge come to nothing, or nearly: nothing overflows, and the others are not to be scaled down.
+      // The huge numbers cancel each other, or nearly. Nothing overflows, and the others must not be scaled down.
       const plain = [...this.#parts];
       for (const part of this.#hugeParts) add(plain, part * scale);
       return rounded(plain) / count;
     }
-    // Divided before it is scaled up: a mean may be a number where the sum is none.
+    // Divided before it is scaled up: a mean may be finite where the sum is not.
     return (total / count) * scale;
   }
 }

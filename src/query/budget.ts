@@ -1,4 +1,4 @@
-/** What a query may use at most, and the meter that counts what it does use. */
+/** The budget of a query, and the meter that counts its use. */
 import { newAbortController, untilAborted } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { BudgetExceededError } from '../base/errors.ts';
@@ -17,7 +17,7 @@ import { TableState } from '../view/table-state.ts';
 import { namesIn } from './conditions/condition.ts';
 import type { Plan } from './planner/access-paths.ts';
 
-/** What one run of a query may use at most, as `query.budget()` takes it. What is left out is not limited. */
+/** The limits of one run of a query, for `query.budget()`. A limit that is left out does not apply. */
 export interface BudgetLimits {
   /**
    * Blocks that the query needs and that are not in memory: each takes a request, unless a `cacheDriver` has it. One that
@@ -26,7 +26,7 @@ export interface BudgetLimits {
   readonly requests?: number;
   /** Bytes of these blocks. */
   readonly bytes?: number;
-  /** Time in milliseconds. In a `for await` loop, what the loop itself takes does not count. */
+  /** Time in milliseconds. In a `for await` loop, the time of the loop's body does not count. */
   readonly ms?: number;
 }
 
@@ -34,13 +34,13 @@ const amount = kinds.number(0, Infinity);
 
 export const budgetLimits: OptionTable<BudgetLimits> = new OptionTable({ requests: amount, bytes: amount, ms: amount });
 
-/** How to read less than a plan does. */
+/** Returns advice on how to read less than a plan does. */
 function adviceOn({ access, residual, ordered, order }: Plan): string {
   const tested = namesIn(residual)
     .map((name) => `'${name}'`)
     .join(', ');
   if (access.kind === 'table' && tested !== '') {
-    return `It reads rows by primary key and tests each for ${tested}: an index on what few rows match would spare most of them.`;
+    return `It reads rows by primary key and tests each for ${tested}: an index on a selective condition would spare most of them.`;
   }
   if (!ordered && order[0] !== undefined) {
     return `It reads all rows that match and sorts them: with an index on '${order[0].field.name}' a limit would spare most of them.`;
@@ -72,7 +72,7 @@ export class BudgetMeter implements BlockMeter {
     return this.#controller.signal;
   }
 
-  /** Does work on the query's time. Rejects when that is used up, also if the store does not answer. */
+  /** Counts the time of work. Rejects when the budget's time is used up, even if the store does not answer. */
   async timed<T>(work: () => Promise<T>): Promise<T> {
     const { ms } = this.#budget;
     this.#sinceMs = this.#environment.monotonicMs();
@@ -110,20 +110,18 @@ export class BudgetMeter implements BlockMeter {
       `The query on table '${this.#table}' was given up: it needs more than the ${allowed} of its budget. By then it had used ` +
       `${used.requests} requests, ${used.bytes} bytes and ${used.ms} ms. ` +
       (this.plan === undefined
-        ? 'It had not come to rows of its own: it was catching up, or reading what updates of the overlay are laid over.'
+        ? 'It had not begun to read its rows: it was catching up, or reading the rows that updates of the overlay change.'
         : adviceOn(this.plan));
     return new BudgetExceededError(limit, used, message);
   }
 
-  /** A state whose blocks are counted when they are loaded. */
+  /** Returns a state whose blocks are counted when they are loaded. */
   metered(state: TableState): TableState {
     return meteredState(state, () => this);
   }
 }
 
-// Trees that tell a meter which blocks they use, for a single run of a query.
-
-/** Counts blocks. */
+/** Counts the blocks that a run of a query uses. */
 export interface BlockMeter {
   /** A block is about to be loaded. May throw to prevent it. */
   charge(sizeBytes: number): void;
@@ -131,7 +129,7 @@ export interface BlockMeter {
   use?(node: Node): void;
 }
 
-/** A state whose blocks are counted: those of an index by the meter for its name, all others by that for none. */
+/** Returns a state whose blocks are counted: blocks of an index by the meter for its name, others by the meter for no name. */
 export function meteredState(state: TableState, meterOf: (index?: string) => BlockMeter): TableState {
   const metered = (tree: Tree, index?: string): Tree => {
     if (tree instanceof SplitTree) {

@@ -1,4 +1,4 @@
-/** A plan as a plain object, for people to read: what is done, what that is likely to cost, and what it did cost. */
+/** Describes a plan as a plain object, for people to read: its steps, their estimated cost, and their actual cost. */
 import { defined } from '../base/options.ts';
 import type { Node } from '../format/node.ts';
 import { isKeyType } from '../format/types.ts';
@@ -17,17 +17,17 @@ import type { Comparison } from './planner/planner.ts';
 import type { QueryHost } from './planner/query-host.ts';
 import { countableAccess } from './planner/query-spec.ts';
 
-/** What a step of a query takes. Blocks of which a part is expected are told as a fraction. */
+/** The cost of a step of a query. Estimates may be fractions. */
 export interface StepCost {
   /** Rows, or entries of an index, that come out of the step. */
   readonly rows: number;
   /** Different blocks that it uses. */
   readonly blocks: number;
-  /** Those of them that are read from the store. */
+  /** The blocks that are read from the store. */
   readonly requests: number;
   /** Their size. */
   readonly bytes: number;
-  /** What these requests cost by option `prices`. */
+  /** The price of these requests by option `prices`. */
   readonly dollars: number;
 }
 
@@ -40,9 +40,9 @@ export interface ExplainedStep {
   readonly step: 'index' | 'table' | 'filter' | 'sort' | 'result';
   /** The step in words. */
   readonly description: string;
-  /** For all that can be told from what is in memory now. */
+  /** The cost estimated from the blocks in memory now. */
   readonly estimated: StepCost;
-  /** What it did take, after `explain({ run: true })`. */
+  /** The actual cost, after `explain({ run: true })`. */
   readonly actual?: StepCost;
 }
 
@@ -54,11 +54,11 @@ export interface Alternative {
   readonly index?: string;
   /** As in {@link Explanation}. */
   readonly indexes?: readonly string[];
-  /** How many times as costly it looks. */
+  /** Its estimated cost, as a multiple of the cost of the chosen plan. */
   readonly relativeCost: number;
 }
 
-/** How a query would be run, as `query.explain()` tells it. */
+/** The plan of a query, as `query.explain()` returns it. */
 export interface Explanation {
   /** Name of the table. */
   readonly table: string;
@@ -69,23 +69,23 @@ export interface Explanation {
   readonly access: string;
   /** The index that is used. */
   readonly index?: string;
-  /** Of an intersection: its indexes. Rows come in the order of the first one. */
+  /** The indexes of an intersection. Rows come in the order of the first one. */
   readonly indexes?: readonly string[];
-  /** Whether the entries of the index have all that is asked for, so that their rows are not looked up. */
+  /** Whether the entries of the index have all fields that the query needs, so that their rows are not looked up. */
   readonly indexOnly: boolean;
-  /** How many keys, or ranges of keys, are looked at. */
+  /** The number of keys, or ranges of keys, that are read. */
   readonly ranges: number;
   /** Whether it is read from the end to the beginning. */
   readonly descending: boolean;
   /** Fields and functions that rows are tested for. */
   readonly filters: readonly string[];
-  /** Of a union: what it is of. */
+  /** The parts of a union. */
   readonly parts?: readonly Explanation[];
   /** How the rows come into order: as they are read, or sorted afterwards. */
   readonly order: 'access' | 'sort';
-  /** What is done, in order; empty for parts of a union. */
+  /** The steps of the plan, in order; empty for parts of a union. */
   readonly steps: readonly ExplainedStep[];
-  /** Other ways that were compared, the best first. */
+  /** The other plans that were compared, the best first. */
   readonly alternatives: readonly Alternative[];
   /** Whether the query, when it is run, first reads a few blocks to choose better than this. */
   readonly readsBeforePlanning: boolean;
@@ -122,7 +122,7 @@ function namedAccess(access: Access): Pick<Explanation, 'access' | 'index' | 'in
   return { access: access.kind };
 }
 
-/** What a plan does, without what it costs. */
+/** Describes a plan without its cost. */
 export function describePlan(table: string, { access, residual, ordered, use }: Plan): Explanation {
   const read = access.kind === 'intersection' ? access.first : access;
   return {
@@ -140,7 +140,7 @@ export function describePlan(table: string, { access, residual, ordered, use }: 
   };
 }
 
-/** One decimal for what is small: estimates are no better. */
+/** Rounds an estimate: small numbers to one decimal. */
 function rounded(count: number): number {
   return count >= 10 ? Math.round(count) : Math.round(count * 10) / 10;
 }
@@ -184,7 +184,7 @@ class StepWriter {
   }
 }
 
-/** What a run of the query took, step by step. */
+/** The actual cost of a run of the query, step by step. */
 export interface ActualUse {
   readonly index: StepUse;
   readonly table: StepUse;
@@ -276,19 +276,19 @@ function stepsOf(
 
 export interface StepOptions {
   readonly prices: PriceTable;
-  /** What a run took, and by which plan. */
+  /** The actual cost of a run, and its plan. */
   readonly actual?: ActualUse;
   readonly ran?: Plan;
   /** Whether the rows that the offset leaves out are not read. */
   readonly skips?: boolean;
 }
 
-/** How the query would be run, for all that is in memory. */
+/** Explains a query from the blocks in memory, without reading. */
 export function explainQuery(state: TableState, query: CompiledQuery, prices: PriceTable): Explanation {
   return explained(state, query, comparePlans(state, query, candidatesOf(state, query), true), { prices });
 }
 
-/** Runs the query, and tells what it took beside what it was likely to take. */
+/** Runs a query, and explains it with its actual cost. */
 export async function explainRun(
   state: TableState,
   query: CompiledQuery,
@@ -343,7 +343,7 @@ function explained(
   };
 }
 
-/** The indexes to come that begin with a field that the query asks for, or sorts by. */
+/** Returns the indexes being added that begin with a field in the query's conditions or order. */
 function beingAdded({ added }: TableState, query: CompiledQuery): Pick<Explanation, 'indexesBeingAdded'> {
   if (added.length === 0) return {};
   const asked = new Set([...namesIn(query.conditions), ...query.order.map(({ field }) => field.name)]);
@@ -357,14 +357,12 @@ function isSameAccess(a: Access, b: Access): boolean {
   return a.kind === b.kind;
 }
 
-// Counts what a run of a query takes, step by step, for `explain({ run: true })`.
-
-/** What a step took. */
+/** The actual use of a step. */
 interface StepUse {
   readonly rows: number;
   /** Different blocks. */
   readonly blocks: number;
-  /** Those that were read, and their size in bytes. */
+  /** The blocks that were read, and their size in bytes. */
   readonly requests: number;
   readonly bytes: number;
 }
@@ -396,27 +394,25 @@ class RunMeter {
     return meteredState(state, (index) => (index === undefined ? this.#table : this.#index));
   }
 
-  /** Of the table, where so many rows were looked at. */
+  /** Returns the use of the table, with `rows` rows read. */
   table(rows: number): StepUse {
     return this.#table.useOf(rows);
   }
 
-  /** Of indexes, where so many entries were read. */
+  /** Returns the use of indexes, with `entries` entries read. */
   index(entries: number): StepUse {
     return this.#index.useOf(entries);
   }
 }
 
-// Which index a query would be faster with.
-
-/** Tables that are so small that no index is worth its upkeep, in rows that are looked at. */
+/** Below so many rows read, no index is worth its upkeep. */
 const fewRows = 1000;
-/** An index is missing where so many times more rows are looked at than are of use. */
+/** An index is missing if a query reads so many times more rows than it uses. */
 const waste = 10;
 
 /**
- * The fields of an index that would spare most of what a plan looks at: those that conditions fix, then one of which they
- * give a range or by which rows are ordered. Undefined where nothing much can be spared.
+ * Returns the fields of an index that would spare most of the rows that a plan reads: the fields that conditions fix, then one with a
+ * range or the first of the order. Undefined if an index would spare little.
  */
 function missingIndexOf(
   shape: TableShape,
@@ -428,7 +424,7 @@ function missingIndexOf(
   if (access.kind === 'nothing' || access.kind === 'keys' || rows < fewRows) return undefined;
   const useful = Math.min(matches, (query.limit ?? Number.POSITIVE_INFINITY) + query.offset);
   if (rows < waste * Math.max(1, useful)) return undefined;
-  // The table is in the order of what its keys begin with.
+  // The table is in the order of the first field of its keys.
   const [keyLead] = shape.keyFields;
   const fixed: string[] = [];
   const ranged: string[] = [];
@@ -443,7 +439,7 @@ function missingIndexOf(
     else if (comparison.kind !== 'not null' && !(comparison.kind === 'value' && comparison.operator === '!='))
       ranged.push(on.field.name);
   }
-  // Where an access has the order already, an index for what is fixed should have it too.
+  // If the access has the order already, an index on the fixed fields should have it, too.
   const by = order.length === 1 && query.limit !== undefined && (!ordered || fixed.length > 0) ? order[0] : undefined;
   const isOther = by !== undefined && isKeyType(by.field.typeId) && (!ordered || by.field !== keyLead);
   const sorted = isOther ? by.field.name : undefined;

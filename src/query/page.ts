@@ -31,7 +31,7 @@ export const pageOptions: OptionTable<PageOptions> = new OptionTable({
   signal: kinds.signal,
 });
 
-/** What `query.page()` resolves to. */
+/** A page of rows, as `query.page()` returns it. */
 export interface Page<R> {
   /** The rows, as fresh plain objects. */
   readonly rows: R[];
@@ -47,7 +47,7 @@ const version = 2;
 const headBytes = 13;
 const tailBytes = 4;
 
-/** A value such that equal ones give equal texts, and others do not. */
+/** Returns a text for a value: equal for equal values, and different for others. */
 function textOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(textOf).join()}]`;
   if (isDate(value)) return `date ${value.getTime()}`;
@@ -73,15 +73,15 @@ function textOfClause(clause: WrittenClause, registered: (name: string) => Regis
   }
 }
 
-/** What a bookmark is of. */
+/** The query that a bookmark belongs to. */
 export interface PagedQuery {
   readonly databaseId: string;
   readonly shape: TableShape;
   readonly clauses: readonly WrittenClause[];
   readonly registered: (name: string) => RegisteredFunction | undefined;
-  /** The effective one. */
+  /** The effective order. */
   readonly order: readonly OrderField[];
-  /** That of primary keys in it, if the order is theirs. */
+  /** The direction of primary keys, if the order is by primary key. */
   readonly keyDirection: KeyDirection;
 }
 
@@ -94,7 +94,7 @@ export class Bookmarks {
   readonly #query: PagedQuery;
   readonly #databaseSum: number;
   readonly #schemaSum: number;
-  /** As releases wrote it under which indexes came with the version of a table alone. */
+  /** The checksum as written by old releases, in which indexes belonged to the version of a table. */
   readonly #oldSchemaSum: number;
   readonly #querySum: number;
 
@@ -109,7 +109,7 @@ export class Bookmarks {
     this.#querySum = checksum(encodeUtf8(text.toWellFormed()));
   }
 
-  /** The bookmark of a row, from its key in the query's order. */
+  /** Returns the bookmark of a row, from its key in the query's order. */
   encode(key: Uint8Array): string {
     const writer = new ByteWriter(headBytes + key.length + tailBytes);
     writer.u8(version);
@@ -121,7 +121,7 @@ export class Bookmarks {
     return Buffer.from(writer.finish()).toString('base64url');
   }
 
-  /** The condition that selects the rows behind a bookmark. Throws `BookmarkError`. */
+  /** Returns the condition that selects the rows after a bookmark. Throws `BookmarkError`. */
   decode(bookmark: string): PositionCondition {
     const { shape } = this.#query;
     const bytes = Buffer.from(bookmark, 'base64url');
@@ -150,7 +150,7 @@ export function refuseLimits({ limit, offset }: { readonly limit: number | undef
   throw new InvalidQueryError('page() takes the place of limit() and offset(): use { size } and { after } instead.');
 }
 
-/** The first rows of an execution that goes for one more than a page has. */
+/** Returns a page of an execution whose limit is one row more than the page has. */
 export async function keptPage(execution: Execution, size: number, bookmarks: Bookmarks): Promise<Page<Row>> {
   const order = new RowOrder(execution.state.shape, execution.plan.order);
   const kept = await execution.collected((source, base) => {

@@ -33,13 +33,13 @@ export class QueryRun implements RunOptions {
   readonly host: QueryHost;
   readonly table: string;
   readonly overlay: Overlay | undefined;
-  /** What is metered is done once. */
+  /** Whether a run may begin before it is known whether a state is the present one. False with a budget, since work may be repeated. */
   readonly ahead: boolean;
-  /** Undefined where there is no budget. */
+  /** The meter of the budget, if there is one. */
   readonly meter: BudgetMeter | undefined;
   readonly through: ReadThrough | undefined;
 
-  /** `ahead`: whether it may begin before it is known whether a state is the present one, if it has no budget. */
+  /** `ahead`: see the property; ignored with a budget. */
   constructor(
     host: QueryHost,
     table: string,
@@ -146,10 +146,7 @@ export class QueryRun implements RunOptions {
   }
 }
 
-// The commonest query: the row with a certain primary key, and nothing else is asked for. No other way to it can be better, so
-// that it is looked up without a plan.
-
-/** The row that a query asks for by nothing but its primary key; undefined for every other query. */
+/** Looks up a row without a plan, if its primary key is the only condition of a query; undefined for every other query. */
 function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Row[] | Promise<Row[]> | undefined {
   const { wheres, orders, fields, limit, offset } = written;
   const { keyField, keyFields } = state.shape;
@@ -162,12 +159,12 @@ function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Ro
   const { key } = host.queryMemory;
   key.length = 0;
   state.shape.writeKey(key, value);
-  // Primary keys are held whole: that of a value which is too long for one is no row's.
+  // Primary keys are not truncated: no row has a key that is too long.
   const found = state.lookup(key.bytes, key.length);
   return andThen(found, (rowRef) => decoded(state, rowRef));
 }
 
-/** The primary key that rows must have, if that is all that a clause says. */
+/** Returns the primary key if a clause only compares it by `=`. */
 function keyOf(host: QueryHost, { shape }: TableState, keyField: LayoutField, where: Where): FieldValue | undefined {
   const { written } = where;
   if (written.kind !== 'condition') return undefined;
@@ -180,14 +177,14 @@ function keyOf(host: QueryHost, { shape }: TableState, keyField: LayoutField, wh
   return conditions.length === 1 ? valueOf(conditions[0] as Condition, keyField) : undefined;
 }
 
-/** The value that a condition asks a field to have; undefined if it is no such condition. */
+/** Returns the value that a condition compares a field with by `=`; undefined for other conditions. */
 function valueOf({ on }: Condition, field: LayoutField): FieldValue | undefined {
   if (on?.field !== field) return undefined;
   const { comparison } = on;
   return comparison.kind === 'value' && comparison.operator === '=' ? comparison.value : undefined;
 }
 
-/** The values of a primary key of several fields, if clauses say a value for each and nothing else. */
+/** Returns the values of a primary key of several fields, if clauses give a value for each and nothing else. */
 function valuesOf(host: QueryHost, { shape }: TableState, wheres: readonly Where[]): KeyValue | undefined {
   const { keyFields } = shape;
   const conditions = wheres.flatMap((where) => compileWhere(host, shape, where));
@@ -206,8 +203,6 @@ function decoded({ shape: { decoder } }: TableState, rowRef: RowRef | undefined)
   return rowRef === undefined ? [] : [decoder.decode(rowRef.source, rowRef.base)];
 }
 
-// What a query can have seen, for those who must know whether a change would have made a difference to it.
-
 const nothing: QueryRead = { keys: [], range: undefined, matches: undefined };
 
 function matching(conditions: readonly Condition[]): QueryRead['matches'] {
@@ -216,7 +211,10 @@ function matching(conditions: readonly Condition[]): QueryRead['matches'] {
   return (source, base) => filter.matches(source, base);
 }
 
-/** Limit, offset and order are left out of account: a row that matches may move another one in or out. */
+/**
+ * Returns the read set of a query: the keys or the range and conditions whose rows can affect its result. Limit, offset and order do not
+ * narrow it, since a matching row may move another one in or out.
+ */
 export function readOf({ query, plan }: { readonly query: CompiledQuery; readonly plan: Plan }): QueryRead {
   const { access, residual } = plan;
   switch (access.kind) {
@@ -230,7 +228,7 @@ export function readOf({ query, plan }: { readonly query: CompiledQuery; readonl
     case 'index':
     case 'intersection':
     case 'union':
-      // What the index has tested, a row that is not in it yet must be tested for.
+      // A row that is not in the index yet must be tested for the conditions that the index covers.
       return { keys: undefined, range: undefined, matches: matching(query.conditions) };
   }
 }

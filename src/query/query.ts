@@ -69,7 +69,7 @@ function whereOfClause({ written, weight }: Clause): Where {
   return { written, weight, compiled: undefined };
 }
 
-/** What a query asks for. */
+/** The parts of a query. */
 interface Asked {
   readonly wheres: readonly Where[];
   readonly orders: readonly WrittenOrder[];
@@ -93,7 +93,7 @@ const everything: Asked = {
 /**
  * A query on one table. It never changes: every call but those that run it returns a new query, so that one can be kept,
  * shared and extended in several ways. Conditions are ANDed; without `orderBy`, rows come by ascending primary key. A query
- * can be run any number of times. `R`: what it returns; `Table`: the table's rows, of which conditions and orders are.
+ * can be run any number of times. `R`: the rows that it returns; `Table`: the table's rows, which conditions and orders refer to.
  */
 export class Query<out R extends object = Row, out Table extends object = R> implements AsyncIterable<R> {
   readonly #host: QueryHost;
@@ -164,7 +164,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
           : whereOfCondition(writtenCondition(field, operator, value));
     const { written } = where;
     if (isHeavy(where)) checkBeginning(this.#host, shape, written);
-    // What is plainly right is compiled when it is needed: that of a single row is not.
+    // A condition that is valid for sure is compiled on demand: a lookup of a single row needs no compilation.
     else if (written.kind !== 'condition' || shape === undefined || !isPlain(this.#host, shape, written.condition)) {
       for (const condition of conditionsIn(written)) {
         if (this.#host.registeredFunction(condition.name) === undefined) continue;

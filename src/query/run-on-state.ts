@@ -19,7 +19,7 @@ export interface RunOptions {
   readonly host: QueryHost;
   readonly table: string;
   readonly overlay: Overlay | undefined;
-  /** What laying it over a state takes is read through this. */
+  /** The reads that the overlay needs go through this. */
   readonly through?: ReadThrough | undefined;
   /** Whether the work may begin on a state that may turn out not to be the present one, and be done again. */
   readonly ahead?: boolean;
@@ -46,7 +46,7 @@ async function orGivenUp<T>(running: Promise<T>, table: string, signal: AbortSig
   }
 }
 
-/** `ends` is aborted when what is done on this state is no longer wanted. */
+/** `ends` is aborted when the work on this state is no longer wanted. */
 type Work<T> = (state: TableState, stored: TableState, ends?: AbortSignal) => T | Promise<T>;
 
 /** A first attempt that did not end at once. */
@@ -73,7 +73,7 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
       const early = host.earlyState?.(table);
       if (early !== undefined) {
         result = workAhead(early, stored, (state, ends) => work(state, state, ends));
-        // Where there is no present state, that is what is told.
+        // If there is no present state, the caller gets that error.
         result.catch(() => undefined);
       }
     }

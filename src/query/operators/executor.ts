@@ -32,7 +32,7 @@ export type Row = Record<string, unknown>;
 
 /** Rows held undecoded while the first ones are searched for, at most: each may keep a block in memory. */
 const maxHeldRows = 256;
-/** What is held of the keys of more rows: texts of some kilobytes would take more memory than the blocks in the cache. */
+/** The bytes held of each key for more rows. Whole texts of some kilobytes would take more memory than the blocks in the cache. */
 const maxHeldKeyBytes = 256;
 
 export interface ExecutionOptions {
@@ -69,13 +69,13 @@ export class Execution {
     this.#signal = signal;
   }
 
-  /** A single row is found without it, and without a look at the clock. */
+  /** Made on first use: a lookup of a single row needs no pacer and does not read the clock. */
   get #pace(): Pacer {
     this.#pacer ??= new Pacer(this.#environment);
     return this.#pacer;
   }
 
-  /** How many rows are wanted, those that the offset skips included. */
+  /** The number of rows wanted, including those that the offset skips. */
   get needed(): number {
     const { limit, offset } = this.query;
     return limit === undefined ? Number.POSITIVE_INFINITY : limit + offset;
@@ -93,13 +93,13 @@ export class Execution {
     return this.collected(keep);
   }
 
-  /** What is kept of each row, in order. Throws `MemoryBudgetError` where that is more than there is memory for. */
+  /** Returns the results of `keep` for each row, in order. Rejects with `MemoryBudgetError` if they take more memory than there is. */
   async collected<T>(keep: Keep<T>): Promise<T[]> {
     const scratch = new Scratch(this.state.tree.source.memory);
     try {
       return await (this.plan.ordered ? this.#collectOrdered(keep, scratch) : this.#collectSorted(keep, scratch));
     } finally {
-      // From here on they are the caller's.
+      // From here on the caller holds them.
       scratch.release();
     }
   }
@@ -167,7 +167,7 @@ export class Execution {
     });
   }
 
-  /** The rows that match, as a stream. `access`: what is left of that of the plan. */
+  /** Opens a stream of the matching rows. `access`: the rest of the plan's access after a skip. */
   open(access?: Access): RowStream {
     const { state, query, needed } = this;
     const plan = access === undefined ? this.plan : { ...this.plan, access };
@@ -184,7 +184,7 @@ export class Execution {
     });
   }
 
-  /** What of the plan's access is left behind the rows that can be skipped by counting, if it is one of which some can. */
+  /** Skips rows of the offset by counting, and returns the rest of the plan's access; undefined if rows cannot be skipped. */
   skip(): Promise<Skipped | undefined> | undefined {
     const { state, query, plan } = this;
     const access = countableAccess(state, query, plan);
@@ -202,12 +202,12 @@ export class Execution {
     this.#signal?.throwIfAborted();
   }
 
-  /** Says that rows of a source are about to be decoded. */
+  /** Announces that rows of a source are about to be decoded. */
   expectReads(source: RowSource, rows: number): void {
     if (this.#readsText && source instanceof Node) source.expectReads(rows);
   }
 
-  /** What rows take once they are decoded. Single rows are read without it. */
+  /** Estimates the memory of decoded rows. Made on first use, since lookups of single rows do not need it. */
   get rowSize(): RowSize {
     this.#rowSize ??= new RowSize(this.#fields);
     return this.#rowSize;
@@ -218,7 +218,7 @@ export class Execution {
   }
 }
 
-/** Hands out what is kept of the rows of an access that has the order asked for, a batch at a time. */
+/** Reads the rows of an access that has the order asked for, a batch at a time. */
 export class RowReader<T> {
   readonly #execution: Execution;
   readonly #keep: Keep<T>;
@@ -250,7 +250,7 @@ export class RowReader<T> {
     return andThen(more, (moved) => this.#take(moved, rows));
   }
 
-  /** Begins behind the rows that were skipped; none are left where that is undefined. */
+  /** Begins after the skipped rows; no rows are left if `skipped` is undefined. */
   #begin(skipped: Skipped | undefined): boolean {
     if (skipped === undefined) {
       this.#ended = true;
@@ -282,9 +282,7 @@ export class RowReader<T> {
   }
 }
 
-// What rows take in memory once they are decoded, as an estimate: queries that collect them count it.
-
-/** Of an object, of a value in it, and of a string beside its text, in bytes. */
+/** The approximate bytes of an object, of a value in it, and of a string without its text. */
 const objectBytes = 40;
 const valueBytes = 16;
 const stringBytes = 24;
@@ -312,7 +310,7 @@ class RowSize {
 
 const noBytes = new Uint8Array(0);
 
-/** What is left of an access, and how many of its rows are to be skipped yet. */
+/** The rest of an access, and how many of its rows must still be skipped. */
 interface Skipped {
   readonly access: IndexAccess | TableAccess;
   readonly offset: number;
@@ -349,7 +347,7 @@ function skipRows(
     : skipStored(state, access, offset);
 }
 
-/** What was merged alone. Undefined if nothing is left. */
+/** Skips rows of a tree, without unmerged commits. Resolves to undefined if no rows are left. */
 async function skipStored(
   state: TableState,
   access: IndexAccess | TableAccess,

@@ -18,12 +18,12 @@ export class DescendingValues implements RunCursor {
   readonly #tree: Tree;
   readonly #index: TableIndex;
   readonly #from: Uint8Array | undefined;
-  /** Descends over what lies below {@link #ascending}. */
+  /** Descends over the entries below {@link #ascending}. */
   #descending: TreeCursor;
   /** Entries of a value that may begin in an earlier leaf. */
   #ascending: TreeCursor | undefined;
   #expected = 0;
-  /** What is left of the descending cursor's run: up to here. */
+  /** The end of the rest of the descending cursor's run. */
   #left = 0;
   #fresh = true;
   node!: Node;
@@ -74,7 +74,7 @@ export class DescendingValues implements RunCursor {
     return true;
   }
 
-  /** The last value of what is left of the run. */
+  /** Takes the entries of the last value in the rest of the run. */
   #takeGroup(): boolean | Promise<boolean> {
     const { node, from } = this.#descending;
     const last = node.key(this.#left - 1);

@@ -30,12 +30,12 @@ export interface EntryStreamOptions {
   readonly state: TableState;
   readonly access: IndexAccess;
   readonly cursor: RunCursor;
-  /** What rows are tested for. */
+  /** The conditions that rows are tested for. */
   readonly filter: Filter;
   readonly work: QueryWork;
-  /** What entries are good for, beside their primary keys. */
+  /** The use of entries beyond their primary keys. */
   readonly use: EntryUse | undefined;
-  /** Where primary keys must also be. */
+  /** The other indexes of an intersection, which must have the primary keys, too. */
   readonly probes: readonly KeyProbe[];
 }
 
@@ -44,7 +44,7 @@ export class EntryStream implements RowStream {
   readonly #index: TableIndex;
   readonly #cursor: RunCursor;
   readonly #filter: Filter;
-  /** Conditions on entries; those of rows where rows are made of entries. */
+  /** The conditions that entries are tested for: all of them in an index-only scan. */
   readonly #tests: Filter;
   readonly #work: QueryWork;
   readonly #use: EntryUse | undefined;
@@ -173,14 +173,14 @@ export class EntryStream implements RowStream {
     return ready;
   }
 
-  /** Rows that are made of entries stay for as long as somebody has a rowRef in them; those that are only tested do not. */
+  /** Rows of an index-only scan stay while somebody refers to them. Rows that are only tested are overwritten. */
   #freshRows(count: number): EntryRows {
     if (this.#use?.only === true || this.#rows === undefined) this.#rows = new EntryRows(this.#cursor.node.name);
     this.#rows.begin(count * this.#state.shape.layout.stride);
     return this.#rows;
   }
 
-  /** Whether the primary key is wherever it must be. */
+  /** Whether all other indexes have the primary key; a promise if one must read first. */
   #probe(): boolean | Promise<void> {
     const { key, primaryKeyStart, length } = this.#reader;
     for (const probe of this.#probes) {

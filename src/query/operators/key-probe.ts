@@ -1,4 +1,4 @@
-/** Tells of primary keys whether an index has entries for them in certain ranges: what intersections are made of. */
+/** Tests for intersections whether an index has entries for primary keys in certain ranges. */
 import { isPromise } from '../../base/brands.ts';
 import { copyRange, prefixEnd } from '../../base/bytes.ts';
 import { widthOf } from '../../format/types.ts';
@@ -12,8 +12,8 @@ import { endOfValue, isTextField } from '../../schema/table-shape.ts';
 
 export interface KeyProbe {
   /**
-   * Whether the bytes of `key` from `start` to `end` are a primary key that is there; a promise if a block must be read to
-   * tell: then it is to be asked again.
+   * Returns whether the index has the primary key in the bytes of `key` from `start` to `end`; a promise if a block must be read first:
+   * once it resolves, call again.
    */
   has(key: Uint8Array, start: number, end: number): boolean | Promise<void>;
 }
@@ -25,11 +25,11 @@ export class SortedProbe implements KeyProbe {
   readonly #range: KeyRange;
   readonly #descending: boolean;
   #cursor: TreeCursor;
-  /** What is left of the run. */
+  /** The rest of the run. */
   #from = 0;
   #to = 0;
   #ended = false;
-  /** Runs that had nothing to say on the key that is asked for. */
+  /** The number of runs skipped for the present key. */
   #skipped = 0;
   /** The bytes of the value, and then the key that is asked for; undefined before the first entry. */
   #entry: Uint8Array | undefined;
@@ -124,7 +124,7 @@ export class KeySet implements KeyProbe {
   /** Memory that it takes, as an estimate. */
   sizeBytes = 0;
 
-  /** `keyField`: that of the primary key; undefined where there are several. */
+  /** `keyField`: the field of the primary key; undefined if there are several. */
   constructor(keyField: LayoutField | undefined) {
     this.#isNumber = keyField !== undefined && !isTextField(keyField) && widthOf(keyField.typeId) <= numberBytes;
   }
@@ -142,8 +142,8 @@ export class KeySet implements KeyProbe {
   }
 
   /**
-   * Adds the keys that entries name, of those that are in `within` too. Resolves to how many entries were read; undefined
-   * if the keys take more than `maxBytes`.
+   * Adds the primary keys of entries, if they are in `within`, too. Resolves to the number of entries read; undefined if the keys take
+   * more than `maxBytes`.
    */
   async addAll(
     cursor: RunCursor,

@@ -1,4 +1,4 @@
-/** What it takes to put rows in order: all of a stream, and those with long values, which an index does not tell apart. */
+/** Sorts all rows of a stream, and rows with long values, which an index holds only in part. */
 import { andThen, isPromise } from '../../base/brands.ts';
 import { ByteWriter, compareBytes, compareRanges } from '../../base/bytes.ts';
 import type { Pacer } from '../../base/pacer.ts';
@@ -42,14 +42,14 @@ export interface LongValueOptions {
   readonly order: RowOrder;
   /** How many rows are wanted of the stream, at most. */
   readonly needed: number;
-  /** Whether whoever holds a row keeps its block in memory: not where it waits to be merged, and is there anyway. */
+  /** Whether holding a row keeps its block in memory. False for unmerged rows, which are in memory in any case. */
   readonly holdsBlocks: boolean;
   readonly memory: ReadMemory;
   /** Called between reads. Throws if the rows are of no use any more. */
   readonly breathe: () => void | Promise<void>;
 }
 
-/** What a row takes beside its key and its block. */
+/** The bytes of a row without its key and its block. */
 const listBytes = 120;
 /** More rows than are wanted, and so many again, are sorted out at once. */
 const minSurplus = 16;
@@ -59,7 +59,7 @@ class AlikeRows {
   readonly #order: RowOrder;
   readonly #scratch: Scratch;
   readonly #holdsBlocks: boolean;
-  /** How many are of use. */
+  /** The number of rows wanted. */
   readonly #wanted: number;
   #rows: KeyedHit[] = [];
   readonly #blocks = new Set<RowSource>();
@@ -115,9 +115,9 @@ export class LongValueStream implements RowStream {
   readonly #writer = new ByteWriter(256);
   /** Rows with long values that begin alike. */
   #group: AlikeRows | undefined;
-  /** What keys hold of all of them, up to the first long value. */
+  /** The part of the keys that they share, up to the first long value. */
   #held: Uint8Array | undefined;
-  /** Rows that are wanted of those that were not handed on yet. */
+  /** The number of rows that are still wanted. */
   #left: number;
   #ended = false;
 
@@ -203,7 +203,7 @@ export class LongValueStream implements RowStream {
   #endGroup(batch: RowBatch, scratch: Scratch): void {
     if (this.#group === undefined) return;
     for (const { source, base } of this.#group.sorted()) this.#hand(source, base, batch);
-    // From here on they are the caller's.
+    // From here on the caller holds them.
     scratch.release();
     this.#group = undefined;
     this.#held = undefined;

@@ -15,8 +15,6 @@ import type { IndexAccess } from '../planner/access-paths.ts';
 import { maxKeyBytes } from '../planner/index-intersections.ts';
 import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 
-// The rows that entries of an index name.
-
 /** Where an entry was found: its index, and the name of its leaf. */
 interface Place {
   readonly state: TableState;
@@ -83,7 +81,7 @@ export class Lookups {
   /** Adds a row that others look up. */
   await(found: Found | Promise<Found>): void {
     if (isPromise(found)) {
-      // Should one lookup fail, the others are still under way: their failures are not to go unhandled.
+      // If one lookup fails, the others are still under way, and their errors must not go unhandled.
       found.catch(() => undefined);
       this.#late ??= [];
     }
@@ -121,12 +119,12 @@ export function maxLookups({ aheadBytes, blockBytes }: ReadMemory): number {
   return Math.max(minTogether, Math.min(maxTogether, Math.floor(aheadBytes / blockBytes)));
 }
 
-/** How many lookups are begun together: few at first, for a query may need no more. Each may hold a block. */
+/** Decides how many lookups are begun together: few at first, since a query may need no more. Each may hold a block. */
 export class LookupPace {
   readonly #most: number;
   #next = minTogether;
 
-  /** `filter`: what rows are tested for. */
+  /** `filter`: the conditions that rows are tested for. */
   constructor(memory: ReadMemory, filter?: Filter) {
     const most = maxLookups(memory);
     this.#most = filter === undefined ? most : filter.rowsAtOnce(most);
@@ -184,7 +182,7 @@ export interface SortedLookupsOptions {
 export class SortedLookups implements RowStream {
   readonly #options: SortedLookupsOptions;
   readonly #pace: LookupPace;
-  /** Of the entries that are looked up now, in the order of {@link #order}. */
+  /** The primary keys of the entries that are looked up now, in the order of {@link #order}. */
   #keys = new KeyList();
   #order: Uint32Array = new Uint32Array(0);
   #next = 0;

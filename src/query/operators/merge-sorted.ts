@@ -27,7 +27,7 @@ class Ahead {
   readonly #batch = new RowBatch(rowsAhead);
   #at = -1;
   #ended = false;
-  /** Of the next row; undefined where it is not known, and at the end. */
+  /** The key of the next row; undefined where it is not known, and at the end. */
   key: Uint8Array | undefined;
 
   constructor(stream: RowStream, order: RowOrder) {
@@ -76,7 +76,7 @@ export class MergedStream implements RowStream {
   /** The rows of {@link #own} before it were handed on. */
   #at = 0;
   #ended = false;
-  /** The one of the others whose row comes next. */
+  /** The other stream whose row comes next. */
   #first: Ahead | undefined;
 
   constructor(stream: RowStream, others: readonly RowStream[], order: RowOrder) {
@@ -110,7 +110,7 @@ export class MergedStream implements RowStream {
     return this.#merge(batch);
   }
 
-  /** Finds the one of the others whose row comes first. */
+  /** Finds the other stream whose row comes first. */
   #choose(): void {
     this.#first = undefined;
     for (const other of this.#others) {
@@ -132,7 +132,7 @@ export class MergedStream implements RowStream {
     return compareRanges(other, 0, other.length, scratch.bytes, 0, scratch.length) < 0;
   }
 
-  /** Hands on what is known to come next. */
+  /** Adds the rows that are known to come next. */
   #merge(batch: RowBatch): boolean | Promise<boolean> {
     const own = this.#own;
     const most = batch.count + rowsAtOnce;
@@ -197,7 +197,7 @@ interface Part {
   readonly stream: RowStream;
   /** Rows that it gave before its turn. */
   readonly early: RowBatch;
-  /** What it answered when it was begun, until that is taken. */
+  /** The result of its first call, until it is used. */
   moved: Promise<boolean> | undefined;
 }
 
@@ -212,7 +212,7 @@ function begin({ stream, early }: Part): Promise<boolean> {
 export class UnionStream implements RowStream {
   readonly #parts: readonly Part[];
   #at = 0;
-  /** Those before it were begun. */
+  /** The parts before this one were begun. */
   #begun = 0;
   #window = 0;
 
@@ -258,9 +258,9 @@ export interface IntersectionOptions {
   /** Called between reads. Throws if the rows are of no use any more. */
   readonly breathe: () => void | Promise<void>;
   readonly work: QueryWork;
-  /** Opens the first index, for rows whose keys are wherever the probes ask for them. */
+  /** Opens the first index, for rows whose keys all probes have. */
   readonly open: (probes: readonly KeyProbe[]) => RowStream;
-  /** Opens the first index for rows that are then tested for what the other indexes would have told. */
+  /** Opens the first index for rows that are then tested for the conditions of the other indexes. */
   readonly openFirst: () => RowStream;
 }
 
@@ -295,7 +295,7 @@ export class IntersectionStream implements RowStream {
       const cursor = indexCursor(tree, { ...other, descending: false }, breathe);
       const options = { within: keys, maxBytes: maxKeyBytes(state), breathe };
       const entries = await more.addAll(cursor, other.index, options);
-      // There are more of them than it looked like.
+      // There are more keys than estimated.
       if (entries === undefined) return openFirst();
       work.entries += entries;
       keys = more;

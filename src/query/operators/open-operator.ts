@@ -1,4 +1,4 @@
-/** From an access of a plan to the stream of its rows, unmerged commits included. */
+/** Opens the access of a plan as a stream of rows, including those of unmerged commits. */
 import type { Pacer } from '../../base/pacer.ts';
 import { haveEntries } from '../../view/layer-entries.ts';
 import { isTextField } from '../../schema/table-shape.ts';
@@ -25,14 +25,14 @@ import type { CompiledQuery, IndexAccess, IntersectionAccess, Plan, TableAccess 
 import { RowOrder } from '../conditions/row-order.ts';
 import type { Filter } from '../conditions/selector.ts';
 
-/** What it takes to open the access of a plan. */
+/** The arguments for opening the access of a plan. */
 export interface OpenOptions {
   readonly state: TableState;
   readonly query: CompiledQuery;
   readonly plan: Plan;
-  /** The conditions that the access leaves to be tested. */
+  /** The residual conditions. */
   readonly filter: Filter;
-  /** How many rows are wanted. */
+  /** The number of rows wanted. */
   readonly needed: number;
   readonly pacer: Pacer;
   /** Lets the event loop run if it is time to. Throws if the query was given up. */
@@ -40,7 +40,7 @@ export interface OpenOptions {
   readonly work: QueryWork;
 }
 
-/** The rows that match, in the order of the plan if it says that its access has it. */
+/** Opens a stream of the matching rows, in the order of the plan if its access has the order. */
 export function openAccess(options: OpenOptions): RowStream {
   const { state, plan, filter, work } = options;
   const { access } = plan;
@@ -68,7 +68,7 @@ export function openAccess(options: OpenOptions): RowStream {
   }
 }
 
-/** A table's rows in some ranges. */
+/** Opens a stream of a table's rows in some ranges. */
 export function openTable(
   { state, filter, work, breathe }: Pick<OpenOptions, 'state' | 'filter' | 'work' | 'breathe'>,
   { ranges, descending }: TableAccess,
@@ -85,7 +85,7 @@ const maxLayerRanges = 1024;
 /** Where more of a table is in memory, its rows are found as fast in any order. */
 const mostlyCached = 0.9;
 
-/** The rows of an index's entries, unless unmerged commits have changed them. `use`: what entries are good for. */
+/** Opens a stream of the rows of index entries, without rows changed by unmerged commits. `use`: the use of entries without rows. */
 function openEntries(
   { state, query, plan, needed, pacer, breathe, work }: OpenOptions,
   access: IndexAccess,
@@ -133,8 +133,8 @@ function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAcces
 }
 
 /**
- * The rows that match of commits that are not merged yet, of which the index knows nothing: they are tested for everything.
- * Undefined if there are no such commits. `isOrdered`: each stream comes in the order of the access.
+ * Returns streams of the matching rows of unmerged commits. The index does not have them, so they are tested for all conditions.
+ * Undefined if there are no such commits. `isOrdered`: whether each stream comes in the order of the access.
  */
 function changedRows(
   { state, query, work, pacer }: OpenOptions,
@@ -150,7 +150,7 @@ function changedRows(
   return { streams: [new TableStream(state.shape.layout, state.scanLayers(), false, filter, work)], isOrdered: false };
 }
 
-/** The first rows of some streams, as many as can be of use, in order. */
+/** Returns a stream of the first rows of some streams, as many as are needed, in order. */
 function sortedStream(streams: readonly RowStream[], order: RowOrder, { needed, pacer }: OpenOptions): RowStream {
   const keep: Keep<RowRef> = (source, base) => ({ source, base });
   const collector = Number.isFinite(needed) ? new TopRows(order, needed, keep) : new AllRows(order, keep);

@@ -1,4 +1,4 @@
-/** How many entries of a tree lie in a range, from the counts in its nodes: only the blocks at the two ends are read. */
+/** Counts the entries of a tree in a range by the counts in its nodes. Only the blocks at the two ends are read. */
 import { isPromise } from '../../base/brands.ts';
 import type { Node } from '../../format/node.ts';
 import { isDeleted } from '../../view/merged-cursor.ts';
@@ -67,7 +67,7 @@ export async function countMerged(
       if (!isPromise(before)) subtract(before);
       else {
         const subtracted = before.then(subtract);
-        // Should one fail, the others are still under way: their failures are not to go unhandled.
+        // If one lookup fails, the others are still under way, and their errors must not go unhandled.
         subtracted.catch(() => undefined);
         waiting.push(subtracted);
       }

@@ -54,7 +54,7 @@ export class ConcatenatedStream implements RowStream {
   }
 }
 
-/** What a query has done, in the units in which plans are compared. Counted a batch at a time. */
+/** The work that a query has done, in the units of the cost model. Counted a batch at a time. */
 export class QueryWork {
   /** Rows that were looked at where they lie. */
   rows = 0;

@@ -7,16 +7,16 @@ import { compileSelector } from '../conditions/condition.ts';
 import type { RowOrder } from '../conditions/row-order.ts';
 import type { Selector } from '../conditions/selector.ts';
 
-/** Makes of a row what is to be kept of it. */
+/** Returns the part of a row to keep. */
 export type Keep<T> = (source: RowSource, base: number) => T;
 
-/** Bytes that what is kept of a row takes. */
+/** Returns the bytes of the kept part of a row. */
 export type SizeOf = (source: RowSource) => number;
 
 /** A row that is kept undecoded. */
 const hitBytes = 64;
 const sizeOfHit: SizeOf = () => hitBytes;
-/** What a row takes in the lists beside its key and what is kept of it. */
+/** The bytes of a row in the lists, without its key and its kept part. */
 const listBytes = 40;
 /** Bytes that a row takes in the heap. */
 const entryBytes = 96;
@@ -27,7 +27,7 @@ export interface Collector<T> {
   readonly bound: Selector | undefined;
   /** Memory that it takes, as an estimate. */
   readonly sizeBytes: number;
-  /** What was kept, in order. */
+  /** Returns the kept parts, in order. */
   finish(pacer: Pacer): Promise<T[]>;
 }
 
@@ -74,7 +74,7 @@ interface Entry<T> {
 /** Keys that were cut short are the same as far as they are held: which of their rows comes first is not known. */
 export class CutKeysTie extends Error {}
 
-/** Keeps the first rows in a heap whose root is the last of them: what comes behind the root is not wanted. */
+/** Keeps the first rows in a heap whose root is the last of them. Rows after the root are not wanted. */
 export class TopRows<T> implements Collector<T> {
   readonly #order: RowOrder;
   readonly #count: number;
@@ -83,7 +83,7 @@ export class TopRows<T> implements Collector<T> {
   readonly #maxKeyBytes: number;
   readonly #heap: Entry<T>[] = [];
   readonly #slabs = new KeySlabs();
-  /** Of what is kept of the rows that were added first: those that take their places count as much. */
+  /** The bytes kept of the first rows. Rows that replace them are assumed to take as much. */
   #keptBytes = 0;
   readonly #scratch = new ByteWriter(256);
   #bound: Selector | undefined;
@@ -223,7 +223,7 @@ class KeySlabs {
   /** Memory that all slabs take. */
   sizeBytes = 0;
 
-  /** Copies what was written to where `key` lies, or to a new place if it does not fit there. */
+  /** Copies the written bytes to the place of `key`, or to a new place if they do not fit there. */
   put(key: HeldKey, { bytes, length }: ByteWriter): void {
     if (key.limit - key.start < length) this.#move(key, length);
     copyRange(bytes, 0, length, key.bytes, key.start);

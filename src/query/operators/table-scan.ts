@@ -22,7 +22,7 @@ export class TableStream implements RowStream {
   readonly #work: QueryWork;
   #picks: Int32Array | undefined;
   readonly #rate = new MatchRate();
-  /** What is left of the present run. */
+  /** The rest of the present run. */
   #from = 0;
   #to = 0;
 
@@ -122,7 +122,7 @@ class MatchRate {
     this.#matched += matched;
   }
 
-  /** Rows to look at for `wanted` that match. As long as none has matched, nobody knows. */
+  /** Returns the number of rows to test for `wanted` matches: infinity while none has matched. */
   rowsFor(wanted: number): number {
     if (this.#seen === this.#matched) return wanted;
     return this.#matched === 0 ? Number.POSITIVE_INFINITY : Math.ceil((wanted * this.#seen) / this.#matched);
@@ -141,7 +141,7 @@ export interface LayerStreamOptions {
   /** Which of its layers: 0 is the newest. */
   readonly position: number;
   readonly access: IndexAccess;
-  /** What rows are tested for: all that the query asks. */
+  /** All conditions of the query. */
   readonly filter: Filter;
   readonly work: QueryWork;
   readonly pacer: Pacer;
@@ -158,7 +158,7 @@ export class LayerStream implements RowStream {
   readonly #descending: boolean;
   #rows: Uint32Array | undefined;
   #cursor: RunCursor | undefined;
-  /** What is left of the present run. */
+  /** The rest of the present run. */
   #from = 0;
   #to = 0;
   #key = new Uint8Array(64);

@@ -98,16 +98,16 @@ export interface Candidate {
   readonly use?: EntryUse | undefined;
 }
 
-/** What a plan that reads nothing forgoes each time that it is used. */
+/** Adds up the time that a plan without reads loses against one that reads an index first. */
 export interface Forgone {
-  /** Counts one more use. True once it has come to what the reads of another plan cost. */
+  /** Counts one more use. Returns true once the sum reaches the cost of the reads of the other plan. */
   use(): boolean;
 }
 
 export interface Plan extends Candidate {
   /** The effective order: the order asked for, without fields that decide nothing. */
   readonly order: readonly OrderField[];
-  /** What is forgone each time that the plan is used, for it reads nothing. */
+  /** Counts the uses of a plan that forgoes the read of an index. */
   readonly forgone?: Forgone | undefined;
 }
 
@@ -224,7 +224,7 @@ function accessBy(
   conditions: readonly Condition[],
 ): FieldAccess | undefined {
   let components: readonly Uint8Array[] | undefined;
-  /** Of the components. */
+  /** The ranges of the components. */
   let componentRanges: readonly KeyRange[] | undefined;
   let ranges: readonly KeyRange[] | undefined;
   let covered: Condition[] = [];

@@ -84,7 +84,7 @@ async function plannedSlowly(
   return { query, plan };
 }
 
-/** What tells a query from every other; undefined for one that is not simple, or calls functions. */
+/** Returns a text that identifies a query; undefined for one that is not simple, or calls functions. */
 function wordsOf(host: QueryHost, written: WrittenQuery): string | undefined {
   const { wheres, orders, fields, limit, offset, counts, folds, unordered, sorts, more } = written;
   if (folds !== undefined || more !== undefined) return undefined;

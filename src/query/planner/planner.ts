@@ -1,4 +1,4 @@
-/** Chooses the plan of a query: the one that costs least, for all that is known. */
+/** Chooses the cheapest plan of a query by estimated cost. */
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { loadChild } from '../../tree/tree.ts';
@@ -11,25 +11,25 @@ import { PlanCosts, costOfReads } from './plan-cost.ts';
 import type { Estimated } from './plan-cost.ts';
 import type { QueryMemory } from './query-memory.ts';
 
-/** What looks good because nobody has looked at it is looked at, so often at most. */
+/** The most rounds of probing for one plan. A plan may look good only because its size is guessed. */
 const maxLooks = 3;
 
-/** The plan that comes by the rows in one of the possible ways. */
+/** Returns the plan for a candidate. */
 export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate, forgone?: Forgone): Plan {
-  // Named one by one: that takes a fraction of the time of copying whatever there is.
+  // Naming the fields takes a fraction of the time of a spread.
   const { access, covered, residual, ordered, use } = candidate;
   const order = effectiveOrder(state.shape, query);
   return { access, covered, ordered, use, residual, order, forgone };
 }
 
-/** All the ways to come by the rows of a query. */
+/** Returns all candidate plans of a query. */
 export function candidatesOf(state: TableState, query: CompiledQuery): Candidate[] {
   const candidates = candidatesFor(state, query, effectiveOrder(state.shape, query), planFromMemory);
   if (candidates.length < 3) return candidates;
   return [...candidates, ...intersectionsOf(state, query, candidates)];
 }
 
-/** The only candidate, or one that nothing can be better than. */
+/** Returns the only candidate, or one that no other can beat; undefined if costs must decide. */
 function obviousOf(candidates: readonly Candidate[]): Candidate | undefined {
   return candidates.length === 1 ? candidates[0] : candidates.find((candidate) => isBest(candidate));
 }
@@ -41,8 +41,8 @@ export function planFromMemory(state: TableState, query: CompiledQuery): Plan {
 }
 
 /**
- * The plan of a query on a state of its table: at once, unless something must be read to choose well. `looks`: how often that was
- * done, again while what is the best then is a guess of its own.
+ * Returns the plan of a query on a state of its table; a promise if blocks must be read to choose well. `looks`: the rounds of probing
+ * so far. Another one follows while the best plan is itself a guess.
  */
 export function planQuery(
   state: TableState,
@@ -58,25 +58,22 @@ export function planQuery(
   if (looks < maxLooks && isWorthProbing(best, all, query)) {
     return probe(state, all).then(() => planQuery(state, query, memory, looks + 1));
   }
-  // What was just read is in memory: nothing is forgone.
+  // The blocks just read are in memory: no read is forgone.
   if (looks > 0) return planOf(state, query, best.candidate);
   const { chosen, forgone } = chooseCheapest(state, comparison, memory);
   return planOf(state, query, chosen.candidate, forgone);
 }
 
-// Reads that planning may spend. How many entries of an index a condition selects cannot be told while the leaves at the
-// ends of its ranges are not in memory: reading those takes a request or two, and the wrong plan may take many more.
-
-/** A plan that takes fewer reads is taken as it is. */
+/** Up to so many reads, a plan is taken without probing. */
 const fewReads = 4;
-/** Ranges of a candidate that are looked at. */
+/** The most ranges of a candidate that are probed. */
 const maxRanges = 2;
-/** Ranges of all branches of a union that are looked at. */
+/** The most ranges of all branches of a union that are probed. */
 const maxUnionRanges = 8;
 
 type Limited = Pick<CompiledQuery, 'limit'>;
 
-/** Reads what lies on the way to a key. */
+/** Reads the blocks on the path to a key. */
 async function readTowards(tree: Tree, key: Uint8Array): Promise<void> {
   let node = tree.peekRoot() ?? (await tree.loadRoot());
   while (node.level > 0) {
@@ -89,14 +86,14 @@ function isGuessed({ candidate: { access }, access: { exact } }: Estimated): boo
   return !exact && (access.kind === 'index' || access.kind === 'intersection' || access.kind === 'union');
 }
 
-/** In how many leaves of an index a range lies is known. How many rows are looked up is not, unless none are. */
+/** Whether the number of row lookups is a guess. The number of leaves in a range is known, so index-only scans are certain. */
 function isUncertain(one: Estimated): boolean {
   return isGuessed(one) && one.candidate.use?.only !== true;
 }
 
 /**
- * Whether a plan reads the ends of its ranges before any row, so that looking there costs nothing, and it may matter how many
- * entries lie between them: it goes through all of them where another plan may end early.
+ * Whether a plan reads all entries of its ranges where another plan may end early. It reads the ends of the ranges in any case, so
+ * probing them costs nothing, and the number of entries between them matters.
  */
 function readsAllItself(
   { candidate: { access, ordered } }: Estimated,
@@ -107,16 +104,19 @@ function readsAllItself(
   return limit !== undefined && !ordered && all.some(({ candidate }) => candidate.ordered);
 }
 
-/** Whether it pays to look closer before one of several plans is chosen. */
+/**
+ * Whether to probe before choosing a plan. The number of index entries that a condition selects is not known while the leaves at the
+ * ends of its ranges are not in memory. Reading them takes a request or two, and the wrong plan may take many more.
+ */
 export function isWorthProbing(best: Estimated, all: readonly Estimated[], query: Limited): boolean {
   const uncertain = all.filter((one) => isUncertain(one));
-  // Of two that look good, one may be far worse than it looks.
+  // Of two guessed plans, one may be far worse than it looks.
   if (uncertain.includes(best) && all.filter((one) => isGuessed(one)).length > 1) return true;
   if (uncertain.includes(best) && readsAllItself(best, all, query)) return true;
   return best.estimate.indexReads + best.estimate.tableReads > fewReads && uncertain.length > 0;
 }
 
-/** Reads the ends of the ranges of which it is not known how many entries they have. */
+/** Reads the ends of ranges whose numbers of entries are guessed. */
 async function probe(state: TableState, all: readonly Estimated[]): Promise<void> {
   const keys = all.filter((one) => isUncertain(one)).flatMap(({ candidate }) => endsOf(state, candidate));
   await Promise.all(keys.map(({ tree, key }) => readTowards(tree, key)));
@@ -139,7 +139,7 @@ interface IndexRange {
   readonly range: KeyRange;
 }
 
-/** Those that are looked at. What a union has in the table is counted, or not guessed at. */
+/** Returns the ranges to probe. Table ranges of a union need none. */
 function guessedRanges(access: Access): readonly IndexRange[] {
   switch (access.kind) {
     case 'index':
@@ -151,15 +151,13 @@ function guessedRanges(access: Access): readonly IndexRange[] {
   }
 }
 
-// Compares the ways to come by the rows of a query, by what each would cost.
-
 function cheapest(all: readonly Estimated[]): Estimated {
   return all.reduce((best, one) => (one.estimate.cost < best.estimate.cost ? one : best));
 }
 
 /**
- * The plans to choose from. Rows that are taken one by one are not to be held, all of them, to be sorted: that is for plans
- * that find no more than read-ahead may hold, whatever it costs to come by the rows in their order.
+ * Returns the plans to choose from. A loop that takes rows one by one must not hold all of them for a sort. So a plan that sorts is
+ * eligible only if its rows fit into the memory for read-ahead, even if plans in order cost more.
  */
 function eligible(
   state: TableState,
@@ -175,13 +173,13 @@ function eligible(
   return fit.length === 0 ? all : fit;
 }
 
-/** The candidates with what they cost, and the one that costs least. */
+/** The candidates with their costs, and the cheapest one. */
 export interface Comparison {
   readonly all: readonly Estimated[];
   readonly best: Estimated;
 }
 
-/** Compares the ways to come by the rows of a query. `sampled`: also where the sample makes no difference to the choice. */
+/** Compares the candidates of a query by cost. `sampled`: takes a sample of rows even if it does not affect the choice. */
 export function comparePlans(
   state: TableState,
   query: CompiledQuery,
@@ -202,7 +200,7 @@ export function comparePlans(
     return { all: eligible(state, query, costs, all), best: choose() };
   }
   const most = Math.min(...all.map(({ access }) => access.entries));
-  // Where one is the best whether all or none of the rows match, there is nothing to find out.
+  // If the same candidate is best whether all or none of the rows match, no sample is needed.
   reestimate(most);
   const ifAll = choose();
   reestimate(0);
@@ -216,7 +214,7 @@ export function comparePlans(
 // not; asked over and over again, it is dearer in the end. So what each query forgoes is added up, and when it comes to what
 // the reads cost, the next one makes them. All in all that costs at most twice of what the best would have been.
 
-/** Less than this part of what the plan costs is not worth a read. */
+/** A saving of less than this part of a plan's cost is not worth a read. */
 const worthwhilePart = 0.2;
 
 class ForgoneReads implements Forgone {
@@ -240,8 +238,9 @@ class ForgoneReads implements Forgone {
 }
 
 /**
- * Chooses the cheapest plan, or an index that must be read first where earlier runs without it have cost as much as the read. Returns
- * with the plan what it costs to go without the index, if it does.
+ * Chooses the cheapest plan, or an index that must be read first if earlier runs without it have cost as much as the read. Returns the
+ * cost of going without the index with a plan that does. Scanning rows in memory is cheaper than reading an index once, but not again
+ * and again. So the costs are added up until they pay for the read. In total that costs at most twice the best choice.
  */
 function chooseCheapest(
   state: TableState,

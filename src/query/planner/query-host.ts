@@ -1,4 +1,4 @@
-/** What a query needs of the database that it runs in. */
+/** The parts of a database instance that a query uses. */
 import type { Environment } from '../../base/env.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
@@ -14,8 +14,8 @@ export type ReadThrough = (state: TableState) => TableState;
 /** Something whose unflushed writes can be laid over a table: a batch. */
 export interface Overlay {
   /**
-   * The state with the overlay's writes on top; the same state if it has none for this table. What that takes to be read
-   * is read through `through`, if it is given.
+   * Returns the state with the overlay's writes on top; the same state if it has none for this table. Reads that this takes go
+   * through `through`, if it is given.
    *
    * @hidden
    */
@@ -41,7 +41,7 @@ export interface StateKeeper {
   release(): void;
 }
 
-/** What a query can have seen: rows with certain keys, or in a range of them, and of those the ones that match. */
+/** The read set of a query: matching rows among those with certain keys, or in a range of keys. */
 export interface QueryRead {
   /** Undefined: any key. */
   readonly keys: readonly Uint8Array[] | undefined;
@@ -52,15 +52,15 @@ export interface QueryRead {
 
 export interface QueryHost {
   readonly environment: Environment;
-  /** The database instance that all of this belongs to: what another one made is refused. */
+  /** The database instance. Batches of other instances are refused. */
   readonly owner: object;
-  /** What queries read: the owner, a snapshot or a transaction. */
+  /** The source that queries read: the owner, a snapshot or a transaction. */
   readonly source: object;
   /** The id of the database: bookmarks of another one are refused. Throws `NotStartedError`. */
   readonly databaseId: string;
-  /** What the instance remembers for its queries. */
+  /** The memory of earlier queries of the instance. */
   readonly queryMemory: QueryMemory;
-  /** What requests cost. */
+  /** The prices of requests. */
   readonly prices: PriceTable;
   /** The registered shape of a table; undefined while it is not registered. */
   shapeOf(table: string): TableShape | undefined;
@@ -81,10 +81,10 @@ export interface QueryHost {
    */
   viewMovedOn(state: TableState): Promise<boolean>;
   /**
-   * What can hold on to a state that was just given out, for `loop`: it must be released when that ends. Undefined where the state is
-   * held already, or cannot be.
+   * Returns a keeper for a state that was just given out to `loop`, to be released when the loop ends. Undefined if the state is held
+   * already, or cannot be held.
    */
   keeperOf(state: TableState, loop: object): StateKeeper | undefined;
-  /** Told of every query that is run, by hosts that must know what was read. */
+  /** Called with the read set of every query that is run, for hosts that need it. */
   queried?(shape: TableShape, read: QueryRead): void;
 }

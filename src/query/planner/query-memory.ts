@@ -1,4 +1,4 @@
-/** What an instance remembers for its queries, so that the next ones are planned and run faster. */
+/** The memory of earlier queries of an instance, with which the next ones are planned and run faster. */
 import { ByteWriter } from '../../base/bytes.ts';
 import type { BlockSource } from '../../tree/block-source.ts';
 import type { TableState } from '../../view/table-state.ts';

@@ -1,4 +1,4 @@
-/** A query as it was written, and what it is compiled to for a version of its table. */
+/** A query as it is written, and its compilation for a version of its table. */
 import { InvalidQueryError } from '../../base/errors.ts';
 import { itemsInStep } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
@@ -25,15 +25,15 @@ export interface WrittenOrder {
   readonly direction: Direction;
 }
 
-/** A clause, and what it was compiled to last, if no function is in it. */
+/** A clause, and its last compilation if it contains no registered function. */
 export interface Where {
   readonly written: WrittenClause;
-  /** Of its conditions: see {@link weightOf}. */
+  /** The sum of the weights of its conditions: see {@link weightOf}. */
   readonly weight: number;
   compiled: { readonly shape: TableShape; readonly conditions: readonly Condition[] } | undefined;
 }
 
-/** What a query is made of at the moment when it is run: calling the builder again does not change it. */
+/** The parts of a query when it is run. Later calls of the builder do not change it. */
 export interface WrittenQuery {
   readonly wheres: readonly Where[];
   readonly orders: readonly WrittenOrder[];
@@ -42,17 +42,17 @@ export interface WrittenQuery {
   readonly offset: number;
   /** Whether only the number of rows is wanted. */
   readonly counts?: boolean;
-  /** Names of the fields whose values are folded, where rows are not returned. */
+  /** The names of the fields to aggregate, where no rows are returned. */
   readonly folds?: readonly string[];
-  /** Whether it makes no difference in which order rows come. */
+  /** Whether rows may come in any order. */
   readonly unordered?: boolean;
-  /** Rows that may be held to be sorted where an access has their order: those of a loop are taken one by one. */
+  /** How many rows may be held for a sort if some access has the order: a loop takes rows one by one. */
   readonly sorts?: CompiledQuery['sorts'];
-  /** Conditions that follow from the call that runs the query. */
+  /** Returns conditions that the call that runs the query adds. */
   readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
 }
 
-/** A field that rows can be ordered by. Throws `InvalidQueryError` if it is none. */
+/** Returns a field that rows can be ordered by. Throws `InvalidQueryError` if there is none of that name. */
 export function requireOrderField(shape: TableShape, name: string, what = 'orderBy'): LayoutField {
   const field = requireField(shape, name, what);
   if (field.typeId !== Types.json) return field;
@@ -61,27 +61,27 @@ export function requireOrderField(shape: TableShape, name: string, what = 'order
   );
 }
 
-/** What clauses are compiled with, for a version of their table. */
+/** Returns the options for compiling clauses for a version of their table. */
 export function compileOptions(host: QueryHost, shape: TableShape): CompileOptions {
   return { shape, registered: (name) => host.registeredFunction(name) };
 }
 
-/** Conditions and values that are compiled, and planned, without a pause. */
+/** The most conditions and values that are compiled and planned without a pause. */
 const maxAtOnce = 1024;
 
-/** Whether a clause has so many conditions and values that compiling it would keep others waiting. */
+/** Whether a clause has so many conditions and values that compiling it would block the event loop. */
 export function isHeavy({ weight }: Where): boolean {
   return weight > maxAtOnce;
 }
 
-/** Whether clauses have so many conditions and values together. */
+/** Whether clauses together have so many conditions and values. */
 export function areHeavy(wheres: readonly Where[]): boolean {
   let weight = 0;
   for (const where of wheres) weight += where.weight;
   return weight > maxAtOnce;
 }
 
-/** Compiles a query for a version of its table. `conditions`: those of its clauses, where they are compiled already. */
+/** Compiles a query for a version of its table. `conditions`: its compiled clauses, if there are any. */
 export function compileQuery(
   host: QueryHost,
   shape: TableShape,
@@ -104,7 +104,7 @@ export function compileQuery(
   return more.length === 0 ? asked : { ...asked, conditions: [...asked.conditions, ...more] };
 }
 
-/** Names that are none of a field are left for those to refuse who take its values. */
+/** Returns the fields that a query takes. Ignores unknown names; the code that reads the values refuses them. */
 function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQuery): TakenFields | undefined {
   const names = counts === true ? [] : (folds ?? fields);
   if (names === undefined) return undefined;
@@ -112,7 +112,7 @@ function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQ
   return { fields: taken, signs: counts !== true && folds === undefined };
 }
 
-/** Whether a condition is plainly right, for it compares a field with a value that the field can hold. */
+/** Whether a condition is valid for sure, since it compares a field with a value that the field can hold. */
 export function isPlain(host: QueryHost, shape: TableShape, { name, operator, captured }: WrittenCondition): boolean {
   if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX') return false;
   const field = shape.layout.field(name);
@@ -122,12 +122,12 @@ export function isPlain(host: QueryHost, shape: TableShape, { name, operator, ca
 
 function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Where[]): readonly Condition[] {
   const [first] = wheres;
-  // Those of a single clause are taken as they are, without a copy.
+  // The conditions of a single clause are not copied.
   if (first !== undefined && wheres.length === 1) return compileWhere(host, shape, first);
   return wheres.flatMap((where) => compileWhere(host, shape, where));
 }
 
-/** The conditions of a clause, for a version of its table. Throws where it cannot be compiled. */
+/** Returns the conditions of a clause for a version of its table. Throws if it cannot be compiled. */
 export function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
   const { written, compiled } = where;
   if (usesFunctions(host, written)) return compileClause(compileOptions(host, shape), written);
@@ -138,7 +138,7 @@ export function compileWhere(host: QueryHost, shape: TableShape, where: Where): 
   return conditions;
 }
 
-/** Compiles clauses in steps, and works out what planning takes most time for. */
+/** Compiles clauses in steps, and prepares the key ranges and selectors that planning needs. */
 export function* preparing(host: QueryHost, shape: TableShape, wheres: readonly Where[]): Steps<Condition[]> {
   const all: Condition[] = [];
   for (const where of wheres) {
@@ -163,8 +163,8 @@ export function* preparing(host: QueryHost, shape: TableShape, wheres: readonly 
 }
 
 /**
- * Looks at the first conditions and values of a clause that has very many, so that most mistakes are told at once: the others are
- * looked at when the query is run.
+ * Checks the first conditions and values of a clause that has very many, so that most mistakes are reported at once. The others are
+ * checked when the query is run.
  */
 export function checkBeginning(host: QueryHost, shape: TableShape | undefined, written: WrittenClause): void {
   let left = maxAtOnce;
@@ -186,12 +186,10 @@ function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
   return hasCondition(written, ({ name }) => host.registeredFunction(name) !== undefined);
 }
 
-// Whether the rows that `offset()` leaves out can be passed by the counts in the nodes of a tree, and whether that pays.
-
-/** Fewer rows are passed faster than their number is looked up. */
+/** Fewer rows are skipped faster by reading them than by counting. */
 const minSkipped = 16;
 
-/** Returns the access of a plan if the rows of the offset can be passed by the counts in its nodes; undefined otherwise. */
+/** Returns the access of a plan if it pays to skip the rows of the offset by the counts in tree nodes; undefined otherwise. */
 export function countableAccess(
   state: TableState,
   query: CompiledQuery,
@@ -206,8 +204,8 @@ export function countableAccess(
 }
 
 /**
- * What commits have changed that are not merged yet is not in the counts: of a table it is found out by looking the changed rows
- * up, each of which may take as long as passing a leaf.
+ * Whether skipping pays despite unmerged commits, whose changes are not in the counts. For a table, each changed row is looked up, which
+ * may take as long as reading a leaf.
  */
 function paysDespite(state: TableState, { kind }: IndexAccess | TableAccess, offset: number): boolean {
   const { entries, leaves } = state.tree.estimate();

@@ -1,6 +1,6 @@
 /**
- * Estimates of ranges of a tree from the blocks that are in memory: how many entries there are, in how many leaves, and how
- * many of those would have to be read. Nothing is read, and no block counts as used.
+ * Estimates ranges of a tree from the blocks in memory: the number of entries, the number of leaves, and how many of the leaves must be
+ * read. Reads nothing, and counts no block as used.
  */
 import type { Node } from '../../format/node.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
@@ -9,31 +9,31 @@ import type { TreeEstimate } from '../../tree/tree-estimate.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { IndexAccess } from './access-paths.ts';
 
-/** The part of a block that is not in memory which a range that lies within it is taken to have. */
+/** The assumed part of a block outside memory that a range within the block covers. */
 const partWithin = 0.1;
-/** The part of such a block that a range is taken to have if it only begins or ends in the block. */
+/** The assumed part of such a block that a range covers if it only begins or ends there. */
 const partAtEnd = 0.5;
-/** The part of such a block that one value is taken to have if it has no block of its own. */
+/** The assumed part of such a block that one value covers if it fills no whole block. */
 const partOfPair = 0.15;
 /**
- * Entries of one value in a block that is not in memory. Few: if they are many, their rows are in all the leaves of the table,
- * which reading the table instead would read as well, so that little is lost by the wrong guess.
+ * The assumed entries of one value within a block outside memory. The guess is low, since a wrong low guess costs little: the rows of
+ * many entries are in all leaves of the table, which a scan of the table would read as well.
  */
 const entriesOfValue = 2;
 
-/** Ranges that are looked at one by one; of more, some hundreds are taken at even distances. */
+/** Up to so many ranges are estimated one by one. Of more, some hundreds are taken at even distances. */
 const fewRanges = 1024;
-/** Of fewer values the number of entries says nothing of others. */
+/** The fewest counted values from which the entries of others are extrapolated. */
 const minCounted = 2;
 
-/** A range of a tree. */
+/** The estimated size of a range of a tree. */
 interface RangeEstimate {
   readonly entries: number;
   /** Whether `entries` was counted rather than guessed. */
   readonly exact: boolean;
-  /** Leaves that hold the range. */
+  /** The leaves that hold the range. */
   readonly leaves: number;
-  /** Those of them that would have to be read. */
+  /** The leaves that must be read. */
   readonly missing: number;
 }
 
@@ -54,7 +54,7 @@ class RangeCounter {
     this.#ofValue = ofValue;
   }
 
-  /** A whole subtree, or what is known of several. */
+  /** Adds whole subtrees. */
   #addChildren(node: Node, from: number, to: number): void {
     if (from > to) return;
     const entries = countChildren(node, from, to);
@@ -65,14 +65,14 @@ class RangeCounter {
     } else this.#addUnseen(entries);
   }
 
-  /** So many entries in leaves that are not looked at. */
+  /** Adds entries in leaves that are not examined. */
   #addUnseen(entries: number): void {
     const leaves = (entries / Math.max(1, this.#shape.entries)) * this.#shape.leaves;
     this.leaves += leaves;
     this.missing += leaves * (1 - this.#shape.cachedFraction);
   }
 
-  /** What lies between the bounds below a node. A bound that is undefined lies outside. */
+  /** Adds the entries below a node that lie between the bounds. An undefined bound lies outside the node. */
   add(start: Node, from: Uint8Array | undefined, to: Uint8Array | undefined): void {
     let node = start;
     while (node.level > 0) {
@@ -124,7 +124,7 @@ class RangeCounter {
   }
 }
 
-/** A range of the tree, or the entries of one value. `shape`: as `Tree.estimate` gives it. */
+/** Estimates a range of a tree, or the entries of one value. `shape`: the result of `Tree.estimate`. */
 function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, ofValue: boolean): RangeEstimate {
   if (tree.ref === null) return nothing;
   const { entries, leaves, cachedFraction } = shape;
@@ -140,7 +140,7 @@ function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, 
   return counter;
 }
 
-/** Ranges of the tree, together. Where some values were counted, those that are guessed are taken to be like them. */
+/** Estimates ranges of a tree together. If some values were counted, the others are assumed to have as many entries. */
 export function estimateRanges(tree: Tree, ranges: readonly KeyRange[], ofValues = false): RangeEstimate {
   const shape = tree.estimate();
   const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
@@ -170,7 +170,7 @@ export function estimateRanges(tree: Tree, ranges: readonly KeyRange[], ofValues
   return sum;
 }
 
-/** What is read of an index: several ranges are taken to be of one value each. */
+/** Estimates the entries that an access reads. Several ranges are assumed to have one value each. */
 export function estimateEntries(tree: Tree, { ofValues, ranges }: IndexAccess): RangeEstimate {
   return estimateRanges(tree, ranges, ofValues || ranges.length > 1);
 }

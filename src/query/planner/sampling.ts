@@ -1,6 +1,6 @@
 /**
- * A mock execution: what part of the rows that an access gives would match, from a reservoir sample of those that are in
- * memory. Nothing is read. The same state of memory gives the same sample.
+ * A mock execution: estimates the part of an access's rows that match, from a random sample of the rows in memory. It reads nothing.
+ * The same state of memory gives the same sample.
  */
 import type { Node } from '../../format/node.ts';
 import type { TableState } from '../../view/table-state.ts';
@@ -11,25 +11,25 @@ import { endOfValue } from '../../schema/table-shape.ts';
 import type { Access, IndexAccess, TableAccess } from './access-paths.ts';
 import type { Filter } from '../conditions/selector.ts';
 
-/** Leaves that a sample is taken from, and rows of each. */
+/** The leaves in a sample, and the rows of each. */
 const sampledLeaves = 8;
 const rowsOfLeaf = 32;
-/** Entries of each leaf that a sample is taken from, where every row must be looked up. */
+/** The entries of each leaf in a sample, where every row must be looked up. */
 const entriesOfLeaf = 8;
-/** Children that are tried until one is in memory. */
+/** The children that are tried until one is in memory. */
 const maxTries = 4;
-/** Rows of a leaf times what testing each costs, at most. */
+/** The most work per leaf, as rows times the cost of testing each. */
 const costOfLeaf = 500_000;
 
-/** What a sample has shown. */
+/** The result of a sample. */
 export interface SampledMatches {
-  /** Rows that were tested. */
+  /** The rows tested. */
   readonly tested: number;
-  /** Those of them that match. */
+  /** The rows that match. */
   readonly matched: number;
 }
 
-/** Numbers below 1 that look random and are the same each time. */
+/** A sequence of pseudo-random integers that is the same each time. */
 class Sequence {
   #state = 0x9e3779b9;
 
@@ -49,7 +49,7 @@ interface Part {
   readonly to: number;
 }
 
-/** Some leaf of a range that is in memory, and what of it lies in the range. */
+/** Returns a random leaf in memory and the part of it that lies in a range; undefined if none is found. */
 function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part | undefined {
   if (tree.ref === null) return undefined;
   let node = tree.glanceRoot();
@@ -75,7 +75,7 @@ function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part 
   return end <= begin ? undefined : { leaf: node, from: begin, to: end };
 }
 
-/** A row of a tree if all blocks on the way to it are in memory. */
+/** Returns a row of a tree if all blocks on the path to it are in memory. */
 function glanceRow(tree: Tree, key: Uint8Array): RowRef | undefined {
   const leaf = tree.glanceLeaf(key);
   const at = leaf?.find(key) ?? -1;
@@ -86,7 +86,7 @@ class Sampler {
   readonly #sequence = new Sequence();
   readonly #filter: Filter;
   readonly #picks = new Int32Array(rowsOfLeaf);
-  /** Rows of each leaf that may be tested: fewer, or none, where there are very many conditions. */
+  /** The rows of each leaf that may be tested: fewer, or none, for very many conditions. */
   readonly #maxRows: number;
   tested = 0;
   matched = 0;
@@ -96,7 +96,7 @@ class Sampler {
     this.#maxRows = Math.min(rowsOfLeaf, Math.floor(costOfLeaf / Math.max(1, filter.cost)));
   }
 
-  /** Rows that are not merged yet, and rows that they replace, have the chances of any other. */
+  /** Samples a table. Unmerged rows, and the rows that they replace, are as likely as any other. */
   sampleTable({ tree: stored, layers }: TableState, { ranges }: TableAccess): void {
     const trees = [stored, ...layers].filter(({ ref }) => ref !== null);
     const total = trees.reduce((sum, { count }) => sum + count, 0);
@@ -136,7 +136,7 @@ class Sampler {
   }
 }
 
-/** Tests the conditions on some of the rows in memory that an access gives. */
+/** Tests the conditions on a sample of the access's rows in memory. */
 export function sampleMatches(state: TableState, access: Access, filter: Filter): SampledMatches {
   const sampler = new Sampler(filter);
   if (access.kind === 'table') sampler.sampleTable(state, access);
