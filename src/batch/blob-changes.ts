@@ -79,9 +79,7 @@ export class BlobChanges {
   }
 }
 
-// A blob on its way into a commit.
-
-/** A blob that is new: its record is known once it was uploaded, which a stream that failed never is. */
+/** A new blob on its way into a commit. Its record is known once it was uploaded, which never happens to a stream that failed. */
 export interface NewBlob {
   reference: string;
   readonly value: BlobValue;

@@ -324,12 +324,10 @@ function isPartAsRead(part: OrderedValue): boolean {
   return typeof part !== 'object' && part !== 0;
 }
 
-// Options of the calls that add changes to a batch, and how they are read.
-
 /** Options of `Batch.upsert()`. */
 export interface UpsertOptions {
   /**
-   * Where the row exists, only the given fields replace those of it, as in an update; where it does not, the others get their
+   * Where the row exists, only the given fields are replaced, as in an update; where it does not, the other fields get their
    * default, or null, as in an insert. Default: false, the row is replaced as a whole.
    */
   readonly partial?: boolean;

@@ -1,13 +1,14 @@
 /**
- * The rotation of write authority as one node sees it: who shares it, and whose turns pass unused. A node that is gone
+ * The rotation of write authority as one node sees it: the nodes that share it, and the nodes whose turns pass unused. Time is cut into
+ * turns of `writeForwardInterval`, and in each turn one node has write authority. Clocks only decide which node tries: two nodes that
+ * both think it is their turn cost a lost race, never a commit.
+ *
+ * A node that is gone
  * would let commits wait for a whole interval whenever its turn comes, so the next node takes its turns too. Nodes may
  * see this differently; where two of them try, Block 0 decides.
  */
 import type { NodeId } from '../block0/node-identity.ts';
 import type { Block0 } from '../format/block0.ts';
-
-// Whose turn it is. Time is cut into turns of `writeForwardInterval`, and in each turn one node has write authority.
-// Clocks only decide who tries: two nodes that both think it is their turn cost a lost race, never a commit.
 
 /** No node. */
 const none: ReadonlySet<number> = new Set();

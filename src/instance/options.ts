@@ -309,8 +309,6 @@ export function checkNodes(nodes: unknown): readonly number[] {
   throw wrongOption('StoreDb()', 'nodes', nodes, nodeList);
 }
 
-// Options and arguments of calls, and their checks.
-
 /** Options of calls that reach the store. */
 export interface CallOptions {
   /** Gives the call up. */

@@ -158,11 +158,10 @@ class SortedKeys implements ChangeStream, KeyChanges {
   }
 }
 
-// The rows that unmerged commits have changed, as a stream of changes to a table's tree.
-
 /** Fewer rows are added one by one. */
 const shortestRun = 4;
 
+/** The rows that unmerged commits have changed, as a stream of changes to a table's tree. */
 export class LayerChanges implements ChangeStream {
   readonly #cursor: RunCursor;
   readonly #layers: readonly Tree[];

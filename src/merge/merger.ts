@@ -239,10 +239,6 @@ function changedTables(view: View): Set<string> {
   return names;
 }
 
-// When a new generation is said to begin. Times of generations ascend, so that the state of a time can be searched for. A clock
-// that was far ahead once would make every generation after it begin in the future, and the present state would not be found:
-// so where the store's own clock says that the time of the generation before is wrong, times go back, and Block 0 notes where.
-
 export interface GenerationTimeOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
@@ -253,7 +249,13 @@ export interface GenerationTimeOptions {
 /** Places at which times went back that are remembered. */
 const maxSetBack = 64;
 
-/** The time of the generation after the one that a Block 0 is of, and the history to say it in. The kept state is stored. */
+/**
+ * Returns the time at which the generation after a Block 0's begins, and the history that records it. The kept state is stored.
+ *
+ * Times of generations ascend, so that the state of a time can be searched for. A clock that was far ahead once would make every
+ * later generation begin in the future, and the present state would not be found: so where the store's own clock says that the time of
+ * the last generation is wrong, times go back, and Block 0 notes where.
+ */
 async function generationTime(
   block0: Block0,
   options: GenerationTimeOptions,

@@ -107,13 +107,13 @@ async function runUntilKept<T>(
   }
 }
 
-// Work on the state that a table most likely has, while it is found out whether it is the present one. What is read by
-// then need not be waited for afterwards.
-
-/** `ends` is aborted when nobody wants the outcome any more. */
+/** Work on a state of a table. `ends` is aborted when its result is not needed any more. */
 export type StateWork<T> = (state: TableState, ends?: AbortSignal) => T | Promise<T>;
 
-/** The outcome of work on the present state: what it came to on the early one, if that is the same. */
+/**
+ * Begins work on the state that a table most likely has while the present state is found out, and returns its result if the two are
+ * the same; otherwise does the work again on the present state.
+ */
 export async function workAhead<T>(early: TableState, present: Promise<TableState>, work: StateWork<T>): Promise<T> {
   const ending = newAbortController();
   const ahead = (async () => work(early, ending.signal))();

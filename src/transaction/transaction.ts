@@ -275,14 +275,13 @@ function transactionEnded(): BatchStateError {
   );
 }
 
-// The commits by which the view moves on while a transaction runs. The view itself forgets a commit once it is merged;
-// a validation of the reads must see it all the same.
-
-/**
- * The most bytes of commits that are kept for transactions under way. All transactions share them.
- */
+/** The most bytes of commits that a transaction keeps; with more it keeps none. Transactions share them, so this bounds all together. */
 const maxBytes = 16 * 1024 * 1024;
 
+/**
+ * The commits over which the view moves while a transaction runs. The view itself forgets a commit once it is merged, and a validation
+ * of the reads must still see it.
+ */
 class CommitWatch {
   /** Ascending by slot. */
   #commits: LoggedCommit[] = [];

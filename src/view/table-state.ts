@@ -220,10 +220,6 @@ class CheckedCursor implements RunCursor {
   }
 }
 
-// Tells of most keys, at the price of one look into memory, that they are in none of a table's layers: a Bloom filter whose
-// bits for a key lie in one word. States that follow each other share one. It only ever learns more keys, and one that a
-// state does not show is looked for in vain.
-
 /** Bits of the filter for each key. Two of them are set, so that about one absent key in forty passes the filter. */
 const bitsOfKey = 16;
 const bitsOfWord = 32;
@@ -245,6 +241,11 @@ function nodeOf({ node }: Tree): Node | undefined {
   return node?.level === 0 ? node : undefined;
 }
 
+/**
+ * A Bloom filter over the keys of a table's layers. The bits of a key lie in one word, so that one look into memory tells of most keys
+ * that they are in no layer. States that follow each other share a filter. It only learns more keys: a key that a state does not show
+ * costs a search in vain.
+ */
 export class KeyFilter {
   readonly #words: Int32Array;
   readonly #mask: number;

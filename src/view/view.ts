@@ -491,12 +491,11 @@ export class View {
   }
 }
 
-// Which of a table's stored versions is active. Decided here and nowhere else.
-
+/** The stored versions of a table. Only this file decides which of them is active. */
 export interface StoredVersions {
-  /** Holds all rows, and says which there are. */
+  /** The version whose trees hold all rows. */
   readonly active: StoredTableVersion;
-  /** Comes up beside it; undefined where no migration of the table is under way, as is `migration`. */
+  /** The next version, which a migration fills; undefined, like `migration`, where none is under way. */
   readonly nextVersion: StoredTableVersion | undefined;
   readonly migration: StoredMigration | undefined;
 }

@@ -305,9 +305,6 @@ class RowSize {
   }
 }
 
-// Skips the rows that `offset()` leaves out by the counts in the nodes of a tree, where an access gives just the rows that are
-// asked for, in their order: a page far behind costs as much as the first one.
-
 const noBytes = new Uint8Array(0);
 
 /** The rest of an access, and how many of its rows must still be skipped. */

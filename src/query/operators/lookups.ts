@@ -164,10 +164,6 @@ export class KeyStream implements RowStream {
   }
 }
 
-// Rows by way of an index in the order of their primary keys, where nobody asks for that of the index and not all of the table is
-// in memory: many keys are collected and sorted first, so that a block is read once for all of its rows, and not again for each
-// of them that comes after it has gone from the cache.
-
 export interface SortedLookupsOptions {
   readonly state: TableState;
   readonly access: IndexAccess;
@@ -179,6 +175,11 @@ export interface SortedLookupsOptions {
   readonly breathe: () => void | Promise<void>;
 }
 
+/**
+ * Reads the rows of an index access in the order of their primary keys, where the query needs no order and not all of the table is in
+ * memory: many keys are collected and sorted first, so that a block is read once for all of its rows, and not again for each row
+ * that follows after the block was evicted.
+ */
 export class SortedLookups implements RowStream {
   readonly #options: SortedLookupsOptions;
   readonly #pace: LookupPace;

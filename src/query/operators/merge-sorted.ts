@@ -186,8 +186,6 @@ export class PreparedStream implements RowStream {
   }
 }
 
-// Streams one after the other, whose first rows are read together: each would otherwise wait for its own way to them.
-
 /** How many of the next streams are begun ahead: at first, and at most. */
 const firstWindow = 2;
 const widestWindow = 8;
@@ -208,7 +206,10 @@ function begin({ stream, early }: Part): Promise<boolean> {
   return moved;
 }
 
-/** The next ones are begun once a second one must be waited for. */
+/**
+ * Reads streams one after the other, and begins the next ones once a second stream must be awaited: otherwise each would wait for its
+ * first rows only when its turn comes.
+ */
 export class UnionStream implements RowStream {
   readonly #parts: readonly Part[];
   #at = 0;
@@ -250,8 +251,6 @@ export class UnionStream implements RowStream {
   }
 }
 
-// Rows whose primary keys several indexes have: the entries of one of them are looked for in all others.
-
 export interface IntersectionOptions {
   readonly state: TableState;
   readonly access: IntersectionAccess;
@@ -264,6 +263,7 @@ export interface IntersectionOptions {
   readonly openFirst: () => RowStream;
 }
 
+/** Reads the rows whose primary keys several indexes have: the entries of one index are looked up in all others. */
 export class IntersectionStream implements RowStream {
   readonly #options: IntersectionOptions;
   #stream: RowStream | undefined;

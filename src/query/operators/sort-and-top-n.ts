@@ -198,9 +198,6 @@ export class TopRows<T> implements Collector<T> {
   }
 }
 
-// Room for keys that are held for a while and then overwritten by others. They lie in a few large arrays: an array of
-// its own takes some 300 bytes beside its key, and leaves a hole of its size where it is freed.
-
 /** Sizes of slabs: each is twice as large as the one before, up to the largest. */
 const firstSlabBytes = 4096;
 const maxSlabBytes = 256 * 1024;
@@ -217,6 +214,10 @@ interface HeldKey {
   limit: number;
 }
 
+/**
+ * Memory for keys that are kept for a while and then overwritten by others. They lie in a few large arrays: an array for each key
+ * would take some 300 bytes besides the key, and leave a hole of its size where it is freed.
+ */
 class KeySlabs {
   #slab: Uint8Array = new Uint8Array(0);
   #used = 0;

@@ -111,8 +111,7 @@ export class TableStream implements RowStream {
   }
 }
 
-// How many rows a query must look at for those that it wants, as far as can be told from the rows that it has seen.
-
+/** Estimates how many rows a query must test for the matches that it needs, by the rows that it has tested. */
 class MatchRate {
   #seen = 0;
   #matched = 0;
@@ -128,9 +127,6 @@ class MatchRate {
     return this.#matched === 0 ? Number.POSITIVE_INFINITY : Math.ceil((wanted * this.#seen) / this.#matched);
   }
 }
-
-// The rows of one layer by way of an index: those that commits which are not merged yet have left there, in the order of
-// the index.
 
 /** Entries that are gone through before the caller may do something else; fewer where each row takes long. */
 const entriesAtOnce = 1024;

@@ -210,10 +210,6 @@ export function comparePlans(
   return { all: eligible(state, query, costs, all), best: ifAll === ifNone ? ifAll : choose() };
 }
 
-// What queries forgo by reading nothing. Going through rows that are in memory is cheaper than the read of an index that is
-// not; asked over and over again, it is dearer in the end. So what each query forgoes is added up, and when it comes to what
-// the reads cost, the next one makes them. All in all that costs at most twice of what the best would have been.
-
 /** A saving of less than this part of a plan's cost is not worth a read. */
 const worthwhilePart = 0.2;
 

@@ -118,9 +118,9 @@ export const planMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/query/query-run.ts',
-        find: `must be tested for.
+        find: `must be tested for the conditions that the index covers.
       return { keys: undefined, range: undefined, matches: matching(query.conditions) };`,
-        replace: `must be tested for.
+        replace: `must be tested for the conditions that the index covers.
       return { keys: [], range: undefined, matches: matching(residual) };`,
       },
     ],
