@@ -271,7 +271,7 @@ function isGivenUp({ name, version }: TableShape, before: View, view: View): boo
 /** A transaction was used after its function had returned, or after an attempt at it had failed. */
 function transactionEnded(): BatchStateError {
   return new BatchStateError(
-    'The transaction has ended: whatever reads and writes through it must have been awaited before its function returns.',
+    'The transaction has ended: its function must await all reads and writes through it before it returns.',
   );
 }
 
