@@ -80,10 +80,10 @@ const list = [
     (a, b) => `${nodeName(a)} crashes${b === 0 ? '' : ', and what it has sent is still on its way'}`,
   ],
   ['open', [follow, 'open(opened: VersionedBlock0)'], (a) => `${nodeName(a)} starts, and reads Block 0`],
-  ['ask', [append, 'async #settleAgain('], (a, b) => `${nodeName(a)}: somebody asks what became of ${flush(b)}`],
+  ['ask', [append, 'async #resolveAgain('], (a, b) => `${nodeName(a)}: somebody asks what became of ${flush(b)}`],
   [
     'put again',
-    [append, 'async #settleOnce('],
+    [append, 'async #putOnce('],
     (a, b, c) => `${nodeName(a)}: the put of ${flush(b)}, made again, ${putOutcomes[c]}`,
   ],
   [
@@ -116,7 +116,7 @@ const list = [
   ],
   [
     'flush again',
-    ['src/batch/batch.ts', 'async #settleUndecided('],
+    ['src/batch/batch.ts', 'async #resolveInDoubt('],
     (a, b) => `${nodeName(a)}: the batch of ${flush(b)} is flushed again`,
   ],
 ] as const satisfies readonly ActionEntry[];

@@ -90,6 +90,6 @@ export function conditionFailed(
       : `Field '${field.name}' of the row with primary key ${describeKey(primaryKey)} in table '${name}' is ${describeValue(actual)}`;
   const message =
     `${found}, and the change was to be made only where '${field.name}' is ${describeValue(expected)}. Nothing was written: ` +
-    'read the row again, and decide anew.';
+    'read the row again, and decide again.';
   return new ConditionFailedError({ table: name, primaryKey, field: field.name, expected, actual }, message);
 }

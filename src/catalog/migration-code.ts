@@ -81,9 +81,9 @@ export function refuseOtherCode(view: View, { name, version }: TableShape, codes
   const lost = own === false || stored === false ? unfilled(active, schemaTo) : '';
   const ways = isBack
     ? `Register the definition of version ${to} that the others have, or finish the migration, which retires version ${to}; or, if ` +
-      'theirs is wrong, cancel the migration (cancelMigration(), or store-db migrate --cancel) and begin it anew.'
+      'theirs is wrong, cancel the migration (cancelMigration(), or store-db migrate --cancel) and begin it again.'
     : 'Deploy the definition that the others have; or, if theirs is wrong, cancel the migration ' +
-      '(cancelMigration(), or store-db migrate --cancel) and begin it anew: nothing of the old version is lost by that.';
+      '(cancelMigration(), or store-db migrate --cancel) and begin it again: nothing of the old version is lost by that.';
   throw new InvalidSchemaError(
     name,
     `${isBack ? `Table '${name}': ` : ''}${made} with ${described(stored)}, and this instance ${has}: it would make other rows.${lost} ` +

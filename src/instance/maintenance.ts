@@ -213,7 +213,7 @@ export class Maintenance {
     if (!(store instanceof EnvelopeDriver)) {
       throw new InvalidOptionError(
         'encryption',
-        'db.rewrite() stores objects anew as the options encryption and compression say, and neither was given.',
+        'db.rewrite() rewrites objects as the options encryption and compression say, and neither was given.',
       );
     }
     const context = {

@@ -205,7 +205,7 @@ const failed: Readonly<Record<string, string>> = {
   'race of updates': conditions,
   reads: freshness,
   lists: freshness,
-  ETags: 'ETags must be those of the store: look for a proxy that changes them, as some do that compress.',
+  ETags: 'ETags must arrive unchanged: look for a proxy that changes them, as some do that compress.',
   ranges: 'Look for a proxy that changes or ignores ranges, or tell the maintainer of the driver.',
   'order of lists': 'Tell the maintainer of the driver: pages of lists must follow the order of names.',
 };

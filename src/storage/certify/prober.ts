@@ -224,7 +224,7 @@ export class Prober {
   ): Promise<void> {
     const strange = new StrangeBytes(
       'ranges',
-      'A read of a part of an object gave other bytes than those of that part.',
+      'A range read of an object returned other bytes than the range has.',
     );
     await this.repeat(`Reading ${key}`, async () => {
       const result = await this.#get(key, { range });

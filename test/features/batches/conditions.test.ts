@@ -71,7 +71,7 @@ describe('a change with a condition', () => {
     });
     expect((error as Error).message).toBe(
       "Field 'version' of the row with primary key 1 in table 'pages' is 3, and the change was to be made only where " +
-        "'version' is 4. Nothing was written: read the row again, and decide anew.",
+        "'version' is 4. Nothing was written: read the row again, and decide again.",
     );
     expect(await db.query(pages).count()).toBe(1);
     expect(batch.size).toBe(2);
