@@ -156,8 +156,8 @@ export class Database {
    * is retired, and with `ReadOnlyError` on a replica.
    */
   async cancelMigration(table: TableRef, options: CallOptions = {}): Promise<void> {
-    const what = 'db.cancelMigration()';
-    await this.#instance.maintenance.migrations(what).cancel(table, signalOptions.check(what, options).signal);
+    const callName = 'db.cancelMigration()';
+    await this.#instance.maintenance.migrations(callName).cancel(table, signalOptions.check(callName, options).signal);
   }
 
   /** Returns the progress of a table's migration. The table need not be registered. */
@@ -171,16 +171,16 @@ export class Database {
    * it reads the inner blocks that are not in memory, and no others.
    */
   async indexes(table: TableRef, options: IndexesOptions = {}): Promise<IndexStatus[]> {
-    const what = 'db.indexes()';
-    const { signal, sizes } = indexesOptions.check(what, options);
-    const engine = this.#instance.running(what);
-    await engine.withDeadline(what, signal, ({ signal: inner }) => engine.refresh(inner));
+    const callName = 'db.indexes()';
+    const { signal, sizes } = indexesOptions.check(callName, options);
+    const engine = this.#instance.running(callName);
+    await engine.withDeadline(callName, signal, ({ signal: inner }) => engine.refresh(inner));
     const { view } = engine;
     const { registry } = this.#instance;
     const name = tableName(table);
     const found = indexesIn(view, name, registry);
     return sizes === true
-      ? await engine.withSignal(what, signal, (inner) => withSizes(view, name, registry, found, inner))
+      ? await engine.withSignal(callName, signal, (inner) => withSizes(view, name, registry, found, inner))
       : found;
   }
 
@@ -193,9 +193,9 @@ export class Database {
    * definition, with `MigrationActiveError` while a migration of the table is under way, and with `ReadOnlyError` on a replica.
    */
   async dropIndex(table: TableRef, index: string, options: CallOptions = {}): Promise<void> {
-    const what = 'db.dropIndex()';
-    const { signal } = signalOptions.check(what, options);
-    await this.#instance.maintenance.dropIndex(what, tableName(table), index, signal);
+    const callName = 'db.dropIndex()';
+    const { signal } = signalOptions.check(callName, options);
+    await this.#instance.maintenance.dropIndex(callName, tableName(table), index, signal);
   }
 
   /**
@@ -328,8 +328,8 @@ export class Database {
    * was not committed.
    */
   async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
-    const what = 'db.resolveCommit()';
-    return this.#instance.resolveCommit(checkCommit(commit), signalOptions.check(what, options), what);
+    const callName = 'db.resolveCommit()';
+    return this.#instance.resolveCommit(checkCommit(commit), signalOptions.check(callName, options), callName);
   }
 
   /**
@@ -400,10 +400,10 @@ export class Database {
    * otherwise stay until they expire. Returns false if there is no snapshot with that id. Rejects with `ReadOnlyError` on a replica.
    */
   async releaseSnapshot(id: string, options: CallOptions = {}): Promise<boolean> {
-    const what = 'db.releaseSnapshot()';
-    const { signal: outer } = signalOptions.check(what, options);
-    const engine = this.#instance.writing(what);
-    return engine.withDeadline(what, outer, async ({ signal }) => {
+    const callName = 'db.releaseSnapshot()';
+    const { signal: outer } = signalOptions.check(callName, options);
+    const engine = this.#instance.writing(callName);
+    return engine.withDeadline(callName, outer, async ({ signal }) => {
       await engine.refresh(signal);
       if (!engine.register.current.block0.snapshots.some((snapshot) => snapshot.id === id)) return false;
       await engine.pins.release(id, signal);
@@ -438,9 +438,9 @@ export class Database {
    * Rejects with `InvalidOptionError`, `CorruptionError` and `StorageError`: then no backup was added.
    */
   async backup(to: StorePlace, options: CopyOptions = {}): Promise<BackupReport> {
-    const what = 'db.backup()';
-    const checked = copyOptions.check(what, options);
-    return this.#instance.maintenance.copy(what, placeOptions.check(what, to, 'to'), checked, backUp);
+    const callName = 'db.backup()';
+    const checked = copyOptions.check(callName, options);
+    return this.#instance.maintenance.copy(callName, placeOptions.check(callName, to, 'to'), checked, backUp);
   }
 
   /**
@@ -448,9 +448,9 @@ export class Database {
    * objects, no data passes through this process. Rejects as {@link backup} does.
    */
   async clone(to: StorePlace, options: CopyOptions = {}): Promise<RestoreReport> {
-    const what = 'db.clone()';
-    const checked = copyOptions.check(what, options);
-    return this.#instance.maintenance.copy(what, placeOptions.check(what, to, 'to'), checked, makeDatabase);
+    const callName = 'db.clone()';
+    const checked = copyOptions.check(callName, options);
+    return this.#instance.maintenance.copy(callName, placeOptions.check(callName, to, 'to'), checked, makeDatabase);
   }
 
   /**

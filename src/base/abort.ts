@@ -77,32 +77,32 @@ export function flawOf(value: unknown): string | undefined {
   return typeof signal === 'object' ? 'an AbortController, whose `signal` was meant' : 'an object';
 }
 
-/** Makes the error for a call that its signal has ended. `what` names the call. */
-export function abortedError(what: string, cause: unknown): AbortedError {
-  return new AbortedError(`${what} was given up because its signal was aborted`, { cause });
+/** Makes the error for a call that its signal has ended. `callName` names the call in errors. */
+export function abortedError(callName: string, cause: unknown): AbortedError {
+  return new AbortedError(`${callName} was given up because its signal was aborted`, { cause });
 }
 
 /**
  * Runs a call. If it rejects after its signal was aborted, with the signal's reason or because a request was given up, it rejects
- * with an `AbortedError` instead. More specific errors stay as they are. `what` names the call.
+ * with an `AbortedError` instead. More specific errors stay as they are. `callName` names the call in errors.
  */
 export async function namingAborts<T>(
-  what: string,
+  callName: string,
   signal: AbortSignal | undefined,
   call: () => Promise<T>,
 ): Promise<T> {
   try {
     return await call();
   } catch (error) {
-    throw signal === undefined ? error : namedAbort(what, signal, error);
+    throw signal === undefined ? error : namedAbort(callName, signal, error);
   }
 }
 
 /** Returns the error to throw in place of a caught one, by the rule of {@link namingAborts}. */
-export function namedAbort(what: string, signal: AbortSignal, error: unknown): unknown {
+export function namedAbort(callName: string, signal: AbortSignal, error: unknown): unknown {
   if (!signal.aborted) return error;
   const saysMore = error instanceof StoreDbError && !(error instanceof StorageError) && error !== signal.reason;
-  return saysMore ? error : abortedError(what, signal.reason);
+  return saysMore ? error : abortedError(callName, signal.reason);
 }
 
 /** Waits for `work`. Rejects with the signal's reason as soon as the signal is aborted. */
@@ -160,10 +160,10 @@ export class Deadline {
   readonly #onAbort: () => void;
 
   /**
-   * `what` names the call in the error, for instance `flush()`. Release it with {@link clear}. `pool` provides the signal, for
+   * `callName` names the call in errors in the error, for instance `flush()`. Release it with {@link clear}. `pool` provides the signal, for
    * calls that are made by the thousand.
    */
-  constructor(environment: Environment, what: string, timeoutMs: number, given?: AbortSignal, pool?: SignalPool) {
+  constructor(environment: Environment, callName: string, timeoutMs: number, given?: AbortSignal, pool?: SignalPool) {
     const outer = given && ownSignal(given);
     const controller = pool?.take() ?? newAbortController();
     this.#controller = controller;
@@ -171,11 +171,11 @@ export class Deadline {
     this.signal = controller.signal;
     this.#outer = outer;
     this.#onAbort = () => {
-      controller.abort(abortedError(what, outer?.reason));
+      controller.abort(abortedError(callName, outer?.reason));
     };
     this.#timer = environment.setTimer(() => {
       controller.abort(
-        new DeadlineExceededError(`${what} did not finish within ${timeoutMs} ms: is the store reachable?`),
+        new DeadlineExceededError(`${callName} did not finish within ${timeoutMs} ms: is the store reachable?`),
       );
     }, timeoutMs);
     if (outer === undefined) return;
@@ -203,13 +203,13 @@ export class Deadline {
  */
 export async function withinDeadline<T>(
   environment: Environment,
-  what: string,
+  callName: string,
   timeoutMs: number,
   signal: AbortSignal | undefined,
   call: (deadline: Deadline) => Promise<T>,
   pool?: SignalPool,
 ): Promise<T> {
-  const deadline = new Deadline(environment, what, timeoutMs, signal, pool);
+  const deadline = new Deadline(environment, callName, timeoutMs, signal, pool);
   // Catching up runs many requests at once, and each adds a listener: that is not a leak, and needs no warning.
   setMaxListeners(0, deadline.signal);
   try {

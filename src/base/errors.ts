@@ -29,10 +29,10 @@ export class InvalidOptionError extends StoreDbError {
 
 /** The database was used before `start()` resolved or after `stop()` was called. */
 export class NotStartedError extends StoreDbError {
-  constructor(what: string) {
+  constructor(callName: string) {
     super(
       'NOT_STARTED',
-      `${what} needs a started database: call and await db.start() first (and not after db.stop()).`,
+      `${callName} needs a started database: call and await db.start() first (and not after db.stop()).`,
     );
   }
 }
@@ -309,11 +309,11 @@ export class DatabaseReplacedError extends StoreDbError {
 
 /** A call that writes was made on a replica. Nothing was written. */
 export class ReadOnlyError extends StoreDbError {
-  /** `what` names the call. */
-  constructor(what: string) {
+  /** `callName` names the call in errors. */
+  constructor(callName: string) {
     super(
       'READ_ONLY',
-      `${what} has to write, and this instance is a replica, which only reads. Nothing was written: call it on an ` +
+      `${callName} has to write, and this instance is a replica, which only reads. Nothing was written: call it on an ` +
         "instance with role 'writer', with credentials that may write.",
     );
   }

@@ -77,36 +77,36 @@ export class FailureLog {
     this.#environment = environment;
   }
 
-  /** Notes that `what` failed and will be tried again. */
-  failed(what: string, error: unknown, level: 'warn' | 'error' = 'warn'): void {
+  /** Notes that some work failed and will be tried again. */
+  failed(work: string, error: unknown, level: 'warn' | 'error' = 'warn'): void {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
     const kind = `${level} ${String(code ?? name)}`;
-    const known = this.#failing.get(what);
+    const known = this.#failing.get(work);
     const message = messageOf(error);
     if (known === undefined || known.kind !== kind) {
       const sinceMs = known?.sinceMs ?? this.#environment.monotonicMs();
       const count = (known?.count ?? 0) + 1;
-      this.#failing.set(what, { sinceMs, kind, count, nextCount: Math.max(firstCount, known?.nextCount ?? 0) });
-      this.#logger[level](`${what} failed and will be tried again: ${message}`, { error });
+      this.#failing.set(work, { sinceMs, kind, count, nextCount: Math.max(firstCount, known?.nextCount ?? 0) });
+      this.#logger[level](`${work} failed and will be tried again: ${message}`, { error });
       return;
     }
     if (++known.count < known.nextCount) return;
     known.nextCount *= 10;
     const failures = known.count;
-    this.#logger[level](`${what} has failed ${failures} times in ${this.#spanOf(known)}: ${message}`, {
+    this.#logger[level](`${work} has failed ${failures} times in ${this.#spanOf(known)}: ${message}`, {
       error,
       failures,
     });
   }
 
-  /** Notes that `what` succeeded. */
-  worked(what: string): void {
-    const known = this.#failing.get(what);
+  /** Notes that some work succeeded. */
+  worked(work: string): void {
+    const known = this.#failing.get(work);
     if (known === undefined) return;
-    this.#failing.delete(what);
+    this.#failing.delete(work);
     const failures = known.count;
     const times = failures === 1 ? 'a failure' : `${failures} failures`;
-    this.#logger.info(`${what} works again, after ${times} in ${this.#spanOf(known)}`, { failures });
+    this.#logger.info(`${work} works again, after ${times} in ${this.#spanOf(known)}`, { failures });
   }
 
   #spanOf({ sinceMs }: Failing): string {

@@ -96,16 +96,19 @@ export interface OptionKind {
   /** Describes a value that is not of the kind. Default: as any value in a message. */
   readonly describe?: (value: unknown) => string;
   /** Checks the contents of a value of the kind; `path` is the path of the option. Throws `InvalidOptionError`. */
-  readonly look?: ((what: string, path: string, value: unknown) => void) | undefined;
+  readonly look?: ((callName: string, path: string, value: unknown) => void) | undefined;
 }
 
 /** A kind for every option of a type. */
 export type KindsOf<O> = { readonly [N in keyof O]-?: OptionKind };
 
-/** Makes the error for a value that an option of a call, `what`, does not take. */
-export function wrongOption(what: string, path: string, value: unknown, kind: OptionKind): InvalidOptionError {
+/** Makes the error for a value that an option of a call, `callName`, does not take. */
+export function wrongOption(callName: string, path: string, value: unknown, kind: OptionKind): InvalidOptionError {
   const { allowed, describe = describeValue } = kind;
-  return new InvalidOptionError(path, `Option \`${path}\` of ${what} is ${describe(value)}; it must be ${allowed}.`);
+  return new InvalidOptionError(
+    path,
+    `Option \`${path}\` of ${callName} is ${describe(value)}; it must be ${allowed}.`,
+  );
 }
 
 /** Returns the end of a sentence about an unknown name, with the nearest known name if one is near. */
@@ -144,15 +147,15 @@ export class OptionTable<O extends object> {
   }
 
   /**
-   * Checks the options of a call, `what`, and returns them. A signal of a foreign class is replaced by one of the runtime's own
+   * Checks the options of a call, `callName`, and returns them. A signal of a foreign class is replaced by one of the runtime's own
    * class. `path` is the path of the option that holds them, if one does. Throws `InvalidOptionError`.
    */
-  check<G extends O>(what: string, given: G, path = ''): G {
+  check<G extends O>(callName: string, given: G, path = ''): G {
     if (typeof given !== 'object' || (given as G | null) === null || Array.isArray(given)) {
-      throw this.#noObject(what, path, describeValue(given));
+      throw this.#noObject(callName, path, describeValue(given));
     }
     const unknown = firstUnknown(given, this.#kinds);
-    if (unknown !== undefined) throw this.#unknown(what, path, unknown);
+    if (unknown !== undefined) throw this.#unknown(callName, path, unknown);
     const { names } = this;
     let isEmpty = true;
     for (let i = 0; i < names.length; i++) {
@@ -160,29 +163,29 @@ export class OptionTable<O extends object> {
       const kind = this.#list[i] as OptionKind;
       const value: unknown = given[name as keyof G];
       if (value === undefined) {
-        if (kind.isRequired === true) throw wrongOption(what, within(path, name), value, kind);
+        if (kind.isRequired === true) throw wrongOption(callName, within(path, name), value, kind);
         continue;
       }
       isEmpty = false;
-      if (!kind.accepts(value)) throw wrongOption(what, within(path, name), value, kind);
-      kind.look?.(what, within(path, name), value);
+      if (!kind.accepts(value)) throw wrongOption(callName, within(path, name), value, kind);
+      kind.look?.(callName, within(path, name), value);
     }
     // A signal has no own properties, so it would pass as empty options.
-    if (isEmpty && flawOf(given) === undefined) throw this.#noObject(what, path, 'an AbortSignal');
+    if (isEmpty && flawOf(given) === undefined) throw this.#noObject(callName, path, 'an AbortSignal');
     return withOwnSignal(given);
   }
 
-  #noObject(what: string, path: string, given: string): InvalidOptionError {
+  #noObject(callName: string, path: string, given: string): InvalidOptionError {
     const form = `{ ${this.names.join(', ')} }, or some of them`;
     if (path !== '')
-      return new InvalidOptionError(path, `Option \`${path}\` of ${what} is ${given}; it must be ${form}.`);
-    return new InvalidOptionError('options', `The options of ${what} are ${given}; they must be ${form}.`);
+      return new InvalidOptionError(path, `Option \`${path}\` of ${callName} is ${given}; it must be ${form}.`);
+    return new InvalidOptionError('options', `The options of ${callName} are ${given}; they must be ${form}.`);
   }
 
-  #unknown(what: string, path: string, name: string): InvalidOptionError {
+  #unknown(callName: string, path: string, name: string): InvalidOptionError {
     const { names } = this;
     const known = `${names.length === 1 ? 'The only option there is' : 'The options there are'} ${names.join(', ')}.`;
-    const message = `Option \`${within(path, name)}\` of ${what} ${isNotKnown(name, names)} ${known}`;
+    const message = `Option \`${within(path, name)}\` of ${callName} ${isNotKnown(name, names)} ${known}`;
     return new InvalidOptionError(within(path, name), message);
   }
 }
@@ -257,14 +260,14 @@ function choice(...values: readonly (string | number)[]): OptionKind {
   return { allowed: joined(values.map(describeValue)), accepts: (value) => values.includes(value as string) };
 }
 
-/** An object with some methods. `what` names it. */
-function methods(what: string, ...needed: readonly string[]): OptionKind {
+/** An object with some methods. `noun` names it. */
+function methods(noun: string, ...needed: readonly string[]): OptionKind {
   const missing = (value: unknown): string | undefined => {
     const isObject = typeof value === 'object' && value !== null;
     return needed.find((method) => !isObject || typeof (value as Record<string, unknown>)[method] !== 'function');
   };
   return {
-    allowed: `${what}: an object with the ${needed.length === 1 ? 'method' : 'methods'} ${needed.join(', ')}`,
+    allowed: `${noun}: an object with the ${needed.length === 1 ? 'method' : 'methods'} ${needed.join(', ')}`,
     accepts: (value) => missing(value) === undefined,
     describe: (value) => {
       const without = typeof value === 'object' && value !== null ? ` without ${missing(value)}()` : '';
@@ -278,7 +281,7 @@ function options<O extends object>(table: OptionTable<O>): OptionKind {
   return {
     allowed: `an object with ${table.names.join(', ')}`,
     accepts: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-    look: (what, path, value) => void table.check(what, value as O, path),
+    look: (callName, path, value) => void table.check(callName, value as O, path),
   };
 }
 

@@ -100,8 +100,8 @@ export interface BatchOwner {
   readonly source: object;
   /** Records a row that the batch's view of a table depends on. Only transactions record rows. */
   rowRead?(shape: TableShape, key: Uint8Array): void;
-  /** Admits a call, which `what` names. Throws `NotStartedError` unless the database is running. */
-  admit(what: string): BatchHost;
+  /** Admits a call, which `callName` names. Throws `NotStartedError` unless the database is running. */
+  admit(callName: string): BatchHost;
 }
 
 /** The host of admitted calls. They go on with it while the database is being stopped. */
@@ -316,11 +316,11 @@ export class Batch implements Overlay {
 
   /** Adds a change for every row that a query finds. */
   #changeWhere(
-    what: string,
+    callName: string,
     query: DeletableQuery,
     change: (own: Batch, key: object, shape: TableShape) => Promise<void>,
   ): Promise<number> {
-    const refused = this.#refusalOf(what, query) ?? this.#late();
+    const refused = this.#refusalOf(callName, query) ?? this.#late();
     if (refused !== undefined) return refused;
     let host: BatchHost;
     try {
@@ -345,16 +345,16 @@ export class Batch implements Overlay {
   }
 
   /** A rejection for a query that reads something else than this batch writes to; undefined for one of its own. */
-  #refusalOf(what: string, query: DeletableQuery): Promise<never> | undefined {
+  #refusalOf(callName: string, query: DeletableQuery): Promise<never> | undefined {
     const given = query as Partial<DeletableQuery> | null | undefined;
     if (typeof given?.reads !== 'function') {
-      return this.#failed(new BatchStateError(`${what} takes a query, not ${describeValue(query)}.`));
+      return this.#failed(new BatchStateError(`${callName} takes a query, not ${describeValue(query)}.`));
     }
     if (query.reads(this.#host.source)) return undefined;
     return this.#failed(
       new BatchStateError(
-        `${what} was given a query on table '${query.table}' that reads another database instance, a snapshot or a ` +
-          `transaction than this batch writes to. Nothing was ${what === 'deleteWhere()' ? 'deleted' : 'updated'}: make the query where the ` +
+        `${callName} was given a query on table '${query.table}' that reads another database instance, a snapshot or a ` +
+          `transaction than this batch writes to. Nothing was ${callName === 'deleteWhere()' ? 'deleted' : 'updated'}: make the query where the ` +
           'batch was made, and in a trigger with dbApi.query().',
       ),
     );

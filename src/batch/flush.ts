@@ -46,7 +46,7 @@ export interface FlushContext extends Omit<MemberOptions, 'slot'> {
 /** A condition that a flush must meet in addition to the rules of the tables. */
 export interface CommitGuard {
   /** Names the call in errors. */
-  readonly what: string;
+  readonly callName: string;
   /** Rejects if the commit must not follow the state that `view` shows. Its last changes are those of the members in `earlier`. */
   validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
 }
@@ -60,7 +60,7 @@ export interface FlushOrder {
   readonly check: () => void;
   readonly guard: CommitGuard | undefined;
   /** Names the call in errors. */
-  readonly what: string;
+  readonly callName: string;
 }
 
 /** One flush of one batch. */
@@ -92,14 +92,14 @@ export class Flush {
    */
   async run(): Promise<void> {
     const { engine, signals } = this.#context;
-    const { what, signal } = this.#order;
+    const { callName, signal } = this.#order;
     // Blobs are uploaded first, so that the commit refers to bytes that are there. A table that has moved on to a newer version
     // refuses the flush, so that is checked before the upload.
     if (this.#hasBlobs) {
       await this.#refuseRetired(engine.view);
-      await namingAborts(what, signal, () => this.#uploads.upload(engine.view.tail));
+      await namingAborts(callName, signal, () => this.#uploads.upload(engine.view.tail));
     }
-    await engine.withDeadline(what, signal, (deadline) => this.#append(deadline.signal), signals);
+    await engine.withDeadline(callName, signal, (deadline) => this.#append(deadline.signal), signals);
   }
 
   /** Appends the flush to the log: it goes into the first free slot after a state on which it is valid. Resolves once that is confirmed. */

@@ -251,8 +251,8 @@ export class TableOperations {
     this.#conditions.set(this.count, encoded);
   }
 
-  #generated(what: 'uuidv7' | 'now'): unknown {
-    return what === 'now' ? new Date(this.#environment.now()) : timeOrderedUuid(this.#environment);
+  #generated(callName: 'uuidv7' | 'now'): unknown {
+    return callName === 'now' ? new Date(this.#environment.now()) : timeOrderedUuid(this.#environment);
   }
 
   /** An update says nothing of the fields that it does not name. */
@@ -339,14 +339,14 @@ const changeOptions = new OptionTable<{ readonly if?: object | undefined }>({ if
 const upsertOptions = new OptionTable<UpsertOptions>({ partial: kinds.flag });
 
 /**
- * Returns the condition in the options of a call, which `what` names; undefined if it has none. Throws `InvalidOptionError` for other
+ * Returns the condition in the options of a call, which `callName` names; undefined if it has none. Throws `InvalidOptionError` for other
  * options.
  */
 export function conditionOf(
-  what: string,
+  callName: string,
   options: { readonly if?: object | undefined } | undefined,
 ): object | undefined {
-  return options === undefined ? undefined : changeOptions.check(what, options).if;
+  return options === undefined ? undefined : changeOptions.check(callName, options).if;
 }
 
 /** The operation that an upsert with some options is. Throws `InvalidOptionError`. */
@@ -367,7 +367,7 @@ export function checkKeyless(table: string, keyNames: readonly string[], fields:
   const given = keyNames.find((name) => Object.hasOwn(fields, name));
   if (given === undefined) return;
   const value = (fields as Record<string, unknown>)[given];
-  const what = keyNames.length === 1 ? 'the primary key' : 'of the primary key';
-  const message = `updateWhere() cannot give '${given}', ${what} of table '${table}': rows keep the key that they have.`;
+  const callName = keyNames.length === 1 ? 'the primary key' : 'of the primary key';
+  const message = `updateWhere() cannot give '${given}', ${callName} of table '${table}': rows keep the key that they have.`;
   throw new EncodeError(table, given, value, message);
 }

@@ -19,17 +19,17 @@ export class FailureReports {
     this.#events = events;
   }
 
-  /** Reports that some work failed. `what` names it. */
-  report(what: string, error: unknown): void {
+  /** Reports that some work failed. `work` names it. */
+  report(work: string, error: unknown): void {
     // A database that was replaced stays so until it is opened again.
     if (this.#register.isReplaced) {
       this.#events.replaced.emit();
       this.#logger.error((error as Error).message, { error });
-    } else this.#log.failed(what, error, error instanceof CorruptionError ? 'error' : 'warn');
+    } else this.#log.failed(work, error, error instanceof CorruptionError ? 'error' : 'warn');
   }
 
   /** Notes that the work succeeded, which ends the reports of its failure. */
-  worked(what: string): void {
-    this.#log.worked(what);
+  worked(work: string): void {
+    this.#log.worked(work);
   }
 }

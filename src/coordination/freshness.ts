@@ -45,25 +45,25 @@ export class Freshness {
   /** Opens the view by `read`, and looks at the log: with polling `onDemand`, only begins to. */
   async open(read: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { environment, polling } = this.#options;
-    const what = 'db.start()';
+    const callName = 'db.start()';
     this.#openedMs = environment.monotonicMs();
-    const complete = await this.#withDeadline(what, undefined, async ({ signal }) => {
+    const complete = await this.#withDeadline(callName, undefined, async ({ signal }) => {
       await read(signal);
       return polling === 'onDemand' ? undefined : this.#readOn(signal);
     });
-    if (complete !== undefined) return this.#workOff(what, complete);
+    if (complete !== undefined) return this.#workOff(callName, complete);
     this.#look = this.#lookBehind().finally(() => (this.#look = undefined));
     // A call that needs a fresh view then catches up itself, and rejects if that fails as well.
     this.#look.catch(() => undefined);
   }
 
   #withDeadline<T>(
-    what: string,
+    callName: string,
     signal: AbortSignal | undefined,
     call: (deadline: Deadline) => Promise<T>,
   ): Promise<T> {
     const { environment, timeoutMs } = this.#options;
-    return withinDeadline(environment, what, timeoutMs, signal, call);
+    return withinDeadline(environment, callName, timeoutMs, signal, call);
   }
 
   /** Emits that the log or Block 0 was read. */
@@ -80,9 +80,9 @@ export class Freshness {
 
   async #lookBehind(): Promise<void> {
     const { stopping } = this.#options;
-    const what = 'The look at the log after db.start()';
-    const complete = await this.#withDeadline(what, stopping, ({ signal }) => this.#readOn(signal));
-    await this.#workOff(what, complete);
+    const callName = 'The look at the log after db.start()';
+    const complete = await this.#withDeadline(callName, stopping, ({ signal }) => this.#readOn(signal));
+    await this.#workOff(callName, complete);
     this.#tell();
   }
 
@@ -142,9 +142,10 @@ export class Freshness {
   }
 
   /** Ends a first look. A long backlog is merged step by step, each step within a deadline of its own. */
-  async #workOff(what: string, complete: boolean): Promise<void> {
+  async #workOff(callName: string, complete: boolean): Promise<void> {
     const { backpressure, stopping } = this.#options;
-    while (!complete) complete = await this.#withDeadline(what, stopping, ({ signal }) => backpressure.step(signal));
+    while (!complete)
+      complete = await this.#withDeadline(callName, stopping, ({ signal }) => backpressure.step(signal));
     this.note(this.#openedMs);
   }
 

@@ -168,25 +168,25 @@ export class Engine {
    * it afterwards.
    */
   withDeadline<T>(
-    what: string,
+    callName: string,
     signal: AbortSignal | undefined,
     call: (deadline: Deadline) => Promise<T>,
     pool?: SignalPool,
   ): Promise<T> {
     const { environment } = this.#options;
-    const run = (): Promise<T> => withinDeadline(environment, what, operationTimeoutMs, signal, call, pool);
+    const run = (): Promise<T> => withinDeadline(environment, callName, operationTimeoutMs, signal, call, pool);
     if (!this.isLooking) return run();
     // The first look at the log has a deadline of its own: where much has piled up, it would use up the deadline of the call.
-    return this.withSignal(what, signal, () => this.#freshness.looked()).then(run);
+    return this.withSignal(callName, signal, () => this.#freshness.looked()).then(run);
   }
 
   /** Runs a call that may take any time, and that only the caller's signal ends early. */
   async withSignal<T>(
-    what: string,
+    callName: string,
     signal: AbortSignal | undefined,
     call: (signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
-    return namingAborts(what, signal, () => untilAborted(call(signal), signal));
+    return namingAborts(callName, signal, () => untilAborted(call(signal), signal));
   }
 
   /** Aborted with a call's own signal, and when the engine is closed. */

@@ -108,8 +108,8 @@ export class EngineHost implements BatchHost, QueryHost {
     return this.engine.view.block0.databaseId;
   }
 
-  admit(what: string): this {
-    if (this.#hasEnded) throw new NotStartedError(what);
+  admit(callName: string): this {
+    if (this.#hasEnded) throw new NotStartedError(callName);
     return this;
   }
 
@@ -188,13 +188,13 @@ export class EngineHost implements BatchHost, QueryHost {
   }
 
   /** Holds a state that is being pinned. If the instance is stopped meanwhile, the pin is released, and stopping waits for that. */
-  hold(what: string, pinning: Promise<PinnedView>, timeToLiveMs: number): Promise<HeldSnapshot> {
+  hold(callName: string, pinning: Promise<PinnedView>, timeToLiveMs: number): Promise<HeldSnapshot> {
     const { engine } = this;
     const hold = async (): Promise<HeldSnapshot> => {
       const held = this.#parts.held.hold(engine.pins, await pinning, timeToLiveMs);
       if (!this.#hasEnded) return held;
       await held.release();
-      throw new NotStartedError(what);
+      throw new NotStartedError(callName);
     };
     return engine.whileRunning(hold());
   }
@@ -218,26 +218,26 @@ export class EngineHost implements BatchHost, QueryHost {
   }
 
   async commit(operations: OperationSet, options: FlushOptions, check: () => void, guard?: CommitGuard): Promise<void> {
-    const what = guard?.what ?? 'batch.flush()';
-    const { engine } = this.admit(what);
-    if (this.#parts.options.role === 'replica') throw new ReadOnlyError(what);
+    const callName = guard?.callName ?? 'batch.flush()';
+    const { engine } = this.admit(callName);
+    if (this.#parts.options.role === 'replica') throw new ReadOnlyError(callName);
     engine.register.checkNotReplaced();
-    const flush = new Flush(this.#flushing, { what, operations, signal: options.signal, check, guard });
+    const flush = new Flush(this.#flushing, { callName, operations, signal: options.signal, check, guard });
     // Closing the engine waits for this, uploads included: the next engine would not show a flush that this one acknowledges
     // after that one runs.
     await engine.whileRunning(flush.run());
   }
 
-  async resolveCommit(commit: CommitRef, options: FlushOptions, what: string = 'batch.flush()'): Promise<boolean> {
-    const { engine, databaseId: own } = this.admit(what);
+  async resolveCommit(commit: CommitRef, options: FlushOptions, callName: string = 'batch.flush()'): Promise<boolean> {
+    const { engine, databaseId: own } = this.admit(callName);
     const { commitId, slot, databaseId } = commit;
     if (databaseId !== undefined && databaseId !== own) {
       throw new InvalidOptionError(
         'commit',
-        `${what} was asked for commit ${commitId} to database ${databaseId}, and this one is ${own}. Ask the database that ` +
+        `${callName} was asked for commit ${commitId} to database ${databaseId}, and this one is ${own}. Ask the database that ` +
           'the commit was for; if a new one has taken its place, drop the batch with clear().',
       );
     }
-    return engine.withDeadline(what, options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
+    return engine.withDeadline(callName, options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
   }
 }

@@ -113,9 +113,9 @@ export class Instance implements BatchOwner, QueryHost {
       registry: this.registry,
       fieldChangeLog: this.#fieldChangeLog,
       maxCommitBytes,
-      running: (what) => this.running(what),
-      writing: (what) => this.writing(what),
-      hold: (what, ...pinning) => this.admit(what).hold(what, ...pinning),
+      running: (callName) => this.running(callName),
+      writing: (callName) => this.writing(callName),
+      hold: (callName, ...pinning) => this.admit(callName).hold(callName, ...pinning),
       holdLoops: () => this.#host?.holdLoops() ?? Promise.resolve(),
     });
   }
@@ -286,20 +286,20 @@ export class Instance implements BatchOwner, QueryHost {
   }
 
   /** Returns the host for a call that is made now. Throws `NotStartedError` unless the database is running. */
-  admit(what: string): EngineHost {
-    if (this.#host === undefined) throw new NotStartedError(what);
+  admit(callName: string): EngineHost {
+    if (this.#host === undefined) throw new NotStartedError(callName);
     return this.#host;
   }
 
-  /** The engine; throws `NotStartedError` unless the database is running. `what` names the call. */
-  running(what: string): Engine {
-    return this.admit(what).engine;
+  /** The engine; throws `NotStartedError` unless the database is running. `callName` names the call in errors. */
+  running(callName: string): Engine {
+    return this.admit(callName).engine;
   }
 
   /** The engine for a call that writes; throws `ReadOnlyError` on a replica. */
-  writing(what: string): Engine {
-    const engine = this.running(what);
-    if (this.#options.role === 'replica') throw new ReadOnlyError(what);
+  writing(callName: string): Engine {
+    const engine = this.running(callName);
+    if (this.#options.role === 'replica') throw new ReadOnlyError(callName);
     engine.register.checkNotReplaced();
     return engine;
   }
@@ -330,9 +330,9 @@ export class Instance implements BatchOwner, QueryHost {
 
   /** Takes a snapshot of everything that was committed before the call, and holds it. */
   async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
-    const what = 'db.snapshot()';
-    const engine = this.writing(what);
-    return this.admit(what).hold(what, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
+    const callName = 'db.snapshot()';
+    const engine = this.writing(callName);
+    return this.admit(callName).hold(callName, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
   }
 
   /** Holds on to an earlier state. */
@@ -341,9 +341,9 @@ export class Instance implements BatchOwner, QueryHost {
     timeToLiveMs: number,
     signal: AbortSignal | undefined,
   ): Promise<HeldSnapshot> {
-    const what = 'db.at()';
-    const engine = this.writing(what);
-    return this.admit(what).hold(what, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
+    const callName = 'db.at()';
+    const engine = this.writing(callName);
+    return this.admit(callName).hold(callName, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
   }
 
   changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {
@@ -356,7 +356,7 @@ export class Instance implements BatchOwner, QueryHost {
     return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, versionOf, open });
   }
 
-  async resolveCommit(commit: CommitRef, options: FlushOptions, what: string): Promise<boolean> {
-    return this.admit(what).resolveCommit(commit, options, what);
+  async resolveCommit(commit: CommitRef, options: FlushOptions, callName: string): Promise<boolean> {
+    return this.admit(callName).resolveCommit(commit, options, callName);
   }
 }

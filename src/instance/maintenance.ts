@@ -55,13 +55,13 @@ export interface MaintenanceOptions {
   readonly fieldChangeLog: FieldChangeLog;
   readonly maxCommitBytes: number;
   /** The engine; throws `NotStartedError` unless the database is running. */
-  readonly running: (what: string) => Engine;
+  readonly running: (callName: string) => Engine;
   /** The engine for a call that writes; throws `ReadOnlyError` on a replica. */
-  readonly writing: (what: string) => Engine;
+  readonly writing: (callName: string) => Engine;
   /** Resolves once every loop of this instance that is under way holds on to its state, if it can. */
   readonly holdLoops: () => Promise<void>;
   /** Holds a state that is being pinned. */
-  readonly hold: (what: string, pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
+  readonly hold: (callName: string, pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
 }
 
 export class Maintenance {
@@ -129,19 +129,19 @@ export class Maintenance {
     this.#indexes?.viewChanged();
   }
 
-  /** Drops an index of a table. `what` names the call. */
-  async dropIndex(what: string, table: string, index: unknown, outer: AbortSignal | undefined): Promise<void> {
+  /** Drops an index of a table. `callName` names the call in errors. */
+  async dropIndex(callName: string, table: string, index: unknown, outer: AbortSignal | undefined): Promise<void> {
     const { environment, logger, registry, writing } = this.#options;
-    const engine = writing(what);
-    await engine.withDeadline(what, outer, ({ signal }) =>
+    const engine = writing(callName);
+    await engine.withDeadline(callName, outer, ({ signal }) =>
       dropIndex({ environment, logger, engine, registry }, table, index, signal),
     );
     this.#indexes?.viewChanged();
   }
 
-  /** Changes of schemas. `what` names the call. Throws `NotStartedError` unless the database is running. */
-  migrations(what: string): Migrations {
-    return this.#migrations(this.#options.writing(what));
+  /** Changes of schemas. `callName` names the call in errors. Throws `NotStartedError` unless the database is running. */
+  migrations(callName: string): Migrations {
+    return this.#migrations(this.#options.writing(callName));
   }
 
   /** How far the migration of a table is. */
@@ -165,9 +165,9 @@ export class Maintenance {
     return runRepair(this.#upkeep('db.repair()'), options);
   }
 
-  #upkeep(what: string): UpkeepOptions {
+  #upkeep(callName: string): UpkeepOptions {
     const { environment, driver, options, registry, running, hold } = this.#options;
-    const engine = running(what);
+    const engine = running(callName);
     const { dbPrefix: prefix } = options;
     return {
       engine,
@@ -175,20 +175,20 @@ export class Maintenance {
       driver,
       prefix,
       functions: (name) => registry.registeredFunction(name),
-      hold: (pinning, timeToLiveMs) => hold(what, pinning, timeToLiveMs),
+      hold: (pinning, timeToLiveMs) => hold(callName, pinning, timeToLiveMs),
     };
   }
 
   /** Copies the present state to another place: as a backup, or as a database of its own. */
   async copy<T>(
-    what: string,
+    callName: string,
     to: StorePlace,
     options: CopyOptions,
     copy: (source: BackupSource, to: ProtectedPlace, options: CopyOptions) => Promise<T>,
   ): Promise<T> {
     const { environment, driver, options: checked, writing, hold } = this.#options;
-    const engine = writing(what);
-    const held = await hold(what, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
+    const engine = writing(callName);
+    const held = await hold(callName, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
     try {
       const source = {
         environment,
@@ -200,7 +200,7 @@ export class Maintenance {
       const signal = engine.untilClosed(options.signal);
       const target = protectedPlace(environment, to, checked.protection);
       const copying = copy(source, target, { ...options, signal });
-      return await engine.withSignal(what, options.signal, () => engine.whileRunning(copying));
+      return await engine.withSignal(callName, options.signal, () => engine.whileRunning(copying));
     } finally {
       await held.release();
     }

@@ -364,9 +364,9 @@ const stateKind: OptionKind = {
 export const startOptions: OptionTable<StartOptions> = new OptionTable({
   expectAtLeast: {
     ...stateKind,
-    look: (what, path, value) => {
-      const { revision, generation } = expectedState.check(what, value as ExpectedState, path);
-      if (revision === undefined && generation === undefined) throw wrongOption(what, path, value, stateKind);
+    look: (callName, path, value) => {
+      const { revision, generation } = expectedState.check(callName, value as ExpectedState, path);
+      if (revision === undefined && generation === undefined) throw wrongOption(callName, path, value, stateKind);
     },
   },
 });
@@ -380,10 +380,10 @@ const snapshotOptions = new OptionTable<SnapshotOptions>({
 
 /** Throws `InvalidOptionError`. */
 export function checkSnapshotOptions(
-  what: string,
+  callName: string,
   options: SnapshotOptions,
 ): { timeToLiveMs: number; signal: AbortSignal | undefined } {
-  const { expiresAfterMs = 3_600_000, signal } = snapshotOptions.check(what, options);
+  const { expiresAfterMs = 3_600_000, signal } = snapshotOptions.check(callName, options);
   return { timeToLiveMs: expiresAfterMs, signal };
 }
 

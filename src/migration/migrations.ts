@@ -110,12 +110,12 @@ export class Migrations {
   }
 
   async setTarget(given: unknown, version: unknown, options: SetTargetSchemaVersionOptions): Promise<void> {
-    const what = 'db.setTargetSchemaVersion()';
-    const { signal: outer, ...asked } = setTargetOptions.check(what, options);
+    const callName = 'db.setTargetSchemaVersion()';
+    const { signal: outer, ...asked } = setTargetOptions.check(callName, options);
     const target = targetOf(asked);
     const shape = this.#shapeOf(given, version);
     const { engine, daemon } = this.#options;
-    await engine.withDeadline(what, outer, async ({ signal }) => {
+    await engine.withDeadline(callName, outer, async ({ signal }) => {
       await engine.refresh(signal);
       const phase = engine.view.nextVersion(shape.name)?.migration?.phase;
       // Merge first, so that rows corrected before the call are correct when the work begins.
@@ -260,8 +260,8 @@ export class Migrations {
       return { ...changeableOf(present), migrations };
     }, signal);
     engine.follower.advance(engine.register.current, []);
-    const what = phase === 'beside' ? `from version ${from} to version ${to} has begun` : 'goes on';
-    if (found) logger.info(`The migration of table ${table} ${what}`, { table, from, to });
+    const progress = phase === 'beside' ? `from version ${from} to version ${to} has begun` : 'goes on';
+    if (found) logger.info(`The migration of table ${table} ${progress}`, { table, from, to });
     return found;
   }
 
@@ -303,10 +303,10 @@ export class Migrations {
   /** Retires the old version of a table, and waits until that is done. */
   async finish(given: unknown, options: FinishOptions): Promise<void> {
     const { engine, environment, daemon, registry, intervalMs } = this.#options;
-    const what = 'db.finishMigration()';
-    const { force = false, signal } = finishOptions.check(what, options);
+    const callName = 'db.finishMigration()';
+    const { force = false, signal } = finishOptions.check(callName, options);
     const table = nameOf(given);
-    await engine.withDeadline(what, signal, async ({ signal: inner }) => {
+    await engine.withDeadline(callName, signal, async ({ signal: inner }) => {
       await engine.refresh(inner);
       const { view } = engine;
       const migration = view.nextVersion(table)?.migration;

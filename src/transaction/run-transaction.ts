@@ -11,7 +11,7 @@ import type { Engine } from '../engine/engine.ts';
 import type { EngineHost } from '../instance/engine-host.ts';
 import { describeValue } from '../base/messages.ts';
 import type { Instance } from '../instance/instance.ts';
-import { Transaction, TransactionHost, callName } from './transaction.ts';
+import { Transaction, TransactionHost, transactionCall } from './transaction.ts';
 
 /** Options of `db.transaction()`. */
 export interface TransactionOptions {
@@ -50,12 +50,15 @@ export async function runTransaction<T>(
 ): Promise<T> {
   const options = transactionOptions.check('db.transaction()', given);
   if (typeof run !== 'function') {
-    throw new InvalidOptionError('run', `${callName} takes a function (tx) => value, not ${describeValue(run)}.`);
+    throw new InvalidOptionError(
+      'run',
+      `${transactionCall} takes a function (tx) => value, not ${describeValue(run)}.`,
+    );
   }
   const { maxAttempts = defaultMaxAttempts } = options;
   const { transactions } = instance;
   try {
-    const host = instance.admit(callName);
+    const host = instance.admit(transactionCall);
     const committed = attemptUntilCommitted(host, run, { ...options, maxAttempts }, transactions);
     host.waitFor(committed);
     return await committed;
@@ -74,7 +77,7 @@ async function attemptUntilCommitted<T>(
   const { engine, environment } = instance;
   const { maxAttempts } = options;
   for (let attempt = 1; ; attempt++) {
-    instance.admit(callName);
+    instance.admit(transactionCall);
     await freshen(engine, attempt > 1 || options.fresh !== false, options.signal);
     const host = new TransactionHost(instance, attempt);
     try {
@@ -90,16 +93,17 @@ async function attemptUntilCommitted<T>(
     }
     const signal = engine.untilClosed(options.signal);
     const delayMs = pauseMs(betweenAttempts, attempt, environment.random());
-    await engine.withSignal(callName, options.signal, () => sleep(environment, delayMs, signal));
+    await engine.withSignal(transactionCall, options.signal, () => sleep(environment, delayMs, signal));
   }
 }
 
 /** Makes the view fresh enough for an attempt: with everything that was committed before it, or at most two intervals old. */
 async function freshen(engine: Engine, always: boolean, signal: AbortSignal | undefined): Promise<void> {
   engine.asked();
-  if (always) await engine.withDeadline(callName, signal, (deadline) => engine.refresh(deadline.signal));
-  else if (engine.isStale) await engine.withDeadline(callName, signal, (deadline) => engine.freshen(deadline.signal));
-  if (signal?.aborted === true) throw abortedError(callName, signal.reason);
+  if (always) await engine.withDeadline(transactionCall, signal, (deadline) => engine.refresh(deadline.signal));
+  else if (engine.isStale)
+    await engine.withDeadline(transactionCall, signal, (deadline) => engine.freshen(deadline.signal));
+  if (signal?.aborted === true) throw abortedError(transactionCall, signal.reason);
 }
 
 async function makeAttempt<T>(
@@ -113,7 +117,7 @@ async function makeAttempt<T>(
   let value: T;
   try {
     // An error that it throws at once is its failure too.
-    value = await engine.withSignal(callName, signal, async () => run(tx));
+    value = await engine.withSignal(transactionCall, signal, async () => run(tx));
   } finally {
     tx.end();
   }

@@ -46,7 +46,7 @@ import type { View, LoggedCommit } from '../view/view.ts';
 import { ReadSet } from './read-set.ts';
 
 /** Names the call in errors. */
-export const callName = 'db.transaction()';
+export const transactionCall = 'db.transaction()';
 
 /**
  * One attempt at a transaction: the view that it reads, its read set, and the conflict that stands in its way.
@@ -185,13 +185,13 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   async commit(operations: OperationSet, options: FlushOptions, check: () => void): Promise<void> {
-    this.admit(callName);
+    this.admit(transactionCall);
     this.#sealed = true;
     const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
     try {
       await this.#lookAhead();
-      this.#host.admit(callName);
-      await this.#host.commit(operations, options, check, { what: callName, validate });
+      this.#host.admit(transactionCall);
+      await this.#host.commit(operations, options, check, { callName: transactionCall, validate });
     } catch (error) {
       // Only the outcome of the commit counts: while it waited for others, it may have been rejected and accepted again.
       if (error instanceof TransactionConflictError) this.#conflict = error;
@@ -392,10 +392,10 @@ export class Transaction {
   }
 
   /** A rejection for a query that is not of this transaction; undefined for one that is. */
-  #foreign(what: string, query: DeletableQuery): Promise<never> | undefined {
+  #foreign(callName: string, query: DeletableQuery): Promise<never> | undefined {
     const given = query as Partial<DeletableQuery> | null | undefined;
     if (given?.reads?.(this.#host) === true) return undefined;
-    const message = `${what} of a transaction takes a query of its own: make it with tx.query().`;
+    const message = `${callName} of a transaction takes a query of its own: make it with tx.query().`;
     return Promise.reject(new BatchStateError(message));
   }
 

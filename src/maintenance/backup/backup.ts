@@ -74,9 +74,9 @@ export interface BackupSource {
 
 /** Lists the backups of a place, oldest first. */
 export async function backupsAt(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
-  const what = 'listBackups()';
-  const options = signalOptions.check(what, defined({ signal }));
-  return namingAborts(what, signal, () => untilAborted(findBackups(place, options), signal));
+  const callName = 'listBackups()';
+  const options = signalOptions.check(callName, defined({ signal }));
+  return namingAborts(callName, signal, () => untilAborted(findBackups(place, options), signal));
 }
 
 async function findBackups({ driver, prefix }: StorePlace, options: RequestOptions): Promise<BackupInfo[]> {

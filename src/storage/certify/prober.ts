@@ -222,10 +222,7 @@ export class Prober {
     range: { readonly start: number; readonly end: number },
     accepts: (found: FoundObject) => boolean,
   ): Promise<void> {
-    const strange = new StrangeBytes(
-      'ranges',
-      'A range read of an object returned other bytes than the range has.',
-    );
+    const strange = new StrangeBytes('ranges', 'A range read of an object returned other bytes than the range has.');
     await this.repeat(`Reading ${key}`, async () => {
       const result = await this.#get(key, { range });
       if (result.status !== 'found') throw new Violation('reads', notFound);

@@ -55,13 +55,13 @@ function isUrl(endpoint: string): boolean {
 }
 
 /** Refuses credentials in a URL, because signed requests do not use them. The error does not show them. */
-function refuseCredentials(what: string, path: string, endpoint: unknown): void {
+function refuseCredentials(callName: string, path: string, endpoint: unknown): void {
   const { username, password } = new URL(endpoint as string);
   if (username === '' && password === '') return;
   const instead = 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a client';
   throw new InvalidOptionError(
     path,
-    `Option \`${path}\` of ${what} holds credentials, which are not used: ${instead}.`,
+    `Option \`${path}\` of ${callName} holds credentials, which are not used: ${instead}.`,
   );
 }
 
@@ -76,10 +76,10 @@ const keyEncryption = new OptionTable<{ readonly algorithm: 'aws:kms'; readonly 
 
 const encryption: OptionKind = {
   ...kinds.options(keyEncryption),
-  look: (what, path, value) => {
+  look: (callName, path, value) => {
     const given = value as ServerSideEncryption;
-    if (given.algorithm === 'AES256') plainEncryption.check(what, given, path);
-    else keyEncryption.check(what, given, path);
+    if (given.algorithm === 'AES256') plainEncryption.check(callName, given, path);
+    else keyEncryption.check(callName, given, path);
   },
 };
 

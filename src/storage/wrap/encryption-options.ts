@@ -141,26 +141,26 @@ const encryptionOptions = new OptionTable<EncryptionOptions>({
   acceptUnencrypted: { ...kinds.flag, describe: untold },
 });
 
-function checkEncryption(what: string, path: string, given: EncryptionOptions): void {
+function checkEncryption(callName: string, path: string, given: EncryptionOptions): void {
   const hidden = Object.keys(given).find(
     (name) => !encryptionOptions.names.includes(name) && nearestName(name, encryptionOptions.names) === undefined,
   );
   if (hidden !== undefined) {
     const known = encryptionOptions.names.join(', ');
-    refuse(path, `Option \`${path}\` of ${what} has a name that is not known. The options there are ${known}.`);
+    refuse(path, `Option \`${path}\` of ${callName} has a name that is not known. The options there are ${known}.`);
   }
-  const { keys, current, acceptUnencrypted } = encryptionOptions.check(what, given, path);
+  const { keys, current, acceptUnencrypted } = encryptionOptions.check(callName, given, path);
   if (current !== null && !Object.hasOwn(keys, current)) {
     const ids = Object.keys(keys).join(', ');
     refuse(
       `${path}.current`,
-      `Option \`${path}.current\` of ${what} is the id of another key; it must be the id of one of the keys (${ids}), or null.`,
+      `Option \`${path}.current\` of ${callName} is the id of another key; it must be the id of one of the keys (${ids}), or null.`,
     );
   }
   if (current === null && acceptUnencrypted === false) {
     refuse(
       `${path}.acceptUnencrypted`,
-      `Option \`${path}.acceptUnencrypted\` of ${what} cannot be false where \`${path}.current\` is null, so that what is written is not encrypted.`,
+      `Option \`${path}.acceptUnencrypted\` of ${callName} cannot be false where \`${path}.current\` is null, so that what is written is not encrypted.`,
     );
   }
 }
@@ -170,18 +170,18 @@ export const encryptionKind: OptionKind = {
   allowed: "an object such as { keys: { '2026': key }, current: '2026' }",
   accepts: isRecord,
   describe: untold,
-  look: (what, path, value) => checkEncryption(what, path, value as EncryptionOptions),
+  look: (callName, path, value) => checkEncryption(callName, path, value as EncryptionOptions),
 };
 
 /** The kind of the option `compression`. */
 export const compressionKind: OptionKind = {
   ...kinds.choice(...Object.keys(Codec)),
   describe: untold,
-  look: (what, path, value) => {
+  look: (callName, path, value) => {
     if (value !== 'zstd' || canWriteZstd) return;
     refuse(
       path,
-      `Option \`${path}\` of ${what} is 'zstd', and this version of Node.js cannot write that: use Node.js 22.15 or newer, or ` +
+      `Option \`${path}\` of ${callName} is 'zstd', and this version of Node.js cannot write that: use Node.js 22.15 or newer, or ` +
         "'deflate' here. What others have compressed with zstd is read in any case.",
     );
   },
