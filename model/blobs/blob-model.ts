@@ -70,7 +70,7 @@ const list = [
   ],
   [
     'lose',
-    ['src/log/log-writer.ts', "? 'applied' : 'lost'"],
+    ['src/log/log-writer.ts', "? 'committed' : 'lost'"],
     (a) => `flush ${a + 1} has lost its slot, and reads what is there`,
   ],
   ['catch up', ['src/log/log-follower.ts', 'async #catchUp('], (a) => `the node of flush ${a + 1} catches up`],

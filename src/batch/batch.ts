@@ -398,8 +398,8 @@ export class Batch implements Overlay {
 
   /**
    * Root batch: commits all operations, atomically; resolves once they are durable and visible to this instance. If it
-   * rejects, nothing was written and the batch keeps its operations, to be flushed again or dropped with
-   * {@link clear}. Only after `CommitOutcomeUnknownError` it is open whether they were applied, and the next flush
+   * rejects, nothing was committed and the batch keeps its operations, to be flushed again or dropped with
+   * {@link clear}; only after `CommitOutcomeUnknownError` it is open whether they were committed, and the next flush
    * resolves that first. Sub-batch: moves the operations into the parent, where no triggers fire for them again. A flushed
    * batch is empty and can be used again; an empty flush writes nothing.
    */

@@ -1,13 +1,16 @@
 /**
  * A flush, from the operations of a batch to the answer. The steps, in order:
- * 1. `EngineHost.commit` takes the operations, and calls {@link Flush.run}.
- * 2. {@link Flush.run} uploads the new blobs, and appends the flush to the log under a deadline.
+ * 1. `Batch.flush` resolves an earlier flush in doubt, takes the operations, and passes them to `EngineHost.commit`, which calls
+ *    {@link Flush.run}.
+ * 2. {@link Flush.run} uploads the new blobs, and appends the flush to the log (`Engine.append`) under a deadline.
  * 3. `LogWriter.append` queues it. Flushes that wait at the same time form a group, which shares one commit (`LogWriter.#commitGroup`).
- * 4. The writer asks each flush of the group for its member of the commit ({@link Flush.#makeMember}), validated on the newest view,
- *    and again on each newer view while the commit is not put.
+ * 4. The writer asks each flush of the group for its member of the commit ({@link Flush.#makeMember}), validated on this instance's view
+ *    and the members before it; and asks again whenever that view has changed before the slot is won.
  * 5. The writer puts the commit at the slot after that view (`LogWriter.#putOnce`), and confirms the slot by a read of Block 0.
  * 6. `LogFollower.advance` moves the view over the commit, and the promise of each flush is answered. If another writer won the slot,
- *    the writer catches up and goes back to step 4.
+ *    the writer catches up and goes back to step 4; after 32 lost slots the flushes fail with `ContentionError`.
+ * 7. While the slot is empty and the put had no clear answer, the same bytes are put again. After half a minute the flushes fail with
+ *    `CommitOutcomeUnknownError`.
  *
  * Invariants:
  * - No commit names a blob whose bytes are not in the store (docs/protocol.md, "gc without clocks").
@@ -24,7 +27,7 @@ import { refuseRetired } from '../catalog/retired-versions.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { Bridge } from '../migration/bridge.ts';
-import { Patience } from '../storage/contract/put-repeatedly.ts';
+import { Patience } from '../storage/contract/outages.ts';
 import type { View } from '../view/view.ts';
 import type { NewBlob } from './blob-changes.ts';
 import type { TableOperations } from './table-operations.ts';
@@ -47,12 +50,12 @@ export interface FlushContext extends Omit<MemberOptions, 'slot'> {
 export interface CommitGuard {
   /** Names the call in errors. */
   readonly callName: string;
-  /** Rejects if the commit must not follow the state that `view` shows. Its last changes are those of the members in `earlier`. */
+  /** Rejects if the commit must not follow the state that `view` shows. The view already includes the members in `earlier`. */
   validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
 }
 
 /** The operations of a flush, and its conditions. */
-export interface FlushOrder {
+export interface FlushInput {
   readonly operations: OperationSet;
   /** Gives the flush up. */
   readonly signal: AbortSignal | undefined;
@@ -66,13 +69,13 @@ export interface FlushOrder {
 /** One flush of one batch. */
 export class Flush {
   readonly #context: FlushContext;
-  readonly #order: FlushOrder;
+  readonly #order: FlushInput;
   readonly #lists: readonly TableOperations[];
   /** About how many bytes the operations take in a commit. */
   readonly #sizeBytes: number;
   readonly #uploads: BlobUploads;
 
-  constructor(context: FlushContext, order: FlushOrder) {
+  constructor(context: FlushContext, order: FlushInput) {
     const { environment, blobs, ending } = context;
     this.#context = context;
     this.#order = order;
@@ -115,7 +118,7 @@ export class Flush {
     const { bridge } = this.#context;
     check();
     await guard?.validate(view, earlier);
-    if (this.#hasBlobs) await this.#uploads.check(view);
+    if (this.#hasBlobs) await this.#uploads.ensureStored(view);
     await this.#refuseRetired(view);
     const tableOf = ({ shape }: TableOperations): ReturnType<Bridge['writableTable']> =>
       bridge.writableTable(view, shape.name);
@@ -135,9 +138,9 @@ const firstPauseMs = 100;
 /**
  * Uploads the blobs of a flush, and makes sure that they are still there on exactly the state that its commit follows.
  *
- * The garbage collection condemns uploads that no row names, by a commit (docs/protocol.md, "gc without clocks"). So a blob is safe
- * on a state that does not list it as condemned while its object exists: the row of the list is removed only after the object. An
- * upload that is condemned, or may be, is made again under a new reference, since a deletion of the old one may be on its way. So is
+ * The garbage collection condemns uploads that no row names, by a commit (docs/protocol.md, "gc without clocks"). A blob is safe on a
+ * state if its object exists and the state does not list it as condemned: it is taken off the list only after its object is gone. A
+ * blob that is listed or missing is uploaded again under a new reference, since a deletion of the old one may be on its way. So is
  * an upload that failed, since it may still reach the store: no name is written a second time.
  */
 class BlobUploads {
@@ -157,7 +160,7 @@ class BlobUploads {
 
   /** Uploads the blobs that were not uploaded yet. `tail`: last slot of a state that is current now. */
   async upload(tail: number): Promise<void> {
-    // Renaming a blob moves it to the end of the map.
+    // A copy, since renaming a blob moves it to the end of the map.
     const blobs = Array.from(this.#operations.blobs.values());
     for (const blob of blobs) if (blob.record === undefined) await this.#uploadNew(blob, tail);
   }
@@ -192,9 +195,12 @@ class BlobUploads {
     }
   }
 
-  /** Uploads the blobs again that were collected as garbage before `view`. Throws `BatchStateError` for a stream. */
-  async check(view: View): Promise<void> {
-    // Renaming a blob moves it to the end of the map.
+  /**
+   * Uploads again the blobs that `view` lists as condemned, that are missing, or whose upload failed. Throws `BatchStateError` for a
+   * stream, which cannot be read again.
+   */
+  async ensureStored(view: View): Promise<void> {
+    // A copy, since renaming a blob moves it to the end of the map.
     const blobs = Array.from(this.#operations.blobs.values());
     for (const blob of blobs) {
       if (blob.record === undefined) {

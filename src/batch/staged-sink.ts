@@ -4,7 +4,8 @@ import { randomUuid } from '../base/ids.ts';
 import type { BlockRef } from '../format/block.ts';
 import type { NodeEntries } from '../format/node-entries.ts';
 import { stagedName, stagedRun } from '../format/object-names.ts';
-import type { NodeSink, Uploads } from '../tree/block-writer.ts';
+import type { Uploads } from '../tree/block-writer.ts';
+import type { NodeSink } from '../tree/level-writer.ts';
 
 /** Size of an object that holds staged runs, in bytes. */
 export const stagedObjectBytes: number = 8 * 1024 * 1024;

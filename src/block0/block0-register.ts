@@ -19,7 +19,7 @@ import { block0Format, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/object-names.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';
+import type { OwnWrites } from '../storage/contract/own-writes.ts';
 import { Block0Reader } from './block0-reader.ts';
 import type { VersionedBlock0 } from './block0-reader.ts';
 

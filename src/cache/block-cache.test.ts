@@ -4,7 +4,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import { openCached } from './cached-node.ts';
 import type { CachedNode } from './cached-node.ts';
 import { BlockCache } from './block-cache.ts';
-import { CollectionHint } from './block-queues.ts';
+import { CollectionHint } from './eviction-queues.ts';
 
 /** A node of about `keys` times 100 bytes. */
 function nodeOf(name: string, keys = 10): CachedNode {

@@ -3,8 +3,8 @@
  * eviction empties the entry. A query may keep using an evicted node, because nodes are immutable. The queues ({@link
  * BlockQueues}) choose the blocks to evict; a cache has its own queues, or shares them with the caches of other instances.
  */
-import { BlockQueues, defaultBlockBytes } from './block-queues.ts';
-import type { CollectionHint } from './block-queues.ts';
+import { EvictionQueues, defaultBlockBytes } from './eviction-queues.ts';
+import type { CollectionHint } from './eviction-queues.ts';
 import type { CachedNode, CacheEntry, QueuedEntry, EntryOwner } from './cached-node.ts';
 
 /** Counts of block reads, by the place where the block was found. */
@@ -26,7 +26,7 @@ const overheadBytes = 256;
 export class BlockCache implements EntryOwner {
   /** Incremented by the readers: a reader that holds an entry reads its block without a call of the cache. */
   readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0, turnover: 0 };
-  readonly #queues: BlockQueues;
+  readonly #queues: EvictionQueues;
   readonly #sharesQueues: boolean;
   /** The bytes that this cache may take of queues that it shares. */
   #shareBytes = Infinity;
@@ -39,10 +39,15 @@ export class BlockCache implements EntryOwner {
    * `limitBytes` is the number of bytes that the blocks may take at first. `blockBytes` is an estimate of the size of a block.
    * `hint` counts evicted blocks. `shared` are queues of several caches; `limitBytes` is then this cache's share of them.
    */
-  constructor(limitBytes: number, blockBytes: number = defaultBlockBytes, hint?: CollectionHint, shared?: BlockQueues) {
+  constructor(
+    limitBytes: number,
+    blockBytes: number = defaultBlockBytes,
+    hint?: CollectionHint,
+    shared?: EvictionQueues,
+  ) {
     this.#sharesQueues = shared !== undefined;
     if (shared !== undefined) this.#shareBytes = limitBytes;
-    this.#queues = shared ?? new BlockQueues(limitBytes, blockBytes, hint);
+    this.#queues = shared ?? new EvictionQueues(limitBytes, blockBytes, hint);
   }
 
   /** Bytes of all cached blocks. */

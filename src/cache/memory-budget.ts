@@ -5,7 +5,7 @@
  */
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
-import { BlockQueues, CollectionHint, defaultBlockBytes } from './block-queues.ts';
+import { EvictionQueues, CollectionHint, defaultBlockBytes } from './eviction-queues.ts';
 
 /** Part of a budget for blocks and pending commits: the rest is for memory that is not counted. */
 const cachedShare = 0.5;
@@ -123,7 +123,7 @@ export class Account {
 /** The state of a budget: its accounts, the sums of their bytes, and the queues of cached blocks. */
 export class SharedMemory {
   readonly maxBytes: number;
-  readonly queues: BlockQueues;
+  readonly queues: EvictionQueues;
   readonly #accounts = new Set<Account>();
   #committedBytes = 0;
   #scratchBytes = 0;
@@ -133,7 +133,7 @@ export class SharedMemory {
   /** `blockBytes` is an estimate of the size of a block. */
   constructor(maxBytes: number, blockBytes: number) {
     this.maxBytes = maxBytes;
-    this.queues = new BlockQueues(this.cacheLimitBytes, blockBytes, new CollectionHint(maxBytes));
+    this.queues = new EvictionQueues(this.cacheLimitBytes, blockBytes, new CollectionHint(maxBytes));
   }
 
   /** The number of instances that draw from the budget. */

@@ -1,6 +1,6 @@
 /**
  * Backpressure: work where many commits wait to be merged. Beyond a bound (log/pending-room.ts) an instance merges out of turn, and
- * beyond twice that it takes no more commits: flushes are refused, and an instance that catches up merges the commits that it has
+ * beyond twice that it takes no more commits: a flush first merges, up to three times, and is then refused; and an instance that catches up merges the commits that it has
  * read before it reads on.
  */
 import type { Environment } from '../base/env.ts';
@@ -12,7 +12,7 @@ import type { Merger } from '../merge/merger.ts';
 import type { View } from '../view/view.ts';
 import type { FailureReports } from './failure-reports.ts';
 import type { Role } from './membership.ts';
-import type { Rotation } from './rotation.ts';
+import type { MergeRotation } from './merge-rotation.ts';
 
 export interface BackpressureOptions {
   readonly environment: Environment;
@@ -20,7 +20,7 @@ export interface BackpressureOptions {
   readonly room: PendingRoom;
   readonly follower: LogFollower;
   readonly merger: Merger;
-  readonly rotation: Rotation;
+  readonly rotation: MergeRotation;
   readonly failures: FailureReports;
 }
 

@@ -4,15 +4,15 @@ import { CorruptionError } from '../base/errors.ts';
 import { FailureLog } from '../base/logger.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
-import type { LogEvents } from '../log/log-events.ts';
+import type { EngineEvents } from '../log/engine-events.ts';
 
 export class FailureReports {
   readonly #log: FailureLog;
   readonly #logger: Logger;
   readonly #register: Block0Register;
-  readonly #events: LogEvents;
+  readonly #events: EngineEvents;
 
-  constructor(environment: Environment, logger: Logger, register: Block0Register, events: LogEvents) {
+  constructor(environment: Environment, logger: Logger, register: Block0Register, events: EngineEvents) {
     this.#log = new FailureLog(logger, environment);
     this.#logger = logger;
     this.#register = register;

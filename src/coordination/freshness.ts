@@ -8,7 +8,7 @@
 import { withinDeadline, untilAborted } from '../base/abort.ts';
 import type { Deadline } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
-import type { LogEvents } from '../log/log-events.ts';
+import type { EngineEvents } from '../log/engine-events.ts';
 import type { LogFollower } from '../log/log-follower.ts';
 import type { Backpressure } from './backpressure.ts';
 import type { Polling } from './polling-pace.ts';
@@ -23,7 +23,7 @@ export interface FreshnessOptions {
   readonly polling: Polling;
   readonly follower: LogFollower;
   readonly backpressure: Backpressure;
-  readonly events: LogEvents;
+  readonly events: EngineEvents;
   /** How long opening, and the look at the log after it, may take, in milliseconds. */
   readonly timeoutMs: number;
   /** Aborted when the engine is closed. */

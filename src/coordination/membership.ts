@@ -14,7 +14,7 @@ import type { Block0 } from '../format/block0.ts';
 import type { StoredMigration } from '../format/stored-table.ts';
 import type { MergeMembers } from '../merge/merger.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
-import type { Rotation } from './rotation.ts';
+import type { MergeRotation } from './merge-rotation.ts';
 import { isListed, isOld, withoutUser, withUser } from './version-users.ts';
 import type { Speaker } from './version-users.ts';
 
@@ -30,7 +30,7 @@ export interface MembershipOptions {
   readonly logger: Logger;
   readonly node: NodeIdentity;
   readonly clock: StoreClock;
-  readonly rotation: Rotation;
+  readonly rotation: MergeRotation;
   readonly intervalMs: number;
   /** Aborted when the instance is stopped. */
   readonly stopping: AbortSignal;

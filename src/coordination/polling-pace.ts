@@ -4,7 +4,7 @@
  *
  * Freshness never depends on it: a query on a view older than two intervals refreshes first, with any polling.
  */
-import { untilNextTurn } from './rotation.ts';
+import { untilNextTurn } from './merge-rotation.ts';
 
 /**
  * How often an instance looks at the store. `interval`: a turn at every `writeForwardInterval`. `adaptive`: the pause between turns

@@ -4,7 +4,7 @@
  * never a commit.
  */
 import type { Environment, Timer } from '../base/env.ts';
-import type { LogEvents } from '../log/log-events.ts';
+import type { EngineEvents } from '../log/engine-events.ts';
 import type { LogFollower } from '../log/log-follower.ts';
 import type { PendingRoom } from '../log/pending-room.ts';
 import type { View } from '../view/view.ts';
@@ -17,7 +17,7 @@ import { PollingPace } from './polling-pace.ts';
 import type { Polling } from './polling-pace.ts';
 import type { Freshness } from './freshness.ts';
 import type { Membership, Role } from './membership.ts';
-import type { Rotation } from './rotation.ts';
+import type { MergeRotation } from './merge-rotation.ts';
 
 const turnName = 'A turn of the write-forward loop';
 
@@ -40,9 +40,9 @@ export interface WriteForwardLoopOptions extends TurnSettings {
   readonly room: PendingRoom;
   readonly merger: Merger;
   readonly membership: Membership;
-  readonly rotation: Rotation;
+  readonly rotation: MergeRotation;
   readonly failures: FailureReports;
-  readonly events: LogEvents;
+  readonly events: EngineEvents;
 }
 
 /** A slot that was trimmed shows nothing new, so that a view must not live from peeking alone. */

@@ -223,8 +223,8 @@ export class EngineHost implements BatchHost, QueryHost {
     if (this.#parts.options.role === 'replica') throw new ReadOnlyError(callName);
     engine.register.checkNotReplaced();
     const flush = new Flush(this.#flushing, { callName, operations, signal: options.signal, check, guard });
-    // Closing the engine waits for this, uploads included: the next engine would not show a flush that this one acknowledges
-    // after that one runs.
+    // Closing the engine waits for this, uploads included: otherwise the next engine could miss a flush that is acknowledged after it
+    // has started.
     await engine.whileRunning(flush.run());
   }
 

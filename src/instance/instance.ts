@@ -31,7 +31,7 @@ import { EncryptedCache } from '../storage/wrap/envelopes.ts';
 import { protectedDriver } from '../storage/wrap/envelope-driver.ts';
 import { ObservedDriver, harmlessHook } from '../storage/wrap/observed-driver.ts';
 import { ReadOnlyDriver } from '../storage/wrap/wrapped-driver.ts';
-import { OwnWrites } from '../storage/contract/put-repeatedly.ts';
+import { OwnWrites } from '../storage/contract/own-writes.ts';
 import { RetryingDriver } from '../storage/wrap/retrying-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { QueryHost, StateKeeper } from '../query/planner/query-host.ts';

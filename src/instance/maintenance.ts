@@ -90,7 +90,7 @@ export class Maintenance {
       indexVersions.viewChanged(view);
       indexes.viewChanged(view);
     };
-    engine.events.moved.on(viewChanged);
+    engine.events.viewChanged.on(viewChanged);
     viewChanged(engine.view);
     const { gcInterval: intervalMs } = options;
     if (intervalMs === undefined) return;

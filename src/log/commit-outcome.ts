@@ -6,8 +6,8 @@ import type { Commit } from '../format/commit.ts';
 import type { CommitLog } from './commit-log.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 
-/** Whether a commit won its slot. */
-export type CommitOutcome = 'applied' | 'lost' | 'unknown';
+/** The outcome of a commit. `committed`: it won its slot. `lost`: it did not, and never will. */
+export type CommitOutcome = 'committed' | 'lost' | 'unknown';
 
 /** A commit that was put, and whose outcome is not known yet. */
 export interface InDoubtCommit {
@@ -32,8 +32,8 @@ export class NotCommittedError extends StorageError {
   }
 }
 
-/** A put that certainly had no effect has lost its slot; any other failure says nothing about the outcome. */
-export function lostForCertain(error: unknown): CommitOutcome {
+/** Returns the outcome that a failed put tells: `lost` if it certainly had no effect; any other failure says nothing. */
+export function outcomeOfFailure(error: unknown): CommitOutcome {
   return error instanceof NotCommittedError ? 'lost' : 'unknown';
 }
 
@@ -71,11 +71,11 @@ export async function readOutcome(
   const stored = await log.read(slot, signal);
   const { block0 } = await register.refresh(signal);
   if (block0.logFloor >= slot) return deadSlotOutcome(block0, slot, commitId);
-  const known = appliedOutcome(block0, slot, commitId);
+  const known = outcomeInBlock0(block0, slot, commitId);
   if (known !== undefined) return known;
   // An empty slot does not mean that the commit is lost: a delayed put may still land.
   if (stored === undefined) return 'unknown';
-  return stored.commitId === commitId ? 'applied' : 'lost';
+  return stored.commitId === commitId ? 'committed' : 'lost';
 }
 
 /**
@@ -83,7 +83,7 @@ export async function readOutcome(
  * writer, so that only the list of applied commits in Block 0 tells, if it reaches that far.
  */
 export function deadSlotOutcome(block0: Block0, slot: number, commitId: string): CommitOutcome {
-  return appliedOutcome(block0, slot, commitId) ?? 'unknown';
+  return outcomeInBlock0(block0, slot, commitId) ?? 'unknown';
 }
 
 /**
@@ -91,12 +91,12 @@ export function deadSlotOutcome(block0: Block0, slot: number, commitId: string):
  * slot holds something else: where a commit went missing, a repair of the log applies an empty commit in its place, and the slot
  * itself stays free.
  */
-export function appliedOutcome(
+export function outcomeInBlock0(
   { applied, appliedSeq }: Block0,
   slot: number,
   commitId: string,
-): 'applied' | 'lost' | undefined {
+): 'committed' | 'lost' | undefined {
   if (appliedSeq < slot) return undefined;
   const found = applied.find(({ seq }) => seq === slot);
-  return found && (found.id === commitId && found.givenUp !== true ? 'applied' : 'lost');
+  return found && (found.id === commitId && found.givenUp !== true ? 'committed' : 'lost');
 }

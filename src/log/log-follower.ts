@@ -17,7 +17,7 @@ import { commitName } from '../format/object-names.ts';
 import { View } from '../view/view.ts';
 import type { LoggedCommit, ViewContext } from '../view/view.ts';
 import type { CommitLog } from './commit-log.ts';
-import type { LogEvents } from './log-events.ts';
+import type { EngineEvents } from './engine-events.ts';
 import type { PendingRoom } from './pending-room.ts';
 
 /** Most slots that are read at the same time while catching up. */
@@ -64,7 +64,7 @@ export class LogFollower {
   readonly #log: CommitLog;
   readonly #context: ViewContext;
   readonly #room: PendingRoom;
-  readonly #events: LogEvents;
+  readonly #events: EngineEvents;
   #view: View | undefined;
   #running: Promise<boolean> | undefined;
   #queued: Promise<boolean> | undefined;
@@ -79,7 +79,7 @@ export class LogFollower {
     log: CommitLog,
     context: ViewContext,
     room: PendingRoom,
-    events: LogEvents,
+    events: EngineEvents,
   ) {
     this.#environment = environment;
     this.#register = register;
@@ -172,7 +172,7 @@ export class LogFollower {
     this.advance(versioned, slots);
     this.#lookForDamage(isGone ? missing : undefined, behind, stray);
     // This look may have read fewer slots than the one that found the damage.
-    if (missing === this.#damage?.slot) this.checkWhole();
+    if (missing === this.#damage?.slot) this.throwIfDamaged();
     const isNext = stray !== undefined && this.view.tail === stray.slot - 1;
     return missing === undefined || behind !== undefined || isNext || versioned.block0.appliedSeq >= missing;
   }
@@ -206,7 +206,7 @@ export class LogFollower {
    * Throws `CorruptionError` while the log behind the view is known to be damaged: a commit that is put behind the damage would
    * be lost.
    */
-  checkWhole(): void {
+  throwIfDamaged(): void {
     if (this.#damage === undefined) return;
     if (this.view.tail < this.#damage.slot) throw this.#damage.error;
     this.#damage = undefined;
@@ -217,7 +217,7 @@ export class LogFollower {
     let view = View.ofBlock0(this.#context, versioned.block0);
     for (const logged of slots) view = view.withCommit(logged);
     this.#show(view);
-    this.#events.moved.emit(view);
+    this.#events.viewChanged.emit(view);
   }
 
   /**
@@ -302,6 +302,6 @@ export class LogFollower {
     if (!hasMoved) return;
     this.#show(view);
     this.#events.committed.emit(news);
-    this.#events.moved.emit(view);
+    this.#events.viewChanged.emit(view);
   }
 }

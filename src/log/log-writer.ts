@@ -1,12 +1,13 @@
 /**
- * Appends to the log: wins a slot for a commit, or learns for certain that it did not (docs/protocol.md, "Commit"). Flushes that wait
+ * Appends to the log: wins a slot for a commit, learns for certain that it did not, or fails with an unknown outcome
+ * (docs/protocol.md, "Commit"). Flushes that wait
  * at the same time share one commit; each is a member of it.
  *
  * Invariants:
  * - A put at slot n happens only on a view whose tail is n - 1, so the commit was validated against exactly the state
  *   that it will be applied to.
- * - After any answer but "written" the slot is read, and then Block 0; the same bytes are put at the same slot again while
- *   the slot is empty. No flush goes into another commit before the outcome of the commit that it was put in is known.
+ * - After the answer "written", Block 0 is read; after any other answer the slot, and then Block 0. The same bytes are put at the
+ *   same slot again while the slot is empty. No flush goes into another commit before the outcome of the commit that it was put in is known.
  * - Every error but `CommitOutcomeUnknownError` is definite: the flush was not applied, and never will be.
  */
 import { untilAborted } from '../base/abort.ts';
@@ -24,10 +25,10 @@ import { BlockGone } from '../tree/block-source.ts';
 import type { View } from '../view/view.ts';
 import type { CommitLog } from './commit-log.ts';
 import {
-  appliedOutcome,
+  outcomeInBlock0,
   deadSlotOutcome,
   NotCommittedError,
-  lostForCertain,
+  outcomeOfFailure,
   outcomeUnknown,
   readOutcome,
   refKey,
@@ -122,7 +123,7 @@ export class LogWriter {
   readonly #inDoubt: Map<string, InDoubtCommit>;
   readonly #resolutions = new Set<Promise<boolean>>();
   /** Outcomes that a caller may still ask for, by slot and commit id. */
-  readonly #decided = new Map<string, 'applied' | 'lost'>();
+  readonly #decided = new Map<string, 'committed' | 'lost'>();
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
@@ -156,7 +157,7 @@ export class LogWriter {
       if (signal.aborted) onAbort();
       else {
         signal.addEventListener('abort', onAbort, { once: true });
-        this.#delay.came(this.#queue.push(waiting));
+        this.#delay.noteArrival(this.#queue.push(waiting));
         this.#running ??= this.#run();
       }
     });
@@ -186,7 +187,7 @@ export class LogWriter {
     try {
       outcome = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#resolveAgain(commitId, slot, signal));
       // A caller that learns that the commit was applied must see it.
-      if (outcome === 'applied' && this.#options.follower.view.tail < slot)
+      if (outcome === 'committed' && this.#options.follower.view.tail < slot)
         await this.#options.freshness.catchUp(signal);
     } catch (error) {
       // A failure while asking is no answer: the old commit may still be applied.
@@ -197,7 +198,7 @@ export class LogWriter {
       this.#inDoubt.delete(commitId);
       this.#decided.set(refKey({ commitId, slot }), outcome);
     }
-    return outcome === 'applied';
+    return outcome === 'committed';
   }
 
   /** The commit in doubt of this instance with this id and slot. A question about it that names a wrong slot must not decide it. */
@@ -211,7 +212,7 @@ export class LogWriter {
     if (inDoubt?.commit.databaseId === this.#options.register.current.block0.databaseId) {
       const { resolving } = inDoubt;
       // A commit is never resolved twice at once: its first put may yet be refused, and that is definite only if there is no other put.
-      const outcome = resolving && (await untilAborted(resolving.catch(lostForCertain), signal));
+      const outcome = resolving && (await untilAborted(resolving.catch(outcomeOfFailure), signal));
       return outcome === undefined || outcome === 'unknown' ? this.#putUntilDecided(inDoubt, false, signal) : outcome;
     }
     return readOutcome({ commitId, slot }, this.#options.log, this.#options.register, signal);
@@ -219,14 +220,14 @@ export class LogWriter {
 
   async #run(): Promise<void> {
     while (this.#queue.length > 0) {
-      await this.#delay.over(() => this.#queue.length);
+      await this.#delay.wait(() => this.#queue.length);
       const group = this.#takeGroup();
       try {
         await this.#commitGroup(group);
       } catch (error) {
         rejectAll(group, error);
       }
-      this.#delay.ended(group.length + this.#queue.length);
+      this.#delay.noteEnd(group.length + this.#queue.length);
     }
     // Without an await after the look at the queue: no run would commit a flush that was queued in between.
     this.#running = undefined;
@@ -245,7 +246,7 @@ export class LogWriter {
 
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
     const { follower, environment, freshness, backpressure } = this.#options;
-    follower.checkWhole();
+    follower.throwIfDamaged();
     await backpressure.makeRoom();
     if (freshness.isStale) await this.#refreshFor(group, freshness.freshen(undefined));
     // Where others write all the time, a look is cheaper than a put that comes too late.
@@ -266,19 +267,19 @@ export class LogWriter {
         await this.#refreshFor(group);
         continue;
       }
-      let outcome: CommitOutcome = 'unknown';
-      let failure: unknown;
+      const fail = (failure: unknown): void => {
+        // Flushes that contradicted the accepted ones may be valid now: they are validated again.
+        this.#queue.unshift(...contradicted.map(({ waiting }) => waiting));
+        rejectAll(accepted, failure);
+      };
+      let outcome: CommitOutcome;
       try {
         outcome = await this.#put(accepted, view, members);
       } catch (error) {
-        failure = error;
+        return fail(error);
       }
-      if (outcome === 'applied') return conclude();
-      if (outcome === 'unknown') {
-        // Flushes that contradicted the accepted ones may be valid now: they are validated again.
-        this.#queue.unshift(...contradicted.map(({ waiting }) => waiting));
-        return rejectAll(accepted, failure ?? this.#failureOf(accepted[0]?.inFlight?.commitId));
-      }
+      if (outcome === 'committed') return conclude();
+      if (outcome === 'unknown') return fail(this.#failureOf(accepted[0]?.inFlight?.commitId));
       for (const waiting of accepted) waiting.inFlight = undefined;
       await sleep(environment, race.lost(environment.random()));
       // The winner's slot is seldom the last one taken: without a look, each slot taken since would cost a put to find out.
@@ -342,7 +343,7 @@ export class LogWriter {
     if ((await refresh) !== false) for (const waiting of group) waiting.refreshed = true;
   }
 
-  /** Puts a commit at the slot behind the view that it was validated on, and finds out whether it has it. */
+  /** Puts a commit at the slot after the view that it was validated on, and learns whether it won the slot. */
   async #put(accepted: readonly Waiting[], view: View, members: readonly CommitMember[]): Promise<CommitOutcome> {
     const { environment, register, node } = this.#options;
     const slot = view.tail + 1;
@@ -381,7 +382,7 @@ export class LogWriter {
   }
 
   /** Notes the outcome of a commit. A caller that gave up meanwhile got "unknown", and may ask again. */
-  #noteOutcome({ commit, slot }: InDoubtCommit, outcome: 'applied' | 'lost', flushes: readonly Waiting[]): void {
+  #noteOutcome({ commit, slot }: InDoubtCommit, outcome: 'committed' | 'lost', flushes: readonly Waiting[]): void {
     this.#inDoubt.delete(commit.commitId);
     if (flushes.some((waiting) => waiting.answered))
       this.#decided.set(refKey({ commitId: commit.commitId, slot }), outcome);
@@ -432,14 +433,14 @@ export class LogWriter {
       return outcome;
     }
     // A slot that a repair has given up may take a put, and yet Block 0 has gone on without it.
-    if (appliedOutcome(versioned.block0, slot, commit.commitId) === 'lost') {
+    if (outcomeInBlock0(versioned.block0, slot, commit.commitId) === 'lost') {
       await freshness.catchUp(signal);
       return 'lost';
     }
     if (stored === undefined) return undefined;
     const isOwn = stored.commitId === commit.commitId;
     follower.advance(versioned, [{ slot, commit: isOwn ? commit : stored }]);
-    return isOwn ? 'applied' : 'lost';
+    return isOwn ? 'committed' : 'lost';
   }
 }
 
@@ -498,14 +499,14 @@ class GroupDelay {
   }
 
   /** Notes that a commit has ended. `flushes`: how many were in it, or came meanwhile. */
-  ended(flushes: number): void {
+  noteEnd(flushes: number): void {
     const nowMs = this.#environment.monotonicMs();
     this.#expected = flushes;
     this.#untilMs = nowMs + Math.min(maxMs, (nowMs - this.#begunMs) * partOfCommit);
   }
 
   /** Notes that a flush has come. `flushes`: how many wait now. */
-  came(flushes: number): void {
+  noteArrival(flushes: number): void {
     if (flushes >= this.#expected) this.#onAll?.();
   }
 
@@ -513,7 +514,7 @@ class GroupDelay {
    * Resolves when the next commit should begin: once as many flushes wait as are expected, or waiting for more is not worth
    * while.
    */
-  async over(waiting: () => number): Promise<void> {
+  async wait(waiting: () => number): Promise<void> {
     if (this.#isWorthwhile(waiting(), 0)) {
       // Some writers have their answer already, and have only not come to run.
       await this.#environment.yieldToEventLoop();

@@ -13,7 +13,7 @@ import { decodeCommit } from '../format/commit.ts';
 import { block0Name, parseCommitName } from '../format/object-names.ts';
 import { listAll } from '../storage/contract/driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import type { OwnWrites } from '../storage/contract/put-repeatedly.ts';
+import type { OwnWrites } from '../storage/contract/own-writes.ts';
 
 export interface LeftoverOptions {
   readonly driver: StorageDriver;

@@ -1,5 +1,5 @@
 /** Which commits are worth a merge: any, or only many of them together. Reads show them in either case. */
-import type { WriteCounters } from '../tree/block-writer.ts';
+import type { WriteCounters } from '../tree/level-writer.ts';
 
 /** When pending commits are merged. */
 export interface MergePolicy {

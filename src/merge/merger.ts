@@ -20,7 +20,7 @@ import type { BlockCache } from '../cache/block-cache.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import type { AppliedCommit, Block0, StoredHistory } from '../format/block0.ts';
 import { historyName } from '../format/object-names.ts';
-import type { LogEvents } from '../log/log-events.ts';
+import type { EngineEvents } from '../log/engine-events.ts';
 import type { LogFollower } from '../log/log-follower.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { putRepeatedly } from '../storage/contract/put-repeatedly.ts';
@@ -52,7 +52,7 @@ export interface MergerOptions {
   /** Whether this instance may write: if not, it does not merge. */
   readonly isReplica: boolean;
   readonly membership: MergeMembers;
-  readonly events: LogEvents;
+  readonly events: EngineEvents;
   readonly blockSizeBytes: number;
   /** Memory that the changes of an index may take before they are applied, in bytes. */
   readonly indexBufferBytes: number;

@@ -20,7 +20,7 @@ import type { MigrateFunction } from '../schema/schema.ts';
 import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
-import { SplitTree } from '../tree/split-tree.ts';
+import { TwoPartTree } from '../tree/two-part-tree.ts';
 import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
@@ -245,7 +245,7 @@ export class Bridge {
         // Indexes have entries for the rows that were made, so those rows are split off and do not form a layer over the
         // others.
         const ahead = await rowsFrom(ownTree, made);
-        state = new TableState(to, new SplitTree(ownTree, translated, made), indexes, ahead);
+        state = new TableState(to, new TwoPartTree(ownTree, translated, made), indexes, ahead);
       }
     }
     const active = view.table(name);
@@ -439,5 +439,5 @@ function isSameMade(a: MadeRows, b: MadeRows): boolean {
 
 /** Returns the part of a tree from a key on; no tree if that part is empty. */
 async function rowsFrom(tree: Tree, from: Uint8Array): Promise<Tree[]> {
-  return (await new TreeCursor(tree, { from }).next()) ? [new SplitTree(undefined, tree, from)] : [];
+  return (await new TreeCursor(tree, { from }).next()) ? [new TwoPartTree(undefined, tree, from)] : [];
 }

@@ -5,7 +5,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
-import { authorityAt, untilOwnTurn } from '../coordination/rotation.ts';
+import { authorityAt, untilOwnTurn } from '../coordination/merge-rotation.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Role } from '../coordination/membership.ts';
 import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';

@@ -6,7 +6,7 @@
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
-import { untilNextTurn } from '../coordination/rotation.ts';
+import { untilNextTurn } from '../coordination/merge-rotation.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Polling } from '../coordination/polling-pace.ts';
 import type { Role } from '../coordination/membership.ts';

@@ -10,7 +10,7 @@ import type { BlockRef } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
 import { noBlocks, SingleFlight } from '../tree/block-source.ts';
 import type { BlockSource } from '../tree/block-source.ts';
-import { SplitTree } from '../tree/split-tree.ts';
+import { TwoPartTree } from '../tree/two-part-tree.ts';
 import { Tree } from '../tree/tree.ts';
 import type { TreeIdentity } from '../tree/tree.ts';
 import { TableState } from '../view/table-state.ts';
@@ -132,9 +132,9 @@ export interface BlockMeter {
 /** Returns a state whose blocks are counted: blocks of an index by the meter for its name, others by the meter for no name. */
 export function meteredState(state: TableState, meterOf: (index?: string) => BlockMeter): TableState {
   const metered = (tree: Tree, index?: string): Tree => {
-    if (tree instanceof SplitTree) {
+    if (tree instanceof TwoPartTree) {
       const { lower, upper, bound } = tree;
-      return new SplitTree(lower && metered(lower, index), metered(upper, index), bound);
+      return new TwoPartTree(lower && metered(lower, index), metered(upper, index), bound);
     }
     return tree.ref === null || tree.source === noBlocks ? tree : new MeteredTree(tree, meterOf(index));
   };

@@ -30,7 +30,7 @@ import type { EngineHost } from '../instance/engine-host.ts';
 import { TriggerApi } from '../instance/trigger-api.ts';
 import type { RowFor } from '../instance/trigger-api.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
-import type { LogEvents } from '../log/log-events.ts';
+import type { EngineEvents } from '../log/engine-events.ts';
 import { sizeOf } from '../log/log-follower.ts';
 import { readBlobRecord } from '../maintenance/blob-record.ts';
 import { Query } from '../query/query.ts';
@@ -289,7 +289,7 @@ class CommitWatch {
   /** Ends the watch. */
   readonly stop: () => void;
 
-  constructor(events: LogEvents) {
+  constructor(events: EngineEvents) {
     this.stop = events.committed.on((news) => news.forEach((logged) => this.#note(logged)));
   }
 

@@ -11,8 +11,8 @@ import type { KeyChanges, NodeEntries, EntryShape } from '../format/node-entries
 import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { BlockSource } from './block-source.ts';
-import { LevelWriter } from './block-writer.ts';
-import type { LevelContext, NodeSink, WriteCounters } from './block-writer.ts';
+import { LevelWriter } from './level-writer.ts';
+import type { LevelContext, NodeSink, WriteCounters } from './level-writer.ts';
 import { loadChild } from './tree.ts';
 import type { RowRef, Tree } from './tree.ts';
 

@@ -1,6 +1,5 @@
 /**
- * One table as one view sees it: the trees of Block 0 and, on top, the changes of unmerged commits
- * (the committed cache). Immutable: a new commit gives a new state.
+ * One table as one view sees it: the trees of Block 0 and, on top, the changes of unmerged commits. Immutable: a new commit gives a new state.
  */
 import { andThen, isPromise } from '../base/brands.ts';
 import { hashOf } from '../base/bytes.ts';
@@ -8,7 +7,7 @@ import type { Node } from '../format/node.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { AddedIndex, TableIndex, TableShape } from '../schema/table-shape.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
-import { openCursor } from '../tree/split-tree.ts';
+import { openCursor } from '../tree/cursor-sequence.ts';
 import { brokenIn } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { isSameIndex, isUsable } from './index-version.ts';

@@ -16,16 +16,15 @@ import type { RowRef, Tree } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { filterOf } from '../conditions/condition.ts';
 import { RowOrder } from '../conditions/row-order.ts';
-import type { Filter } from '../conditions/selector.ts';
+import type { Filter } from '../conditions/filter.ts';
 import type { Access, CompiledQuery, Plan, IndexAccess, TableAccess } from '../planner/access-paths.ts';
 import { countableAccess } from '../planner/query-spec.ts';
 import { EntryRows } from './entry-reader.ts';
-import { collect } from './long-value-sort.ts';
+import { collect, AllRows, CutKeysTie, TopRows } from './sort-and-top-n.ts';
 import { openAccess } from './open-operator.ts';
 import { countBelow, countMerged } from './range-count.ts';
 import { RowBatch, QueryWork } from './row-batch.ts';
 import type { RowStream } from './row-batch.ts';
-import { AllRows, CutKeysTie, TopRows } from './sort-and-top-n.ts';
 import type { Collector, Keep } from './sort-and-top-n.ts';
 
 export type Row = Record<string, unknown>;

@@ -7,7 +7,7 @@ import { compareBytes, prefixEnd } from '../../base/bytes.ts';
 import type { Node } from '../../format/node.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
-import { CursorSequence } from '../../tree/split-tree.ts';
+import { CursorSequence } from '../../tree/cursor-sequence.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
 import type { KeyRange, RunCursor } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';

@@ -9,13 +9,13 @@ import { CachedNode } from '../../cache/cached-node.ts';
 import type { RowPlaces } from '../../cache/cached-node.ts';
 import { PartialNode } from '../../tree/tree.ts';
 import type { LookupPath, RowRef, TreeIdentity } from '../../tree/tree.ts';
-import { SplitTree } from '../../tree/split-tree.ts';
+import { TwoPartTree } from '../../tree/two-part-tree.ts';
 import { missingRow, LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
 import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
-import type { Filter } from '../conditions/selector.ts';
+import type { Filter } from '../conditions/filter.ts';
 
 const noBytes = new Uint8Array(0);
 
@@ -54,7 +54,7 @@ export class IndexStream implements RowStream {
     this.#pace = new LookupPace(state.tree.source.memory, filter);
     this.#filter = filter;
     this.#work = work;
-    this.#keepsLeaf = access.oneValue && !(state.tree instanceof SplitTree);
+    this.#keepsLeaf = access.oneValue && !(state.tree instanceof TwoPartTree);
     this.#descending = access.oneValue && access.descending;
     this.#overlaid = state.layers.length > 0;
   }

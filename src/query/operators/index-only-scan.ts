@@ -16,7 +16,7 @@ import type { EntryUse } from '../planner/covering-index.ts';
 import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 import type { KeyProbe } from './key-probe.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
-import type { Filter } from '../conditions/selector.ts';
+import type { Filter } from '../conditions/filter.ts';
 
 /** Entries that are looked at together: few at first, for a query may need no more. */
 const minEntries = 32;

@@ -1,7 +1,6 @@
-/** Sorts all rows of a stream, and rows with long values, which an index holds only in part. */
-import { andThen, isPromise } from '../../base/brands.ts';
+/** Sorts rows with long values, which an index holds only in part. */
+import { andThen } from '../../base/brands.ts';
 import { ByteWriter, compareBytes, compareRanges } from '../../base/bytes.ts';
-import type { Pacer } from '../../base/pacer.ts';
 import { isNull } from '../../format/row-decode.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import { maxKeyBytes } from '../../format/values.ts';
@@ -9,30 +8,10 @@ import { isTextField, writeFieldComponent } from '../../schema/table-shape.ts';
 import { Scratch } from '../../cache/memory-budget.ts';
 import type { ReadMemory } from '../../cache/memory-budget.ts';
 import type { RowRef } from '../../tree/tree.ts';
-import type { Collector } from './sort-and-top-n.ts';
 import { RowBatch } from './row-batch.ts';
 import type { RowStream } from './row-batch.ts';
 import { valueLength } from '../conditions/row-order.ts';
 import type { OrderField, RowOrder } from '../conditions/row-order.ts';
-
-/** Adds all rows of a stream to a collector. */
-export async function collect<T>(
-  stream: RowStream,
-  collector: Collector<T>,
-  pacer: Pacer,
-  onBound?: (collector: Collector<T>) => void,
-): Promise<T[]> {
-  const batch = new RowBatch();
-  for (;;) {
-    let more = stream.next(batch);
-    if (isPromise(more)) more = await more;
-    if (!more) return collector.finish(pacer);
-    for (let i = 0; i < batch.count; i++) collector.add(batch.sources[i] as RowSource, batch.bases[i] as number);
-    batch.clear();
-    onBound?.(collector);
-    if (pacer.due()) await pacer.pause();
-  }
-}
 
 interface KeyedHit extends RowRef {
   readonly key: Uint8Array;

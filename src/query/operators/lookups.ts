@@ -10,7 +10,7 @@ import type { TableIndex } from '../../schema/table-shape.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
 import type { RowRef } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
-import type { Filter } from '../conditions/selector.ts';
+import type { Filter } from '../conditions/filter.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
 import { maxKeyBytes } from '../planner/index-intersections.ts';
 import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';

@@ -3,10 +3,10 @@ import type { Pacer } from '../../base/pacer.ts';
 import { haveEntries } from '../../view/layer-entries.ts';
 import { isTextField } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
-import { CursorSequence } from '../../tree/split-tree.ts';
+import { CursorSequence } from '../../tree/cursor-sequence.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
 import type { RowRef, Tree } from '../../tree/tree.ts';
-import { AllRows, TopRows } from './sort-and-top-n.ts';
+import { AllRows, TopRows, collect } from './sort-and-top-n.ts';
 import type { Keep } from './sort-and-top-n.ts';
 import { filterOf } from '../conditions/condition.ts';
 import type { EntryUse } from '../planner/covering-index.ts';
@@ -19,11 +19,11 @@ import { IntersectionStream, UnionStream, MergedStream, PreparedStream } from '.
 import type { KeyProbe } from './key-probe.ts';
 import { KeyStream, SortedLookups } from './lookups.ts';
 import { LayerStream, TableStream } from './table-scan.ts';
-import { collect, LongValueStream } from './long-value-sort.ts';
+import { LongValueStream } from './long-value-sort.ts';
 import { residualOf } from '../planner/access-paths.ts';
 import type { CompiledQuery, IndexAccess, IntersectionAccess, Plan, TableAccess } from '../planner/access-paths.ts';
 import { RowOrder } from '../conditions/row-order.ts';
-import type { Filter } from '../conditions/selector.ts';
+import type { Filter } from '../conditions/filter.ts';
 
 /** The arguments for opening the access of a plan. */
 export interface OpenOptions {

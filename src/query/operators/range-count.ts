@@ -4,7 +4,7 @@ import type { Node } from '../../format/node.ts';
 import { isDeleted } from '../../view/merged-cursor.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
-import { SplitTree, splitRange } from '../../tree/split-tree.ts';
+import { TwoPartTree, splitRange } from '../../tree/two-part-tree.ts';
 import { loadChild } from '../../tree/tree.ts';
 import type { RowRef, Tree } from '../../tree/tree.ts';
 import { LookupPace } from './lookups.ts';
@@ -22,7 +22,7 @@ export async function countBelow(tree: Tree, root: Node, key: Uint8Array): Promi
 }
 
 export async function countRange(tree: Tree, range: KeyRange): Promise<number> {
-  if (tree instanceof SplitTree) {
+  if (tree instanceof TwoPartTree) {
     const [under, above] = splitRange(range, tree.bound);
     const lower = tree.lower === undefined || under === undefined ? 0 : await countRange(tree.lower, under);
     return lower + (above === undefined ? 0 : await countRange(tree.upper, above));

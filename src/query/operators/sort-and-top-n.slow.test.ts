@@ -5,13 +5,12 @@ import type { Row } from '../../../test/features/query/test-table.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { Pacer } from '../../base/pacer.ts';
 import { Types } from '../../format/types.ts';
-import { CutKeysTie, TopRows } from './sort-and-top-n.ts';
+import { CutKeysTie, TopRows, collect } from './sort-and-top-n.ts';
 import { requireField } from '../conditions/condition.ts';
-import { collect } from './long-value-sort.ts';
 import { openTable } from './open-operator.ts';
 import { QueryWork } from './row-batch.ts';
 import { RowOrder } from '../conditions/row-order.ts';
-import { Filter } from '../conditions/selector.ts';
+import { Filter } from '../conditions/filter.ts';
 
 const fields = {
   id: { typeId: Types.uint32 },

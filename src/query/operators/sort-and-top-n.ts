@@ -1,4 +1,5 @@
-/** Rows that come in any order and are wanted in a certain one: all of them, or only the first few. */
+/** Sorts rows that come in any order: collects all of them, or only the first few. */
+import { isPromise } from '../../base/brands.ts';
 import { ByteWriter, compareRanges, copyRange } from '../../base/bytes.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import { KeyList } from '../../format/key-list.ts';
@@ -6,6 +7,8 @@ import type { RowSource } from '../../format/row-layout.ts';
 import { compileSelector } from '../conditions/condition.ts';
 import type { RowOrder } from '../conditions/row-order.ts';
 import type { Selector } from '../conditions/selector.ts';
+import { RowBatch } from './row-batch.ts';
+import type { RowStream } from './row-batch.ts';
 
 /** Returns the part of a row to keep. */
 export type Keep<T> = (source: RowSource, base: number) => T;
@@ -249,5 +252,24 @@ class KeySlabs {
     key.start = this.#used;
     this.#used += room;
     key.limit = this.#used;
+  }
+}
+
+/** Adds all rows of a stream to a collector. */
+export async function collect<T>(
+  stream: RowStream,
+  collector: Collector<T>,
+  pacer: Pacer,
+  onBound?: (collector: Collector<T>) => void,
+): Promise<T[]> {
+  const batch = new RowBatch();
+  for (;;) {
+    let more = stream.next(batch);
+    if (isPromise(more)) more = await more;
+    if (!more) return collector.finish(pacer);
+    for (let i = 0; i < batch.count; i++) collector.add(batch.sources[i] as RowSource, batch.bases[i] as number);
+    batch.clear();
+    onBound?.(collector);
+    if (pacer.due()) await pacer.pause();
   }
 }

@@ -9,7 +9,7 @@ import type { Tree } from '../../tree/tree.ts';
 import type { LayerEntries } from '../../view/layer-entries.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { maxPicks } from '../conditions/selector.ts';
-import type { Filter } from '../conditions/selector.ts';
+import type { Filter } from '../conditions/filter.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
 import { indexCursor } from './index-cursor.ts';
 import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';

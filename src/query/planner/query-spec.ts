@@ -5,7 +5,7 @@ import type { Steps } from '../../base/pacer.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
-import { SplitTree } from '../../tree/split-tree.ts';
+import { TwoPartTree } from '../../tree/two-part-tree.ts';
 import type { QueryHost } from './query-host.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { compileClause, compilingClause, conditionsIn, hasCondition, weightOf } from '../conditions/clause.ts';
@@ -200,7 +200,7 @@ export function countableAccess(
   if (residual.length > 0) return undefined;
   if (state.layers.length > 0 && !paysDespite(state, access, query.offset)) return undefined;
   const tree = access.kind === 'table' ? state.tree : state.treeOf(access.index);
-  return tree === undefined || tree instanceof SplitTree || tree.mayBreak || tree.ref === null ? undefined : access;
+  return tree === undefined || tree instanceof TwoPartTree || tree.mayBreak || tree.ref === null ? undefined : access;
 }
 
 /**

@@ -9,7 +9,7 @@ import { PartialNode } from '../../tree/tree.ts';
 import type { RowRef, Tree } from '../../tree/tree.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { Access, IndexAccess, TableAccess } from './access-paths.ts';
-import type { Filter } from '../conditions/selector.ts';
+import type { Filter } from '../conditions/filter.ts';
 
 /** The leaves in a sample, and the rows of each. */
 const sampledLeaves = 8;

@@ -1,4 +1,4 @@
-/** Repeated puts, how long failed requests are retried, and the names of recent writes. */
+/** Puts that are repeated until the store has said that the object is there. */
 import { backOff } from '../../base/backoff.ts';
 import type { Backoff } from '../../base/backoff.ts';
 import { compareBytes } from '../../base/bytes.ts';
@@ -35,96 +35,5 @@ export async function putRepeatedly(
       if (!(error instanceof StorageError) || attempt >= maxAttempts || signal?.aborted === true) throw error;
     }
     await backOff(environment, afterFailure, attempt, signal);
-  }
-}
-
-/** Longest outage of a store that requests outlast, in milliseconds. */
-const defaultMs = 10_000;
-const maxPauseMs = 1000;
-
-/** Whether a request failed because the store or the network was unavailable or overloaded. */
-export function isOutage(error: unknown): error is StorageError {
-  return error instanceof StorageError && (error.reason === 'unavailable' || error.reason === 'throttled');
-}
-
-/**
- * Decides how long failed requests are retried during an outage: a gateway that restarts is back after some seconds. If the store
- * has never answered, or did not come back in time, a request fails after its first few attempts, until one succeeds.
- */
-export class Patience {
-  readonly #environment: Environment;
-  readonly #forMs: number;
-  #hasAnswered = false;
-
-  constructor(environment: Environment, forMs: number = defaultMs) {
-    this.#environment = environment;
-    this.#forMs = forMs;
-  }
-
-  /** Call this after a request has succeeded. */
-  answered(): void {
-    this.#hasAnswered = true;
-  }
-
-  /** Whether to retry a failed request that was first sent at `firstSentMs` on the monotonic clock. */
-  isLeft(error: unknown, firstSentMs: number): boolean {
-    if (!this.#hasAnswered || !isOutage(error)) return false;
-    if (this.#environment.monotonicMs() - firstSentMs < this.#forMs) return true;
-    this.#hasAnswered = false;
-    return false;
-  }
-
-  /**
-   * Pauses before another attempt: the time doubles up to a second, and is jittered. Resolves with false if the signal is
-   * aborted: then there must not be another attempt. It does not reject with the signal's reason, which need not be an error of a
-   * request.
-   */
-  async pause(firstPauseMs: number, attempt: number, signal: AbortSignal | undefined): Promise<boolean> {
-    const backoff = { firstMs: firstPauseMs, maxMs: maxPauseMs, jitter: 'around' } as const;
-    await backOff(this.#environment, backoff, attempt, signal).catch(() => undefined);
-    return signal?.aborted !== true;
-  }
-}
-
-/** Most names that are remembered. Further writes are not known to be of this instance. */
-const maxKeys = 10_000;
-
-/**
- * Names of the objects that an instance wrote since it last saw Block 0. If Block 0 turns out to be gone, the instance itself
- * wrote these objects after the database was deleted.
- */
-export class OwnWrites {
-  /** The number of each write by its name, in ascending order. */
-  readonly #keys = new Map<string, number>();
-  #count = 0;
-
-  /** Notes a write, before it is made and again after it succeeded. */
-  note(key: string): void {
-    this.#count++;
-    this.#keys.delete(key);
-    if (this.#keys.size < maxKeys) this.#keys.set(key, this.#count);
-  }
-
-  /** The mark to pass to {@link seen} for a read of Block 0 that begins now. */
-  get mark(): number {
-    return this.#count;
-  }
-
-  /**
-   * Notes that Block 0 existed in a read that began when the mark was taken: objects written before the mark are not leftovers.
-   */
-  seen(mark: number): void {
-    for (const [key, number] of this.#keys) {
-      if (number > mark) return;
-      this.#keys.delete(key);
-    }
-  }
-
-  has(key: string): boolean {
-    return this.#keys.has(key);
-  }
-
-  get keys(): readonly string[] {
-    return [...this.#keys.keys()];
   }
 }

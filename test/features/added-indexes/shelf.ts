@@ -5,7 +5,7 @@ import type { StoredAddedIndex, StoredTableVersion } from '../../../src/format/s
 import type { IndexStatus } from '../../../src/migration/index-status.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
-import { authorityAt } from '../../../src/coordination/rotation.ts';
+import { authorityAt } from '../../../src/coordination/merge-rotation.ts';
 import { Nodes, quietIntervalMs } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

@@ -8,7 +8,7 @@ import { BlockKind } from '../../../src/format/block.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
 import { openCached } from '../../../src/cache/cached-node.ts';
 import { BlockCache } from '../../../src/cache/block-cache.ts';
-import { CollectionHint } from '../../../src/cache/block-queues.ts';
+import { CollectionHint } from '../../../src/cache/eviction-queues.ts';
 
 const mebibyte = 1024 * 1024;
 let looks = 0;

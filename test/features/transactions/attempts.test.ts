@@ -1,7 +1,7 @@
 /** How a transaction is run: what it sees, how often it is tried, and how it ends. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { CommitOutcomeUnknownError, TransactionConflictError } from '../../../src/base/errors.ts';
-import { Emitter } from '../../../src/log/log-events.ts';
+import { Emitter } from '../../../src/log/engine-events.ts';
 import type { Transaction } from '../../../src/transaction/transaction.ts';
 import { caught, Nodes, people, quietIntervalMs } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';

@@ -5,7 +5,7 @@ const ids = 'src/base/ids.ts';
 const backpressure = 'src/coordination/backpressure.ts';
 const follow = 'src/log/log-follower.ts';
 const membership = 'src/coordination/membership.ts';
-const rotation = 'src/coordination/rotation.ts';
+const rotation = 'src/coordination/merge-rotation.ts';
 
 export const clusterMutants: readonly Mutant[] = [
   {

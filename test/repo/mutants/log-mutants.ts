@@ -29,8 +29,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/log/log-writer.ts',
-        find: "if (appliedOutcome(versioned.block0, slot, commit.commitId) === 'lost') {",
-        replace: "if (appliedOutcome(versioned.block0, slot, 'none') === 'applied') {",
+        find: "if (outcomeInBlock0(versioned.block0, slot, commit.commitId) === 'lost') {",
+        replace: "if (outcomeInBlock0(versioned.block0, slot, 'none') === 'committed') {",
       },
     ],
     tests: ['test/features/protocol/holes.test.ts'],
@@ -260,9 +260,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: 'const outcome = resolving && (await untilAborted(resolving.catch(lostForCertain), signal));',
+        find: 'const outcome = resolving && (await untilAborted(resolving.catch(outcomeOfFailure), signal));',
         replace:
-          'const outcome = (void resolving, void lostForCertain, void untilAborted, undefined as CommitOutcome | undefined);',
+          'const outcome = (void resolving, void outcomeOfFailure, void untilAborted, undefined as CommitOutcome | undefined);',
       },
     ],
     tests: ['test/simulation/sim/regressions.slow.test.ts'],
@@ -282,8 +282,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: outcome,
-        find: `return appliedOutcome(block0, slot, commitId) ?? 'unknown';`,
-        replace: `return appliedOutcome(block0, slot, commitId) ?? 'lost';`,
+        find: `return outcomeInBlock0(block0, slot, commitId) ?? 'unknown';`,
+        replace: `return outcomeInBlock0(block0, slot, commitId) ?? 'lost';`,
       },
     ],
   },
@@ -327,11 +327,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: `      let outcome: CommitOutcome = 'unknown';
-      let failure: unknown;`,
-        replace: `      let outcome: CommitOutcome = 'unknown';
-      let failure: unknown;
-      conclude();`,
+        find: `      let outcome: CommitOutcome;`,
+        replace: `      conclude();
+      let outcome: CommitOutcome;`,
       },
     ],
   },

@@ -228,7 +228,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: ranges that lie apart are read one after the other',
     edits: [
       {
-        file: 'src/tree/split-tree.ts',
+        file: 'src/tree/cursor-sequence.ts',
         find: 'if (this.#memory === undefined || this.#at === 0) return;',
         replace: 'if (this.#memory === undefined || this.#at >= 0) return;',
       },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CollectionHint } from './block-queues.ts';
+import { CollectionHint } from './eviction-queues.ts';
 
 const mebibyte = 1024 * 1024;
 

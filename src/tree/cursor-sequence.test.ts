@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { ReadMemory } from '../cache/memory-budget.ts';
-import { CursorSequence } from './split-tree.ts';
+import { CursorSequence } from './cursor-sequence.ts';
 import type { RunCursor } from './cursor.ts';
 import type { Node } from '../format/node.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Block0 } from '../format/block0.ts';
-import { authorityAt, untilNextTurn, untilOwnTurn, Rotation } from './rotation.ts';
+import { authorityAt, untilNextTurn, untilOwnTurn, MergeRotation } from './merge-rotation.ts';
 
 describe('write authority', () => {
   it('goes round the nodes in the order of their ids, whatever order they are listed in', () => {
@@ -68,7 +68,7 @@ function block0(appliedSeq: number, writer = 0): Block0 {
 
 /** Node 0, which looks at the beginning of each turn. */
 class Watcher {
-  readonly rotation = new Rotation(1000, { id: 0 });
+  readonly rotation = new MergeRotation(1000, { id: 0 });
 
   look(turn: number, appliedSeq: number, tail: number, writer = 0): void {
     this.rotation.note(turn * 1000 + 20, block0(appliedSeq, writer), tail, tail > appliedSeq, nodes);

@@ -1,73 +1,15 @@
-/**
- * Two trees that act as one, each with the keys on one side of a bound: the part of a tree that is already rebuilt, and the
- * tree that it is rebuilt from. Leaves of either tree may hold keys of the other side; they are not shown. Also a sequence of
- * cursors, which reads such trees and lists of key ranges.
- */
+/** Cursors one after the other: over lists of key ranges, and over trees of two parts. */
 import { isPromise } from '../base/brands.ts';
-import { compareBytes, compareRanges } from '../base/bytes.ts';
 import type { ReadMemory } from '../cache/memory-budget.ts';
 import type { Node } from '../format/node.ts';
 import { TreeCursor } from './cursor.ts';
 import type { KeyRange, RunCursor } from './cursor.ts';
-import { Tree } from './tree.ts';
-import type { RowRef } from './tree.ts';
-
-export class SplitTree extends Tree {
-  /** The tree with the keys below the bound; undefined if there are none. */
-  readonly lower: Tree | undefined;
-  /** The tree with the keys from the bound on. */
-  readonly upper: Tree;
-  readonly bound: Uint8Array;
-
-  /** The count of entries is that of `upper`, as if it had all keys. */
-  constructor(lower: Tree | undefined, upper: Tree, bound: Uint8Array) {
-    super(upper.source, upper.ref);
-    this.lower = lower;
-    this.upper = upper;
-    this.bound = bound;
-  }
-
-  override get identity(): undefined {
-    return undefined;
-  }
-
-  override peekRoot(): Node | undefined {
-    return this.upper.peekRoot();
-  }
-
-  override glanceRoot(): Node | undefined {
-    return this.upper.glanceRoot();
-  }
-
-  override loadRoot(): Promise<Node> {
-    return this.upper.loadRoot();
-  }
-
-  override get mayBreak(): boolean {
-    return this.upper.mayBreak || this.lower?.mayBreak === true;
-  }
-
-  override lookup(key: Uint8Array, length: number = key.length): RowRef | undefined | Promise<RowRef | undefined> {
-    const isUnder = compareRanges(key, 0, length, this.bound, 0, this.bound.length) < 0;
-    return isUnder ? this.lower?.lookup(key, length) : this.upper.lookup(key, length);
-  }
-
-  /** Always false, because leaves of one tree may hold keys of the other side. */
-  override holdsNone(): boolean {
-    return false;
-  }
-}
-
-/** Splits a range of keys into the part below a bound and the part from the bound on; an empty part is undefined. */
-export function splitRange({ from, to }: KeyRange, bound: Uint8Array): [KeyRange | undefined, KeyRange | undefined] {
-  const isUnder = (key: Uint8Array): boolean => compareBytes(key, bound) < 0;
-  const [begins, ends] = [from === undefined || isUnder(from), to !== undefined && compareBytes(to, bound) <= 0];
-  return [begins ? { from, to: ends ? to : bound } : undefined, ends ? undefined : { from: begins ? bound : from, to }];
-}
+import type { Tree } from './tree.ts';
+import { splitRange, TwoPartTree } from './two-part-tree.ts';
 
 /** Returns a cursor over any tree. */
 export function openCursor(tree: Tree, range: KeyRange = {}, descending = false): RunCursor {
-  if (!(tree instanceof SplitTree)) return new TreeCursor(tree, range, descending);
+  if (!(tree instanceof TwoPartTree)) return new TreeCursor(tree, range, descending);
   const { lower, upper, bound } = tree;
   const [under, above] = splitRange(range, bound);
   const cursors = [

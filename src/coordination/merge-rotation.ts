@@ -85,7 +85,7 @@ const turnsUntilRescue = 2;
 /** Turns in a row that a node lets pass unused until others count it out: then Block 0 lists it no more. */
 const turnsUntilDropped = 3;
 
-export class Rotation {
+export class MergeRotation {
   readonly #intervalMs: number;
   readonly #node: NodeId;
   /** Turns in a row that passed unused, by the id of the node that had them. */

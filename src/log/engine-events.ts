@@ -2,7 +2,7 @@
 import type { LoggedCommit, View } from '../view/view.ts';
 
 /** Events of one engine, from its beginning to its end. */
-export class LogEvents {
+export class EngineEvents {
   /**
    * The view has moved over these commits: the ones after its old tail, in order and without a gap, as far as they were read and
    * confirmed. The view may have gone past them already, over slots that were not read. The follower emits it; feeds of changes and
@@ -13,7 +13,7 @@ export class LogEvents {
    * The instance shows another view. The follower emits it, after {@link committed}; the daemons that work in the background
    * listen.
    */
-  readonly moved: Emitter<View> = new Emitter();
+  readonly viewChanged: Emitter<View> = new Emitter();
   /**
    * The log or Block 0 was read: the view has moved on, or is known to be the newest. A flush, a merge and catching up emit it when
    * they end; the write-forward loop listens, and sets the time of the next turn again.

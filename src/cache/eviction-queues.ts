@@ -108,7 +108,7 @@ const innerWeight = 4;
 const passingShare = 1 / 2;
 
 /** The queues of cached blocks: they hold the entries of one or several caches, and evict them. */
-export class BlockQueues {
+export class EvictionQueues {
   #limitBytes: number;
   readonly #blockBytes: number;
   readonly #hint: CollectionHint | undefined;

@@ -1,0 +1,142 @@
+/**
+ * Filters: the residual conditions of an access, tested on many rows at a time. The rows that pass are the rows that a query shows. Also
+ * the selectors made of other selectors: for `or` and for `not`.
+ */
+import type { RowSource } from '../../format/row-layout.ts';
+import { pickAll, slowCost } from './selector.ts';
+import type { Run, Selector } from './selector.ts';
+
+/** The most work in one step, as rows times the cost of each: some milliseconds. */
+const costOfStep = 2_000_000;
+
+/** Tests conditions that must all hold, cheap ones first, and a bound, if there is one, that tightens while a query runs. */
+export class Filter {
+  readonly #selectors: readonly Selector[];
+  /** A selection vector of one row. It holds a zero, also after a selection. */
+  #onlyPick: Int32Array | undefined = undefined;
+  /** The approximate cost per row if all selectors test it. */
+  readonly cost: number;
+  /** The condition that a row must also meet to be among the first rows of a sort, as known so far. */
+  bound: Selector | undefined = undefined;
+
+  constructor(selectors: readonly Selector[]) {
+    this.#selectors = selectors.length < 2 ? selectors : selectors.toSorted((a, b) => a.cost - b.cost);
+    let sum = 0;
+    for (const { cost } of selectors) sum += cost;
+    this.cost = sum;
+  }
+
+  /** Returns the number of rows that may be tested without a pause: `most`, or fewer for thousands of conditions. At least one. */
+  rowsAtOnce(most: number): number {
+    return this.cost * most <= costOfStep ? most : Math.max(1, Math.floor(costOfStep / this.cost));
+  }
+
+  get empty(): boolean {
+    return this.#selectors.length === 0;
+  }
+
+  /** Whether testing a row is so slow that as few rows as possible should be tested. */
+  get slow(): boolean {
+    return this.#selectors.some(({ cost }) => cost >= slowCost);
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    let kept = count;
+    if (this.bound !== undefined) kept = this.bound.select(source, first, stride, picks, kept);
+    for (let i = 0; i < this.#selectors.length && kept > 0; i++) {
+      kept = (this.#selectors[i] as Selector).select(source, first, stride, picks, kept);
+    }
+    return kept;
+  }
+
+  /** Tests consecutive rows, puts those that match into `picks`, which has room for all, and returns their number. */
+  selectRun(run: Run, picks: Int32Array): number {
+    const { source, first, stride } = run;
+    const selectors = this.#selectors;
+    let next = 0;
+    const begin = this.bound ?? selectors[next++];
+    let kept: number;
+    if (begin?.selectRun !== undefined) kept = begin.selectRun(run, picks);
+    else {
+      kept = pickAll(run, picks);
+      if (begin !== undefined) kept = begin.select(source, first, stride, picks, kept);
+    }
+    for (; next < selectors.length && kept > 0; next++) {
+      kept = (selectors[next] as Selector).select(source, first, stride, picks, kept);
+    }
+    return kept;
+  }
+
+  /** Whether the one row at `base` matches. */
+  matches(source: RowSource, base: number): boolean {
+    if (this.#selectors.length === 0 && this.bound === undefined) return true;
+    return this.select(source, base, 0, (this.#onlyPick ??= new Int32Array(1)), 1) === 1;
+  }
+}
+
+/** A copy of the caller's picks to work on. */
+class Scratch {
+  #picks: Int32Array = new Int32Array(64);
+
+  /** Copies the first picks. */
+  copy(picks: Int32Array, count: number): Int32Array {
+    if (this.#picks.length < count) this.#picks = new Int32Array(count);
+    for (let k = 0; k < count; k++) this.#picks[k] = picks[k] as number;
+    return this.#picks;
+  }
+}
+
+/** Removes the elements of `taken` from `picks`, which has all of them in the same order. Returns the number that stay. */
+function without(picks: Int32Array, count: number, taken: Int32Array, takenCount: number): number {
+  let kept = 0;
+  let next = 0;
+  for (let k = 0; k < count; k++) {
+    const pick = picks[k] as number;
+    if (next < takenCount && taken[next] === pick) next++;
+    else picks[kept++] = pick;
+  }
+  return kept;
+}
+
+/** Selects rows that a selector does not match. */
+export class ComplementSelector implements Selector {
+  readonly cost: number;
+  readonly #selector: Pick<Selector, 'select'>;
+  readonly #scratch = new Scratch();
+
+  constructor(selector: Selector) {
+    this.#selector = selector;
+    this.cost = selector.cost + 1;
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    const matching = this.#scratch.copy(picks, count);
+    const matches = this.#selector.select(source, first, stride, matching, count);
+    return matches === 0 ? count : without(picks, count, matching, matches);
+  }
+}
+
+/** Selects rows that match at least one of several filters. */
+export class AnySelector implements Selector {
+  readonly cost: number;
+  readonly #filters: readonly Filter[];
+  readonly #rest = new Scratch();
+  readonly #matching = new Scratch();
+
+  constructor(filters: readonly Filter[]) {
+    // Cheap filters first: the others test only rows that no cheaper one matches.
+    this.#filters = filters.toSorted((a, b) => a.cost - b.cost);
+    this.cost = filters.reduce((sum, { cost }) => sum + cost, 1);
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    const rest = this.#rest.copy(picks, count);
+    let left = count;
+    for (let i = 0; i < this.#filters.length && left > 0; i++) {
+      const matching = this.#matching.copy(rest, left);
+      const matches = (this.#filters[i] as Filter).select(source, first, stride, matching, left);
+      if (matches > 0) left = without(rest, left, matching, matches);
+    }
+    return left === 0 ? count : without(picks, count, rest, left);
+  }
+}
