@@ -11,7 +11,7 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join, dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { startS3Server } from '../test/servers/s3-server/server.ts';
@@ -163,6 +163,7 @@ const nextApplication: Readonly<Record<string, string>> = {
   'package.json': '{ "private": true }',
   // One folder up are the packages.
   'next.config.mjs': `
+import { dirname } from 'node:path';
 const root = dirname(import.meta.dirname);
 export default { output: 'standalone', outputFileTracingRoot: root, turbopack: { root } };`,
   'app/layout.js': 'export default function Layout({ children }) { return <html><body>{children}</body></html>; }',

@@ -87,7 +87,7 @@ ${exercise}`,
 const typedConsumer = `
 import defaultExport, { StoreDb } from 'store-db';
 import type { StorageDriver } from 'store-db/lib/storage';
-import { MemoryDriver, FileDriver } from 'store-db/lib/storage';
+import { MemoryDriver } from 'store-db/lib/storage';
 import * as testing from 'store-db/testing';
 const driver: StorageDriver = new MemoryDriver();
 export const db: ReturnType<typeof defaultExport> = StoreDb({ dbPrefix: 'typed', nodeId: 0, driver });
@@ -190,6 +190,7 @@ function checkTypes(): void {
 /** Writes a compressed database, where Node can write it. */
 const zstdWriter = `
 import { StoreDb } from 'store-db';
+import { FileDriver } from 'store-db/lib/storage';
 import * as zlib from 'node:zlib';
 if (zlib.zstdCompressSync !== undefined) {
   const options = { dbPrefix: 'zstd', nodeId: 0, driver: new FileDriver('zstd'), logLevel: 'silent', compression: 'zstd' };

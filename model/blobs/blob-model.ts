@@ -57,7 +57,7 @@ const list = [
   ],
   [
     'check',
-    [uploads, 'async check('],
+    [uploads, 'async ensureStored('],
     (a, b, c) =>
       c === 0
         ? `flush ${a + 1} finds ${blobName(b)} in order, and sends its commit`

@@ -47,7 +47,7 @@ export const clusterMutants: readonly Mutant[] = [
     edits: [
       { file: rotation, find: 'this.#skipped = new Set(this.#unused.keys());', replace: 'this.#skipped = new Set();' },
     ],
-    tests: ['src/coordination/rotation.test.ts'],
+    tests: ['src/coordination/merge-rotation.test.ts'],
   },
   {
     name: 'backlog: no bound',

@@ -156,7 +156,7 @@ const merging: PagePromises = {
       'src/merge/merge-policy.test.ts: rests for a minute at most',
     ],
   'After three such turns in a row, the next merge leaves the node out of the list': [
-    'src/coordination/rotation.test.ts: is not a node that has let three turns in a row pass, whoever took them',
+    'src/coordination/merge-rotation.test.ts: is not a node that has let three turns in a row pass, whoever took them',
   ],
   'two in the next window, four in the one after that, and so on': [
     'test/features/protocol/rotation.slow.test.ts: dies with its neighbours, half of all nodes: commits never wait for more than a few slots',
