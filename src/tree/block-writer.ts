@@ -9,7 +9,7 @@ import { openCachedSealed } from '../cache/cached-node.ts';
 import type { BlockRef } from '../format/block.ts';
 import { blockName } from '../format/object-names.ts';
 import type { TreePlace } from '../format/object-names.ts';
-import { NodeEntries } from '../format/node-entries.ts';
+import type { NodeEntries } from '../format/node-entries.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { putRepeatedly } from '../storage/contract/put-repeatedly.ts';
 import type { NodeSink } from './level-writer.ts';
