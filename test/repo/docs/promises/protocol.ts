@@ -43,11 +43,11 @@ const log: PagePromises = {
   'A put at slot n happens only when every slot before it is confirmed.': [
     'test/features/protocol/commit.test.ts: is not put behind: a flush whose view ends in a zombie slot validates on the real tail',
   ],
-  'Before one of these is thrown, the tail of the log has been refreshed once since the flush was called.': [
+  'Before one of these errors is thrown, the tail of the log has been refreshed once since the flush was called.': [
     'test/features/protocol/commit.test.ts: rejects only on a tail refreshed after the call: a row deleted elsewhere',
     'test/features/protocol/commit.test.ts: are committed without a put, once it is known that they still do',
   ],
-  'but no longer than a tenth of the time that the last one took, nor than 25 ms.': [
+  "for at most a tenth of the last commit's duration, and at most 25 ms.": [
     'test/features/protocol/group-commit.test.ts: wait a tenth of a commit at most for one that does not come back',
     'test/features/protocol/group-commit.test.ts: wait 25 ms at most, however long a commit takes',
   ],
@@ -57,7 +57,7 @@ const log: PagePromises = {
   'After 32 confirmed losses in a row the flush fails with `ContentionError`. That is a definite failure': [
     'test/features/protocol/commit.test.ts: gives up with a definite ContentionError after many confirmed losses',
   ],
-  'A rejected one takes no other with it.': [
+  'A rejected flush takes no other with it.': [
     'test/features/protocol/commit.test.ts: share a commit, each accepted or rejected on its own',
   ],
   'An instance that loses the slot stages its rows again for the next one.': [
@@ -66,20 +66,20 @@ const log: PagePromises = {
   '**A commit that does not follow the one before it is never applied.**': [
     'test/features/protocol/holes.test.ts: lets nobody apply what lies behind it: an acknowledged row that takes the slot stays',
   ],
-  'Slots that are read at the same time show this at no further request': [
+  'Slots that are read at the same time show a hole without an extra request': [
     'test/features/protocol/holes.test.ts: takes as many requests as ever where the log is whole',
     'test/features/protocol/holes.test.ts: finds a hole where it reads more than one slot at a time, names it, and says what to do',
   ],
   'always, since they list the log': [
     'test/features/protocol/holes.test.ts: is found by verify(), which lists the log',
   ],
-  'An instance that has met a hole shows and writes nothing that lies behind it, and says so (`CorruptionError`), until the commit is there again or the log is repaired. Nothing decides by itself.':
+  'An instance that has found a hole shows and writes nothing behind it, and reports a `CorruptionError`, until the commit is there again or the log is repaired. No instance decides by itself to go on without the commit.':
     [
       'test/features/protocol/holes.test.ts: and every call after it, on demand, where start() does not wait for the look',
       'test/features/protocol/holes.test.ts: goes on when the commit is there again: a store that lagged',
       'test/features/protocol/holes.test.ts: says what is lost and what lies behind it, and does nothing by itself',
     ],
-  'so an instance that asks for the outcome of one learns that it was not applied, and feeds of changes leave them out.':
+  'so an instance that asks for the outcome of such a commit learns that it was not applied, and feeds of changes leave it out.':
     [
       'test/features/protocol/holes.test.ts: tells whose commit was lost that it was not applied',
       'test/features/protocol/holes.test.ts: leaves given up commits out of changes()',
@@ -94,10 +94,10 @@ const log: PagePromises = {
     'test/features/protocol/commit.test.ts: of the first put is plain: nothing was applied and the batch keeps its operations',
     'test/features/protocol/commit.test.ts: after an ambiguous attempt is not: that one may still land',
   ],
-  'If the list no longer reaches that far, nobody knows.': [
+  'If the list no longer reaches that far, the outcome cannot be known.': [
     'test/features/protocol/commit.test.ts: that the list does not cover leaves the outcome unknown',
   ],
-  'A flush that cannot be settled within half a minute, or whose caller gave up after the first put, fails with `CommitOutcomeUnknownError`.':
+  'A flush whose outcome stays open for half a minute, or whose caller gave up after the first put, fails with `CommitOutcomeUnknownError`.':
     [
       'test/features/protocol/deadlines.test.ts: fails flush() within its deadline, as unknown, since its put may have landed',
       'test/features/protocol/commit.test.ts: follows from giving the flush up once its put is under way',
@@ -113,17 +113,17 @@ const log: PagePromises = {
     'test/features/gc/blobs.test.ts: is condemned after the grace, and deleted by the run after that is merged',
     'test/features/gc/blobs.test.ts: that a commit names before the condemnation has its slot is not condemned',
   ],
-  'What fails the look is uploaded again under a new name; a stream cannot be, and then the flush is rejected. No name is ever used for two uploads':
+  'A blob that fails the check is uploaded again under a new name. A stream cannot be read twice, so then the flush is rejected. No name is ever used for two uploads':
     [
       'test/features/gc/blobs.test.ts: uploads bytes again under a new reference: the blob %s',
       'test/features/gc/blobs.test.ts: fails and commits nothing where it was a stream: the blob %s',
       'test/features/gc/blobs.test.ts: does not go on with what an upload left behind that failed in a flush before',
     ],
-  "an object with its id is this upload's, whether or not the answer arrived.": [
+  'an object with the id was written by this upload, whether or not the answer arrived.': [
     'test/servers/s3/requests.slow.test.ts: are written where the answer to the last request is lost: %s',
     'test/servers/s3/requests.slow.test.ts: are lost where the object that is there is of somebody else',
   ],
-  'If it holds, the transaction could as well have read at slot n, where it writes.': [
+  'If the check passes, the transaction could as well have read at slot n, where it writes.': [
     'test/properties/histories/transactions.slow.test.ts: read what they would have read one after the other',
   ],
   'by its key; or because the row matches a predicate after the change; or because it did in V.': [
@@ -134,15 +134,15 @@ const log: PagePromises = {
     'test/features/transactions/overtaken.slow.test.ts: are conflicts with whatever was read of their tables, and with nothing else',
     'test/features/transactions/serializable.test.ts: on which a function throws might match',
   ],
-  'If there are more than 16 MiB of them, or if the tail has moved over slots that were not read, nobody can tell what changed. That is a conflict.':
+  'If there are more than 16 MiB of them, or if the tail has moved over slots that were not read, the changes are unknown. That is a conflict.':
     [
       'test/features/transactions/overtaken.slow.test.ts: are conflicts where there is more of them than is worth keeping',
       'test/features/transactions/overtaken.slow.test.ts: and trimmed, so that nobody can tell what they changed, are conflicts',
     ],
-  'An unknown outcome is not tried again.': [
+  'A transaction whose outcome is unknown is not tried again.': [
     'test/features/transactions/attempts.test.ts: of a commit whose outcome is unknown are passed on as they are',
   ],
-  'V is what the log held when the transaction was called, or with `{ fresh: false }` as fresh as what a query would see.':
+  'V shows everything that the log held when the transaction was called. With `{ fresh: false }`, V is only as fresh as the view of a query.':
     [
       'test/features/transactions/attempts.test.ts: shows everything that was committed before the call, also to one that only reads or throws',
       'test/features/transactions/attempts.test.ts: is only as fresh as what a query sees, if that is asked for',
