@@ -155,13 +155,13 @@ const merging: PagePromises = {
       'src/merge/merge-policy.test.ts: rests after a merge that took long while it is alone, and not once there are others',
       'src/merge/merge-policy.test.ts: rests for a minute at most',
     ],
-  'After three such turns in a row, the next merge leaves the node out of the list': [
+  'After three unused turns of a node in a row, the next merge leaves the node out of the list': [
     'src/coordination/merge-rotation.test.ts: is not a node that has let three turns in a row pass, whoever took them',
   ],
   'two in the next window, four in the one after that, and so on': [
     'test/features/protocol/rotation.slow.test.ts: dies with its neighbours, half of all nodes: commits never wait for more than a few slots',
   ],
-  'Past 2,000 of them, or an eighth of `maxMemoryBytes`, an instance merges out of turn; past twice that it takes no more.':
+  'Beyond 2,000 of them, or an eighth of `maxMemoryBytes`, an instance merges out of turn; beyond twice that it takes no more.':
     [
       'test/features/protocol/backlog.slow.test.ts: merges out of turn as soon as there is much',
       'test/features/protocol/backlog.slow.test.ts: refuses flushes once there is no room, loses nothing, and takes them again when there is',
@@ -175,13 +175,13 @@ const merging: PagePromises = {
       'test/features/protocol/block0.test.ts: drops its work if another generation came first: deletes nothing, and merges anew',
       'test/features/protocol/block0.test.ts: refers to no block of an older birth than the generation that it makes new ones for',
     ],
-  'Its nonce tells whether the write was ours.': [
+  'The nonce in it tells whether the write was its own.': [
     'test/features/protocol/block0.test.ts: is recognised as its own by its nonce, and made once',
   ],
-  'So a catalogue is what a block is': [
+  'So the rules for blocks hold for a catalogue': [
     'test/features/maintenance/catalogue.slow.test.ts: is collected once no state needs it, and not before',
   ],
-  'An instance that runs knows what the catalogue held.': [
+  'A running instance knows the tables that the catalogue held.': [
     'test/features/maintenance/catalogue.slow.test.ts: that is missing is an error that names it, and verify() of who has it in memory says so',
   ],
   'it looks again, like one that fails the condition. A flush that meets such a block is validated on the newer state.':
@@ -215,7 +215,7 @@ const reading: PagePromises = {
   'catching up looks at Block 0 before it reads on': [
     'test/features/requests/merge-cost.test.ts: that others were faster with is not made again from the slots: Block 0 tells',
   ],
-  'If it is not, the feed ends with `ChangesExpiredError`. A slot over the floor, and not over `appliedSeq`, that is missing is damage.':
+  'If it is not, the feed ends with `ChangesExpiredError`. A slot that is missing above the floor, and not above `appliedSeq`, is damage.':
     [
       'test/features/changes/changes.test.ts: that was trimmed and won once more tells nothing',
       'test/features/changes/changes.test.ts: that is missing above the floor is damage',
@@ -238,7 +238,7 @@ const reading: PagePromises = {
       'test/features/protocol/block0.test.ts: stays noticed when others have written so much that it does not show any more',
       'test/features/protocol/block0.test.ts: is noticed where Block 0 is gone',
     ],
-  'If Block 0 is gone and nothing else is under the prefix, the instance deletes that again. If anything else is there, it deletes nothing':
+  'If Block 0 is gone and nothing else is under the prefix, the instance deletes these objects. If anything else is there, it deletes nothing':
     [
       'test/features/interface/deleted.test.ts: a flush fails, nothing comes back, and a new database can be created there',
       'test/features/interface/deleted.test.ts: nothing is deleted, for it may be a restore under way',
@@ -309,7 +309,7 @@ const keeping: PagePromises = {
     'test/features/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
     'test/features/protocol/auto-nodes.test.ts: gives two that merge for the first time at once two ids',
   ],
-  'Then two have one id, which is safe as ever; the first one sees in its next turn, or with its next merge, that the entry is not its own, and takes another id.':
+  'Then two have one id, which is safe; the first one sees in its next turn, or with its next merge, that the entry is not its own, and takes another id.':
     [
       'test/features/protocol/auto-nodes.test.ts: is safe where one was paused while another took its id, and takes another id then',
     ],
