@@ -10,11 +10,11 @@ const log: PagePromises = {
   'If no two of its rows agree, then no two agree in any state that follows': [
     'test/properties/random/added-unique-indexes.slow.test.ts: have no two rows agree where one holds (seed %i)',
   ],
-  'Only who asks for it does that.': [
+  'Only an explicit request does that.': [
     'test/features/added-indexes/unique.test.ts: drops an index that the definition has no more, of every kind',
     'test/features/added-indexes/adding.test.ts: does it at start() too, and nodes with the old definition use them as well',
   ],
-  'Two indexes of one name that are not the same are refused.': [
+  'Two different indexes of one name are refused.': [
     'test/features/added-indexes/adding.test.ts: refuses an index that is another one in the table',
   ],
   '**For every key up to `built`, the index has exactly the entry that the row implies; above it, it has none.**': [
@@ -161,7 +161,7 @@ const merging: PagePromises = {
   'two in the next window, four in the one after that, and so on': [
     'test/features/protocol/rotation.slow.test.ts: dies with its neighbours, half of all nodes: commits never wait for more than a few slots',
   ],
-  'Beyond 2,000 of them, or an eighth of `maxMemoryBytes`, an instance merges out of turn; beyond twice that it takes no more.':
+  'Beyond 2,000 of them, or an eighth of `maxMemoryBytes`, an instance merges out of turn; beyond twice that it takes no more commits.':
     [
       'test/features/protocol/backlog.slow.test.ts: merges out of turn as soon as there is much',
       'test/features/protocol/backlog.slow.test.ts: refuses flushes once there is no room, loses nothing, and takes them again when there is',
@@ -251,26 +251,22 @@ const migrating: PagePromises = {
     'test/features/migrations/bridge.test.ts: a third one, until the migration is over',
     'test/features/migrations/targets.test.ts: never comes between a view and a commit on its way with rows of a third version',
   ],
-  'So a node that has no code of the new version can validate, read and merge everything, and waits for nobody.': [
-    'test/features/migrations/bridge.test.ts: is merged by nodes that know neither version, beside other tables',
-  ],
-  'whichever version wrote a field later decides what it is.': [
+  'So an instance that has no code of the next version can validate, read and merge everything, and waits for nobody.':
+    ['test/features/migrations/bridge.test.ts: is merged by nodes that know neither version, beside other tables'],
+  'the version that wrote a field last decides its value.': [
     'test/features/migrations/later-wins.slow.test.ts: in histories at random (seed %i)',
   ],
-  'The two trees share what is equal, so the difference is found in as many reads as it is large': [
+  'The two trees share equal nodes, so finding the difference takes reads in proportion to its size': [
     'src/migration/tree-diff.slow.test.ts: costs reads in proportion to what differs',
   ],
   'sees the pair, and is refused.': [
     'test/features/migrations/targets.test.ts: never comes between a view and a commit on its way with rows of a third version',
   ],
-  'An instance that has registered the version with other code translates nothing, writes no shadow row and makes no chunk: each of its calls on the table is refused, on every view that shows the pair, and so are its `start()` and `registerSchema()`. A flush that was prepared before the first pair loses its slot to it and is prepared anew, so it is refused as well.':
+  'An instance that has registered the version with other code translates nothing, writes no shadow row and makes no chunk. Each of its calls on the table is refused, on every view that shows the pair, and so are its `start()` and `registerSchema()`. A flush that was prepared before the first pair loses its slot to it and is prepared again, so it is refused as well.':
     [
       'test/features/migrations/migration-code.test.ts: that began keeps those out that have one, until that is cancelled',
       'test/features/migrations/migration-code.test.ts: is refused by the first commit of the others already',
     ],
-  'so anyone with the code goes on where the last one stopped.': [
-    'test/features/migrations/crashes.slow.test.ts: %s any request that writes',
-  ],
   'A flush that would write the old version alone is refused if the state that it follows shows that row, while the table is switched.':
     [
       'test/features/migrations/phases.test.ts: refuses those with the old version who come too late, before anything of theirs is lost',
@@ -282,24 +278,25 @@ const migrating: PagePromises = {
   'Then `start()` rejects, although the version is not given up yet.': [
     'test/features/migrations/retirement.slow.test.ts: rejects once the end of its version was asked for, and leaves no word of itself',
   ],
-  'or a flush is refused that might have waited; no row is.': [
+  'or a flush is refused that might have waited; no row is lost.': [
     'test/simulation/sim/sim.slow.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
     'test/features/migrations/phases.test.ts: goes on under load from both versions, with nothing lost',
   ],
-  'So entries are never believed for having been stored': [
+  'So a stored entry is never believed by itself': [
     'test/features/function-indexes/index-versions.test.ts: merges, and leaves the index as it is, which is out of date then, and not used',
   ],
   'Trees never change, so the same root means the same rows.': [
     'src/tree/write.slow.test.ts: writes only the path to a row that changes, and leaves the old tree as it was',
   ],
-  'So where all nodes have it, the index is always up to date': [
+  'So where all instances have the function, the index is always up to date': [
     'test/features/function-indexes/queries.test.ts: shows commits that are not merged, and what a batch lays over',
     'test/features/function-indexes/maintenance.test.ts: keeps up with writes under load',
   ],
-  'anyone with the function goes on where the last one stopped, or died.': [
+  'So any instance that has the code goes on where the last one stopped, or died.': [
+    'test/features/migrations/crashes.slow.test.ts: %s any request that writes',
     'test/features/function-indexes/maintenance.test.ts: goes on where a process died, past what was written meanwhile',
   ],
-  'has an entry that says no more than that; the rows are looked at.': [
+  'gets an entry that says only that, and queries look at the row.': [
     'test/features/function-indexes/queries.test.ts: of type %i is found as === has it, or found by looking',
   ],
 };
@@ -334,7 +331,7 @@ const keeping: PagePromises = {
   'the next generation begins at the right time again, and `setBack` notes it.': [
     "test/features/maintenance/clocks.test.ts: on the machine's own clock are right again after the next one",
   ],
-  'and then ends neither snapshots nor history, trims no log, condemns no upload, and says so. It believes it once the clock has said so for a day (`doubtedMs`), or when the caller says so (`trustClock`).':
+  'Then it ends neither snapshots nor history, trims no log, condemns no upload, and says so. It believes the time once the clock has said so for a day (`doubtedMs`), or when the caller says so (`trustClock`).':
     [
       'test/features/maintenance/clocks.test.ts: deletes no history, ends no snapshot, and says why',
       'test/features/maintenance/clocks.test.ts: on a folder is believed once',
@@ -358,13 +355,13 @@ const keeping: PagePromises = {
     'test/features/gc/blocks.test.ts: if the root of a snapshot is missing',
     'test/features/gc/blocks.test.ts: if an inner node of %s is damaged or missing',
   ],
-  'An object that never changes is changed by it, and yet no rule above is broken': [
+  'Rewriting changes objects that never change otherwise, and yet no rule above is broken': [
     'test/features/encryption/rewrite.slow.test.ts: loses nothing while others write, merge, read and collect garbage',
   ],
   'so that damage on the way is not written for good.': [
     'test/features/encryption/rewrite.slow.test.ts: stores no damage that happened on the way',
   ],
-  'What was deleted meanwhile is not brought back, however late the write comes': [
+  'An object that was deleted meanwhile is not brought back, however late the write comes': [
     'test/features/encryption/rewrite.slow.test.ts: brings nothing back that is deleted meanwhile, and overwrites nothing that is newer',
   ],
   'Opening a database that is merged therefore takes two requests, and a first point read mostly one more': [
@@ -385,13 +382,13 @@ const keeping: PagePromises = {
     'src/format/block0.test.ts: is refused where its format is not known',
     'test/features/protocol/reading.test.ts: is told apart from a format of the future, in Block 0 and in commits',
   ],
-  'for a database that exists it always did, since opening one tries nothing.': [
+  'For a database that exists it always may, since opening one certifies nothing.': [
     'test/features/interface/certification.test.ts: is up to whoever creates it: a database that exists is opened without',
   ],
   'It is less than 30 days old': [
     'test/servers/s3/certified-once.slow.test.ts: is tried out again once that is old, of another store, or of other rules',
   ],
-  'A store that was seen to break a rule, or could not be tried out, is remembered by nobody.': [
+  'A store that was seen to break a rule, or could not be certified, is remembered by nobody.': [
     'test/servers/s3/certified-once.slow.test.ts: is tried out again if it was found unsafe',
   ],
   'in a table without blobs and unique indexes, a delete reads nothing at all.': [
@@ -403,7 +400,7 @@ const keeping: PagePromises = {
 };
 
 const invariants: PagePromises = {
-  '*One winner a slot.* Slots are created and never replaced.': [
+  '*One winner per slot.* Slots are created and never replaced.': [
     'test/repo/docs/policies.slow.test.ts: allow it under the guard as well',
     'test/features/protocol/commit.test.ts: is recognised as its own where a repeated put was told that the slot is taken',
   ],
@@ -458,7 +455,7 @@ const invariants: PagePromises = {
   'Corrupt or unknown bytes are an error, never a wrong row': [
     'test/properties/fuzz/database.slow.test.ts: answers right, or says that something is wrong',
   ],
-  'What does not match is read once more, in case it was damaged on the way. Then it is a `CorruptionError` that names the object.':
+  'An object that does not match is read once more, in case it was damaged on the way. Then it is a `CorruptionError` that names the object.':
     [
       'test/features/protocol/reading.test.ts: of a commit is read again once, and then named',
       'test/features/protocol/reading.test.ts: of a block is read again once, and then named',
