@@ -302,7 +302,7 @@ const migrating: PagePromises = {
 };
 
 const keeping: PagePromises = {
-  'two instances that want the same id are never both entered under it, and the one that lost chooses again.': [
+  'two instances that want the same id are never both entered under it, and the loser chooses again.': [
     'test/features/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
     'test/features/protocol/auto-nodes.test.ts: gives two that merge for the first time at once two ids',
   ],
@@ -388,7 +388,7 @@ const keeping: PagePromises = {
   'It is less than 30 days old': [
     'test/servers/s3/certified-once.slow.test.ts: is tried out again once that is old, of another store, or of other rules',
   ],
-  'A store that was seen to break a rule, or could not be certified, is remembered by nobody.': [
+  'A store that was seen to break a rule, or could not be certified, is never remembered.': [
     'test/servers/s3/certified-once.slow.test.ts: is tried out again if it was found unsafe',
   ],
   'in a table without blobs and unique indexes, a delete reads nothing at all.': [
