@@ -53,7 +53,7 @@ export interface MergedVersion {
   readonly shape: TableShape;
   readonly tree: MergedTree;
   readonly indexes: ReadonlyMap<string, MergedTree>;
-  /** Those that stay, and new ones. */
+  /** The index versions that stay, and new ones. */
   readonly indexVersions: readonly MergedIndexVersion[];
   /** Indexes that are being added, those that have just begun included. */
   readonly added: readonly MergedAddedIndex[];

@@ -62,7 +62,7 @@ export interface MergerOptions {
 
 /** The nodes that take turns. */
 export interface MergeMembers {
-  /** Those that share write authority once this one has merged, by those that did before. */
+  /** Returns the list of nodes that share write authority after a merge by this node. */
   afterMerge(present: Block0): NodeList;
 }
 

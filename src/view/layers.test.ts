@@ -37,7 +37,7 @@ function shown(state: TableState, keys: number): (unknown[] | undefined)[] {
   });
 }
 
-/** What each of a number of commits changes: a list for each of its flushes. */
+/** The changes of some commits: for each commit, a list of the changes of its flushes. */
 function someCommits(random: SeededRandom, keys: number, most: number): Change[][][] {
   return Array.from({ length: random.integer(1, 8) }, (_, commit) =>
     Array.from({ length: random.integer(1, most) }, (_flush, flush) =>

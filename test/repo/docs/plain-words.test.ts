@@ -50,12 +50,32 @@ it('begin no docstring: it says what the thing does', async () => {
   for (const file of files) {
     if (!file.endsWith('.ts')) continue;
     const text = await readFile(new URL(`src/${file}`, root), 'utf8');
-    for (const [line] of text.matchAll(/^ *\/\*\*(?:\n *\*)? (?:The same|Whoever|Whatever)\b.*/gm)) {
+    for (const [line] of text.matchAll(/^ *\/\*\*(?:\n *\*)? (?:The same|Whoever|Whatever|What|Those)\b.*/gm)) {
       found.push(`${file}: ${line.trim()}`);
     }
   }
   expect(found).toEqual([]);
   expect(files.length).toBeGreaterThan(300);
+});
+
+/** The first lines of paragraphs of `//` that stand between declarations of a file, and so describe none of them. */
+function looseParagraphs(text: string): string[] {
+  const found: string[] = [];
+  // After the imports: what stands before them belongs to the file.
+  for (const [, line = ''] of text.matchAll(/\n\n(\/\/ .*)(?:\n\/\/.*)*\n\n/g)) found.push(line);
+  return found;
+}
+
+it('stand at a declaration, or at the head of the file', async () => {
+  const found: string[] = [];
+  for (const file of await readdir(new URL('src/', root), { recursive: true })) {
+    if (!file.endsWith('.ts')) continue;
+    const text = await readFile(new URL(`src/${file}`, root), 'utf8');
+    found.push(...looseParagraphs(text).map((line) => `${file}: ${line}`));
+  }
+  expect(found).toEqual([]);
+  expect(looseParagraphs('const a = 1;\n\n// Of b,\n// and of c.\n\nconst b = 2;\n')).toEqual(['// Of b,']);
+  expect(looseParagraphs('const a = 1;\n\n// Of b.\nconst b = 2;\n')).toEqual([]);
 });
 
 it('are found where they are', () => {
