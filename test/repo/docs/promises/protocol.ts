@@ -382,7 +382,7 @@ const keeping: PagePromises = {
     'src/format/block0.test.ts: is refused where its format is not known',
     'test/features/protocol/reading.test.ts: is told apart from a format of the future, in Block 0 and in commits',
   ],
-  'For a database that exists it always may, since opening one certifies nothing.': [
+  'For an existing database it always may, since opening one certifies nothing.': [
     'test/features/interface/certification.test.ts: is up to whoever creates it: a database that exists is opened without',
   ],
   'It is less than 30 days old': [
