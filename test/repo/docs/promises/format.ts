@@ -12,7 +12,7 @@ export const format: PagePromises = {
     'src/format/ordered-key.test.ts: sort as values of type ${typeName(typeId)} do, and read back',
     'src/format/ordered-key.test.ts: sort by the value and then by the primary key, and come apart again',
   ],
-  'a longer primary key is refused, and so is one whose texts and bytes come to more together.': [
+  'a longer primary key is refused, and so is one whose texts and bytes are longer together.': [
     'src/format/ordered-key.test.ts: are held up to their first 1,024 bytes',
     'test/features/values/order.slow.test.ts: varchar of 1024 bytes is a key, 1025 an EncodeError: %s',
     'test/features/compound-keys/writes.test.ts: are refused at the call where the key is not one',
@@ -43,13 +43,13 @@ export const format: PagePromises = {
   'A commit that names another one than is in that slot is not applied.': [
     'test/features/protocol/holes.test.ts: lets nobody apply what lies behind it: an acknowledged row that takes the slot stays',
   ],
-  'What names runs of another slot is damaged.': [
+  'A commit that names runs of another slot is damaged.': [
     'src/format/commit.test.ts: are refused where the header lacks something',
   ],
   'integer, at most `appliedSeq`: slots up to here decide nothing any more': [
     'src/format/block0.test.ts: is refused where its values do not go together',
   ],
-  'integer, at most `generation`: what this generation and later ones reach is there': [
+  'integer, at most `generation`: everything that this generation and later ones reach is there': [
     'src/format/block0.test.ts: is refused where its values do not go together',
   ],
   'migrations under way, at most one for each table': [
@@ -58,22 +58,22 @@ export const format: PagePromises = {
   'A commit is of the version of its newest schema.': [
     'test/features/golden/golden.test.ts: ${kind}: what is encoded is what is stored, and what is stored is read',
   ],
-  'Only the blocks themselves are always of version 1. What knows version 1 alone reads a database until it has an index on a function, and from then on refuses it; when the last one is gone, it reads it again.':
+  'Only the blocks themselves are always of version 1. A release that knows only version 1 reads a database until it has an index on a function, and from then on refuses it; when the last one is gone, it reads it again.':
     [
       'test/features/function-indexes/maintenance.test.ts: keeps the old version by its index, and brings the new one up with its own',
     ],
-  'what knows none would take a field with another name for a new one, and leave it null': [
+  '`renames`: it would take a renamed field for a new one, and leave it null.': [
     'test/features/migrations/renames.test.ts: keeps releases out that know of no other names',
   ],
   'Block 0 holds all tables while their JSON is at most 64 KiB.': [
     'test/features/maintenance/catalogue.slow.test.ts: is written once there are many tables, and again once many have changed',
   ],
-  'Damage is a `CorruptionError`, and what a later version wrote is an `UnknownFormatError`. A changed bit anywhere is noticed by the checksum.':
+  'Damage is a `CorruptionError`, and a block of a later version is an `UnknownFormatError`. The checksum detects any changed bit.':
     [
       'test/features/golden/damage.slow.test.ts: ${kind}: every flipped bit and every missing end is noticed',
       'test/features/golden/damage.slow.test.ts: versions, codecs, encryptions and kinds of the future are refused, and never guessed',
     ],
-  'So the number of entries is bounded by the length of the block, and so is what is allocated for them.': [
+  'So the length of the block bounds the number of entries, and the memory that is allocated for them.': [
     'src/format/node.test.ts: that claim more than they hold are refused before anything is allocated',
     'src/format/node.test.ts: are measured without wrapping around',
   ],
@@ -90,7 +90,7 @@ export const format: PagePromises = {
     'src/tree/block-source.test.ts: is taken where it is of its tree',
     'src/tree/block-source.test.ts: is refused: %s',
   ],
-  'Every field that is read is checked first, for its type and for what must go together.': [
+  'Every field that is read is checked first, for its type and against the fields that belong to it.': [
     'src/format/block0.test.ts: is refused where anything is missing, null or of another type',
     'src/format/commit.test.ts: are refused where the header lacks something or holds something else',
   ],
