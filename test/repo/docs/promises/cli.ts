@@ -1,44 +1,44 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const cli: PagePromises = {
-  'Names and values do nothing to a terminal.': [
+  'Names and values cannot control a terminal.': [
     'test/features/cli/control-characters.slow.test.ts: as text, in a pipe and in a terminal',
     'test/features/cli/control-characters.slow.test.ts: as JSON',
     'test/features/cli/control-characters.slow.test.ts: has heads without controls',
   ],
-  'An output that takes no more, as on a full disk, is one: status 3.': [
+  'An output that cannot be written, as on a full disk, is one: status 3.': [
     'test/features/cli/outputs.slow.test.ts: is told in a line where it is full',
   ],
-  'behind a symbolic link, which stays. Named pipes and devices are written to as they are.': [
+  'of a symbolic link, it replaces the target. Named pipes and devices are written to directly.': [
     'test/features/cli/outputs.slow.test.ts: goes through a link to where it leads',
     'test/features/cli/outputs.slow.test.ts: goes into a named pipe once somebody reads it',
     'test/features/cli/outputs.slow.test.ts: goes to a device, and tells one that is full',
   ],
-  'Commands that write (`import`, `indexes` with `--drop`, `clear`, `gc`, `tend`, `repair`, `migrate`, `rename`, `rewrite`, `snapshots release`, and those that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
+  'Commands that write (`import`, `indexes` with `--drop`, `clear`, `gc`, `tend`, `repair`, `migrate`, `rename`, `rewrite`, `snapshots release`, and the commands that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
     ['test/repo/docs/options.test.ts: names the commands that are a node while they run'],
-  'It needs no schemas: those that are stored are used.': [
+  'It needs no schemas, since it uses the stored ones.': [
     'test/features/cli/commands.slow.test.ts: tables: versions, rows, fields and indexes',
   ],
   'A URL without a prefix makes the command look for databases, with a listing for each folder; with several there, it names them.':
     ['test/features/cli/usage.slow.test.ts: has them named'],
-  'Results go to the output and all else beside it (stderr)': [
+  'Results go to the standard output, and everything else to stderr': [
     'test/servers/terminal/cli.test.ts: gives pipes neither lines nor colours, cuts nothing, and ends when nobody reads on',
   ],
   'Errors are JSON too then': ['test/features/cli/usage.slow.test.ts: errors are JSON for those who want that'],
-  'They are printed piece by piece: the first 1,000 rows say how wide the columns are.': [
+  'Tables are printed piece by piece: the first 1,000 rows determine the widths of the columns.': [
     'test/features/cli/outputs.slow.test.ts: is printed piece by piece, whatever its length',
     'test/features/cli/outputs.slow.test.ts: lines up behind the rows that were measured, and cuts nothing in a pipe',
   ],
   'it prints the first 100 rows, unless `--limit` says otherwise.': [
     'test/features/cli/outputs.slow.test.ts: is cut to the first rows in a terminal without a pager, with word of it',
   ],
-  'A reader that has seen enough, such as `head`, is no failure.': [
+  'A reader that stops early, such as `head`, is no failure.': [
     'test/features/cli/outputs.slow.test.ts: is no failure where its reader has seen enough: %s',
   ],
   'The command worked, and found what it looks for: damage (`verify`, `repair`)': [
     'test/features/cli/commands.slow.test.ts: verify says what is wrong, repair mends it, and exit statuses tell',
   ],
-  'an import stops between two flushes and says from which line to go on, an export leaves no file.': [
+  'an import stops between two flushes and says from which line to go on, and an export leaves no file.': [
     'test/features/cli/imports.slow.test.ts: ends an import between two flushes',
     'test/servers/terminal/cli.test.ts: shows how far it is, and leaves nothing half done after Ctrl-C',
   ],
@@ -46,12 +46,12 @@ export const cli: PagePromises = {
     'test/features/cli/removal.slow.test.ts: deletes the rows that a condition finds, or all, after it was told to',
     'test/features/cli/removal.slow.test.ts: deletes any number of rows, in commits of some',
   ],
-  'then a process that still runs on the database writes nothing more, and `start()` refuses to make a new one of what is left.':
+  'then a process that still runs on the database writes nothing more, and `start()` refuses to make a new one of the rest.':
     [
       'test/features/cli/removal.slow.test.ts: refuses while nodes are registered, unless it is forced to',
       'test/features/cli/removal.slow.test.ts: goes on where it was stopped: Block 0 goes first, so that nothing is made of the rest',
     ],
-  'It deletes what belongs to the database: other objects under the prefix, among them a database whose prefix begins with this one, stay.':
+  'It deletes only objects of the database: other objects under the prefix, among them a database whose prefix begins with this one, stay.':
     [
       'test/features/cli/removal.slow.test.ts: deletes all of a database after it was told to, and nothing else in the store',
     ],
@@ -74,7 +74,7 @@ export const cli: PagePromises = {
     [
       'test/features/cli/migrate-all.slow.test.ts: migrates every database of a folder, goes on where one fails, and says which',
     ],
-  'says what becomes of the fields, each thing once with the number of databases, and asks one question for all.': [
+  'lists the changes of the fields, each change once with the number of databases, and asks one question for all.': [
     'test/features/cli/migrate-all.slow.test.ts: says what becomes of the fields, each thing once, before it asks one question for all',
   ],
   'With `--finish`, an old version that an instance is known to use stays, and counts as a failure': [
@@ -86,7 +86,7 @@ export const cli: PagePromises = {
   'Processes whose definition of the table has the index add it again': [
     'test/features/cli/indexes.slow.test.ts: tells that a definition that has it adds it again, and so it is',
   ],
-  'Rows come one by one, so that an answer may be of any length.': [
+  'Rows are read one by one, so that a result may be of any length.': [
     'test/features/cli/large-answers.slow.test.ts: is printed row by row %s',
     'test/features/cli/large-answers.slow.test.ts: waits for a reader that is slower than the store, from the shell too',
     'test/features/cli/large-answers.slow.test.ts: would not fit if it were held, as rows are that come in an order of their own',
@@ -99,7 +99,7 @@ export const cli: PagePromises = {
     'test/features/cli/commands.slow.test.ts: gc tells first, asks, and deletes',
     'test/servers/terminal/cli.test.ts: asks before what cannot be taken back',
   ],
-  'What is imported from such a file is exactly what was there: every type, null and empty text, negative zero, infinities, 64-bit integers.':
+  'An import of such a file restores exactly the exported values: every type, null and empty text, negative zero, infinities, 64-bit integers.':
     ['test/features/cli/round-trip.slow.test.ts: is the same table'],
   'Blobs are written to a folder, each in a file that is named by its reference; imported, they have new references.': [
     'test/features/cli/imports.slow.test.ts: come from the folder that is named, and nothing else does',
@@ -139,7 +139,7 @@ export const cli: PagePromises = {
     'test/features/cli/drafts.slow.test.ts: shows the draft and writes nothing where nobody says yes',
     'test/servers/terminal/cli.test.ts: makes a table of a file once somebody has said yes',
   ],
-  'it is an expectation, and a longer value is stored in full': [
+  'it is only an expectation, and a longer value is stored in full': [
     'test/features/cli/drafts.slow.test.ts: has room for longer texts, and loses none of those that are longer still',
   ],
   'A value further down that does not fit is named with its line before anything is made.': [
@@ -165,7 +165,6 @@ export const cli: PagePromises = {
       'test/features/cli/import-files.slow.test.ts: are skipped, and those that come twice: a second run gives the same state',
       'test/features/cli/imports.slow.test.ts: are refused, replaced or updated',
     ],
-  'What cannot be read is refused, with its place below the text, and with `--json` as `position`, counted from 1': [
-    'test/features/cli/language.slow.test.ts: is refused with the place: %s',
-  ],
+  'Text that cannot be parsed is refused, with its place marked below it, and with `--json` as `position`, counted from 1':
+    ['test/features/cli/language.slow.test.ts: is refused with the place: %s'],
 };
