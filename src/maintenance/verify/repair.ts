@@ -1,16 +1,15 @@
 /**
- * Repairs a database as far as its rows allow, and reports the damage that stays. Indexes are rebuilt from the rows of their
- * tables, in a generation of their own. Rows cannot be rebuilt from indexes, so a lost row stays lost.
+ * Repairs a database as far as its rows allow, and reports the damage that stays. A damaged log is repaired first (log-repair.ts).
+ * Indexes are rebuilt from the rows of their tables, in a generation of their own. Rows cannot be rebuilt from indexes, so a lost row
+ * stays lost.
  *
  * Invariants:
  * - An index is replaced only by one that holds an entry for every row. If any row cannot be read, the old index stays.
  * - Rows, blobs and the objects that states refer to are never changed. Blocks of the old index stay until garbage is collected.
  */
 import { backOff } from '../../base/backoff.ts';
-import type { Backoff } from '../../base/backoff.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, InvalidOptionError, isUnreadable } from '../../base/errors.ts';
-import { randomUuid } from '../../base/ids.ts';
 import { defined } from '../../base/options.ts';
 import { Pacer } from '../../base/pacer.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
@@ -21,10 +20,7 @@ import { isRetained } from '../../engine/snapshot-pins.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { catalogueName } from '../../format/catalogue.ts';
 import type { CatalogueRef } from '../../format/catalogue.ts';
-import { emptyCommit, encodeCommit, follows } from '../../format/commit.ts';
-import type { Commit } from '../../format/commit.ts';
 import { blockName } from '../../format/object-names.ts';
-import { CommitLog } from '../../log/commit-log.ts';
 import type { TreeBuild } from '../../merge/merger.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
@@ -33,13 +29,13 @@ import type { Finding, UnreadableNode } from '../../tree/check.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
 import type { QueryHost } from '../../query/planner/query-host.ts';
 import { View, ViewContext } from '../../view/view.ts';
-import type { LoggedCommit } from '../../view/view.ts';
 import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
 import { keyText } from './check-run.ts';
 import { IndexRebuild, RowsUnreadable } from './index-rebuild.ts';
 import type { RebuildOptions, RepairedIndex } from './index-rebuild.ts';
-import { describeStranded, readSlot } from './log-check.ts';
-import type { LogDamage, StrandedCommit } from './log-check.ts';
+import type { LogDamage } from './log-check.ts';
+import { afterLoss, applyDamagedLog, maxLost } from './log-repair.ts';
+import type { LogRepairContext } from './log-repair.ts';
 import { historyStates, pinnedStates, readRetainedState } from './object-census.ts';
 import type { RetainedState } from './object-census.ts';
 import type { RepairOptions, VerifyOptions } from './verify-options.ts';
@@ -69,16 +65,10 @@ export interface RepairedLog extends Omit<LogDamage, 'message' | 'slot'> {
   readonly way: 'stop' | 'skip' | undefined;
 }
 
-export interface RepairContext extends VerifyContext {
+export interface RepairContext extends LogRepairContext {
   /** Replaces trees in a generation of its own. */
   readonly rebuild: (build: TreeBuild) => Promise<boolean>;
-  /** Merges the commits that `slots` returns on top of the newest Block 0. False if others replaced it first. */
-  readonly applyLog: (slots: (block0: Block0) => Promise<readonly LoggedCommit[]>) => Promise<boolean>;
 }
-
-/** Attempts before a repair gives up because other nodes replace Block 0 first. */
-const maxLost = 20;
-const afterLoss: Backoff = { firstMs: 10, maxMs: 1000, jitter: 'full' };
 
 async function repairDatabase(context: RepairContext, options: RepairOptions): Promise<RepairReport> {
   const { table, index, signal, dryRun = false, log: way } = options;
@@ -89,7 +79,7 @@ async function repairDatabase(context: RepairContext, options: RepairOptions): P
   const { log: damage } = verified;
   let decided: Pick<LogDamage, 'lostSlots' | 'stranded'> | undefined = damage;
   if (damage !== undefined && way !== undefined && !dryRun) {
-    decided = await goOn(context, damage, way, signal);
+    decided = await applyDamagedLog(context, damage, way, signal);
     verified = await verifyDatabase(context, settings);
   }
   const { lostCatalogue } = verified;
@@ -122,126 +112,6 @@ function checkFound({ report }: Verified, { table, index }: RepairOptions): void
   if (found === undefined) throw new InvalidOptionError('table', `There is no table '${table}' in the database.`);
   if (index === undefined || found.indexes.some(({ name }) => name === index)) return;
   throw new InvalidOptionError('index', `Table '${table}' has no index '${index}'.`);
-}
-
-/**
- * Applies the log up to its last slot in Block 0: lost commits as commits of nothing, and with `stop` the commits behind them as
- * well. Returns the lost slots and the commits behind them as they were when that was decided.
- *
- * Other instances may write until they read the new Block 0. So a repair leaves no slot free that it applies. It puts a commit of
- * nothing into a free slot, with the same put that any commit takes its slot with. If another commit came first, that one is
- * applied. See docs/protocol.md, "A hole in the log".
- */
-async function goOn(
-  context: RepairContext,
-  damage: LogDamage,
-  way: 'stop' | 'skip',
-  signal: AbortSignal | undefined,
-): Promise<Pick<LogDamage, 'lostSlots' | 'stranded'>> {
-  const { environment, register } = context;
-  const last = Math.max(...damage.lostSlots, ...damage.stranded.map(({ slot }) => slot));
-  const fillings = new Set<string>();
-  let decided: Pick<LogDamage, 'lostSlots' | 'stranded'> = damage;
-  for (let lost = 0; (await register.refresh(signal)).block0.appliedSeq < last; ) {
-    signal?.throwIfAborted();
-    const decision = new LogDecision(context, way, last, fillings, signal);
-    if (await context.applyLog((block0) => decision.slots(block0))) {
-      decided = decision;
-      continue;
-    }
-    if (++lost >= maxLost)
-      throw new ContentionError(
-        'Other nodes replaced Block 0 before every attempt to repair the log. Stop them first.',
-      );
-    await backOff(environment, afterLoss, lost, signal);
-  }
-  return decided;
-}
-
-/** Decides, for every slot of a damaged log, which commit is applied for it. */
-class LogDecision {
-  readonly #context: RepairContext;
-  readonly #log: CommitLog;
-  readonly #isSkipping: boolean;
-  /** The last slot known to hold a commit. */
-  readonly #last: number;
-  readonly #signal: AbortSignal | undefined;
-  /** Ids of the commits that this repair has put into free slots. */
-  readonly #fillings: Set<string>;
-  /** Slots whose commits are missing or cannot be read. */
-  readonly lostSlots: number[] = [];
-  /** Commits behind the first lost one. */
-  readonly stranded: StrandedCommit[] = [];
-
-  constructor(
-    context: RepairContext,
-    way: 'stop' | 'skip',
-    last: number,
-    fillings: Set<string>,
-    signal: AbortSignal | undefined,
-  ) {
-    const { environment, driver, prefix } = context;
-    this.#context = context;
-    this.#log = new CommitLog(environment, driver, prefix);
-    this.#isSkipping = way === 'skip';
-    this.#last = last;
-    this.#fillings = fillings;
-    this.#signal = signal;
-  }
-
-  /** The commits for Block 0 to apply, from the first slot that it has not applied to the end of the log. */
-  async slots(block0: Block0): Promise<LoggedCommit[]> {
-    const { databaseId, appliedSeq } = block0;
-    const found: LoggedCommit[] = [];
-    let before = block0.applied.at(-1)?.id;
-    let isWhole = true;
-    for (let slot = appliedSeq + 1; ; slot++) {
-      // A writer may be about to put a commit that follows the last one. If that is given up, this repair must take the next slot.
-      if (slot > this.#last && found.at(-1)?.givenUp !== true && !(await this.#isTaken(slot))) return found;
-      const { commit, isFilled } = await this.#settle(slot, databaseId, before);
-      const isOwn = commit?.databaseId === databaseId;
-      isWhole &&= isOwn && follows(commit, before);
-      if (slot <= this.#last && (!isOwn || isFilled)) this.lostSlots.push(slot);
-      if (!isWhole && !isFilled) this.stranded.push(describeStranded(slot, commit));
-      if (isOwn && (isWhole || isFilled || this.#isSkipping)) found.push({ slot, commit });
-      else found.push({ slot, commit: emptyCommit(databaseId, randomUuid(this.#context.environment)), givenUp: true });
-      before = found.at(-1)?.commit.commitId;
-    }
-  }
-
-  /** Whether this repair put the commit, now or in an earlier attempt. */
-  #isFilling(commit: Commit | undefined): boolean {
-    return commit !== undefined && this.#fillings.has(commit.commitId);
-  }
-
-  async #isTaken(slot: number): Promise<boolean> {
-    return (await readSlot(this.#log, slot, this.#signal)).isThere;
-  }
-
-  /** Reads the commit in a slot; undefined where it cannot be read. Fills a free slot first. */
-  async #settle(
-    slot: number,
-    databaseId: string,
-    previousId: string | undefined,
-  ): Promise<{ readonly commit: Commit | undefined; readonly isFilled: boolean }> {
-    const { environment } = this.#context;
-    const read = await readSlot(this.#log, slot, this.#signal);
-    if (read.isThere) return { commit: read.commit, isFilled: this.#isFilling(read.commit) };
-    const filling = {
-      ...emptyCommit(databaseId, randomUuid(environment)),
-      ...defined({ previousId }),
-      atMs: environment.now(),
-    };
-    this.#fillings.add(filling.commitId);
-    await this.#log.put(slot, encodeCommit(slot, filling), this.#signal);
-    // Whatever the put returned, only the slot tells which commit took it.
-    const { commit, isThere } = await readSlot(this.#log, slot, this.#signal);
-    if (isThere) return { commit, isFilled: this.#isFilling(commit) };
-    throw new ContentionError(
-      `Slot ${slot} of the log was filled and is empty again: others collect garbage, or the store shows old states. Stop the ` +
-        'other nodes, and repair the log again.',
-    );
-  }
 }
 
 class Repair {

@@ -8,7 +8,7 @@ const outcome = 'src/log/commit-outcome.ts';
 const follow = 'src/log/log-follower.ts';
 const merge = 'src/merge/merger.ts';
 const block = 'src/format/block.ts';
-const repair = 'src/maintenance/verify/repair.ts';
+const repair = 'src/maintenance/verify/log-repair.ts';
 const commitLog = 'src/log/commit-log.ts';
 const block0Register = 'src/block0/block0-register.ts';
 
