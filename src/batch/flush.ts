@@ -27,7 +27,7 @@ import { refuseRetired } from '../catalog/retired-versions.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { Bridge } from '../migration/bridge.ts';
-import { Patience } from '../storage/contract/outages.ts';
+import { Patience } from '../storage/contract/retries.ts';
 import type { View } from '../view/view.ts';
 import type { NewBlob } from './blob-changes.ts';
 import type { TableOperations } from './table-operations.ts';

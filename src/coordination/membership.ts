@@ -1,6 +1,9 @@
 /**
  * This node's entry in Block 0's list of nodes, which take turns. A node enters with its first turn or merge and leaves when it is
  * stopped; a node that crashed stays listed until others remove it. No data depends on the list: nothing is lost if it is wrong.
+ *
+ * Also the lists of the instances that use each version of a table under migration. An instance leaves such a list only by its own
+ * write; one that crashed stays in it. The list decides only whether an old version may be retired without being asked for.
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
@@ -11,12 +14,10 @@ import type { Block0Change, Block0Register } from '../block0/block0-register.ts'
 import { withNodes } from '../block0/node-identity.ts';
 import type { NodeIdentity, NodeList } from '../block0/node-identity.ts';
 import type { Block0 } from '../format/block0.ts';
-import type { StoredMigration } from '../format/stored-table.ts';
+import type { StoredMigration, VersionUser } from '../format/stored-table.ts';
 import type { MergeMembers } from '../merge/merger.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 import type { MergeRotation } from './merge-rotation.ts';
-import { isListed, isOld, withoutUser, withUser } from './version-users.ts';
-import type { Speaker } from './version-users.ts';
 
 /** The role of an instance. `writer`: reads, writes and merges. `replica`: follows the log and reads, with credentials that need not allow writes. */
 export type Role = 'writer' | 'replica';
@@ -150,4 +151,66 @@ export class Membership implements MergeMembers {
     const migrations = block0.migrations.map((migration) => withoutUser(migration, speaker));
     return withNodes({ ...changeableOf(block0), migrations }, this.#options.node.leaving(block0));
   }
+}
+
+/** The most instances listed one by one for a migration; beyond that, the instances of one node and version share one entry. */
+const maxListed = 64;
+/** Stands for several instances of a node. */
+const several = '*';
+
+/** The instance that speaks. */
+export interface Speaker {
+  readonly nodeId: number;
+  readonly instance: string;
+}
+
+/** Whether a version is one that is to go. */
+export function isOld({ to }: StoredMigration, version: number | null): boolean {
+  return version !== null && version < to;
+}
+
+/** Whether the list says of an instance that it uses a version. Of a version that stays, any instance of the node will do. */
+export function isListed(migration: StoredMigration, { nodeId, instance }: Speaker, version: number | null): boolean {
+  return migration.users.some((user) => {
+    if (user.nodeId !== nodeId || user.version !== version) return false;
+    return user.instance === instance || user.instance === several || !isOld(migration, version);
+  });
+}
+
+/** Returns the migration with an instance's version in its list. `nodes`: the registered nodes. */
+export function withUser(
+  migration: StoredMigration,
+  speaker: Speaker,
+  version: number | null,
+  sinceMs: number,
+  nodes: readonly number[],
+): StoredMigration {
+  const { nodeId, instance } = speaker;
+  const others = migration.users.filter((user) => {
+    if (user.instance === instance) return false;
+    // Older releases wrote entries of nodes, which go with the nodes.
+    if (user.instance === undefined) return user.nodeId !== nodeId && nodes.includes(user.nodeId);
+    return isOld(migration, user.version) || user.nodeId !== nodeId;
+  });
+  const users: readonly VersionUser[] = [...others, { nodeId, version, instance, sinceMs }];
+  return { ...migration, users: users.length > maxListed ? together(users) : users };
+}
+
+/** The list without an instance that ends. */
+export function withoutUser(migration: StoredMigration, { nodeId, instance }: Speaker): StoredMigration {
+  const users = migration.users.filter((user) => {
+    return user.instance === undefined ? user.nodeId !== nodeId : user.instance !== instance;
+  });
+  return users.length === migration.users.length ? migration : { ...migration, users };
+}
+
+/** Returns one entry for each node and version: an instance that is not known to have ended is never forgotten. */
+function together(users: readonly VersionUser[]): VersionUser[] {
+  const known = new Map<string, VersionUser>();
+  for (const user of users) {
+    const key = `${user.nodeId} ${user.version}`;
+    const first = known.get(key);
+    known.set(key, first === undefined ? user : { ...first, instance: several });
+  }
+  return [...known.values()];
 }

@@ -22,7 +22,7 @@ import type { Block0Change, Block0Register } from '../block0/block0-register.ts'
 import type { NodeId } from '../block0/node-identity.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
-import { putRepeatedly } from '../storage/contract/put-repeatedly.ts';
+import { putRepeatedly } from '../storage/contract/retries.ts';
 
 export interface PinsOptions {
   readonly environment: Environment;

@@ -24,7 +24,7 @@ import {
   newestVersion,
   partialIndexVersion,
   renamesVersion,
-} from './version.ts';
+} from '../engine/open-or-create.ts';
 
 export interface AppliedCommit {
   readonly seq: number;

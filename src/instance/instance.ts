@@ -35,7 +35,7 @@ import { OwnWrites } from '../storage/contract/own-writes.ts';
 import { RetryingDriver } from '../storage/wrap/retrying-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { QueryHost, StateKeeper } from '../query/planner/query-host.ts';
-import { QueryMemory } from '../query/planner/query-memory.ts';
+import { QueryMemory } from '../query/planner/query-host.ts';
 import { Registry, refuseRenames } from '../catalog/registry.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { refuseEnding, refuseRegistered } from '../catalog/retired-versions.ts';

@@ -23,7 +23,7 @@ import { historyName } from '../format/object-names.ts';
 import type { EngineEvents } from '../log/engine-events.ts';
 import type { LogFollower } from '../log/log-follower.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import { putRepeatedly } from '../storage/contract/put-repeatedly.ts';
+import { putRepeatedly } from '../storage/contract/retries.ts';
 import { leadText, wrongMs } from '../storage/contract/store-clock.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 import { BlockGone } from '../tree/block-source.ts';

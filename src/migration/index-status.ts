@@ -1,6 +1,6 @@
 /**
  * The status of indexes as `db.indexes()` returns it: the indexes of a table, and those that are being added or waiting. Also
- * drops indexes: that is one generation, in which the version of the table and its rows stay.
+ * computes their sizes, and drops indexes: that is one generation, in which the version of the table and its rows stay.
  */
 import { backOff } from '../base/backoff.ts';
 import type { Backoff } from '../base/backoff.ts';
@@ -21,6 +21,9 @@ import { indexedFunctions, isSameIndex, isUsable } from '../view/index-version.t
 import type { TableState } from '../view/table-state.ts';
 import { View } from '../view/view.ts';
 import { missingIndexes, droppedIndex } from './added-chunk.ts';
+import type { Node } from '../format/node.ts';
+import { loadChild } from '../tree/tree.ts';
+import type { Tree } from '../tree/tree.ts';
 
 /** An index of a table, as `db.indexes()` returns it. */
 export interface IndexStatus {
@@ -226,4 +229,49 @@ function checkDrop(view: View, table: string, index: string, registry: Registry)
     `Index '${index}' is in the definition of table '${table}' that is registered here, so it would be added again. Register ` +
       'the definition without it first, here and in all other processes.',
   );
+}
+
+/** Returns the trees of a table's indexes, by the names of the indexes. */
+function treesOf(view: View, table: string, registry: Registry): Map<string, Tree> {
+  const state = view.table(table);
+  if (state === undefined) return new Map();
+  const trees = new Map(state.indexes);
+  for (const { index, tree } of state.added) trees.set(index.name, tree);
+  for (const { index } of indexedFunctions(state.shape, (name) => registry.registeredFunction(name))) {
+    const stored = state.indexVersions.find((each) => isSameIndex(each.index, index));
+    if (stored !== undefined) trees.set(index.name, stored.tree);
+  }
+  return trees;
+}
+
+/** Returns the bytes of all blocks of a tree. The signal ends the reading. */
+async function bytesOf(tree: Tree, signal: AbortSignal | undefined): Promise<number> {
+  if (tree.ref === null) return 0;
+  const below = async (node: Node): Promise<number> => {
+    signal?.throwIfAborted();
+    let bytes = 0;
+    for (let i = 0; i < node.count; i++) {
+      bytes += node.child(i).sizeBytes;
+      if (node.level > 1) bytes += await below(await loadChild(tree.source, node, i, true));
+    }
+    return bytes;
+  };
+  return tree.ref.sizeBytes + (tree.ref.level === 0 ? 0 : await below(await tree.loadRoot()));
+}
+
+/** Adds sizes to the status of indexes. An index of which this node knows no stored tree gets no size. */
+export async function withSizes(
+  view: View,
+  table: string,
+  registry: Registry,
+  found: readonly IndexStatus[],
+  signal: AbortSignal | undefined,
+): Promise<IndexStatus[]> {
+  const trees = treesOf(view, table, registry);
+  const sized: IndexStatus[] = [];
+  for (const status of found) {
+    const tree = trees.get(status.name);
+    sized.push(tree === undefined ? status : { ...status, sizeBytes: await bytesOf(tree, signal) });
+  }
+  return sized;
 }

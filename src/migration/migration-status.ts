@@ -4,7 +4,7 @@
  * resolves, if it uses an old version.
  */
 import type { Registry } from '../catalog/registry.ts';
-import { isOld } from '../coordination/version-users.ts';
+import { isOld } from '../coordination/membership.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Block0 } from '../format/block0.ts';
 import type { MigrationPhase, StoredMigration, VersionUser, MigrationTarget } from '../format/stored-table.ts';

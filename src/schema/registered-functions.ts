@@ -1,4 +1,4 @@
-/** Registered triggers and functions, and the call of a function for a row. Their arguments are in instance/trigger-api.ts. */
+/** Registered triggers and functions, and the call of a function for a row. Their arguments are in instance/engine-host.ts. */
 import { isError, isThenable } from '../base/brands.ts';
 import { FunctionError } from '../base/errors.ts';
 import { describeKey } from '../base/messages.ts';

@@ -38,8 +38,7 @@ import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered
 import type { TableShape } from '../schema/table-shape.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import type { QueryHost, QueryRead } from '../query/planner/query-host.ts';
-import type { QueryMemory } from '../query/planner/query-memory.ts';
+import type { QueryHost, QueryRead, QueryMemory } from '../query/planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { changesByTable } from '../view/view.ts';
 import type { View, LoggedCommit } from '../view/view.ts';

@@ -11,7 +11,7 @@ import { blockName } from '../format/object-names.ts';
 import type { TreePlace } from '../format/object-names.ts';
 import type { NodeEntries } from '../format/node-entries.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import { putRepeatedly } from '../storage/contract/put-repeatedly.ts';
+import { putRepeatedly } from '../storage/contract/retries.ts';
 import type { NodeSink } from './level-writer.ts';
 
 export interface UploadOptions {

@@ -1,12 +1,19 @@
 /**
  * The index versions of an index on a function: its entries as one version of the function makes them, of the rows of one tree of
  * the table, the base. A node that merges without that version leaves an index version as it is; it is out of date once its base is
- * not the table's present tree any more (docs/protocol.md, "Indexes on functions").
+ * not the table's present tree any more (docs/protocol.md, "Indexes on functions"). Also makes the entries: a component for the result of the function on a row, and its
+ * primary key.
  */
 import type { Bound } from '../format/stored-table.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
+import type { ByteWriter } from '../base/bytes.ts';
+import { CorruptionError, FunctionError } from '../base/errors.ts';
+import { writeFailure, writeResult } from '../format/ordered-key.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import type { TypeId } from '../format/types.ts';
+import { callFunction } from '../schema/registered-functions.ts';
 
 export interface IndexVersion {
   /** With the version of the function. */
@@ -62,4 +69,32 @@ export function indexedFunctions(
 /** Whether two indexes are the same, in the same version of their function. */
 export function isSameIndex(a: TableIndex, b: TableIndex): boolean {
   return a.name === b.name && a.result?.version === b.result?.version;
+}
+
+/** Writes the entries of one version of a function, and counts the entries of rows on which it fails. */
+export class FunctionEntries {
+  readonly #shape: TableShape;
+  readonly #typeId: TypeId;
+  readonly #registered: RegisteredFunction;
+  /** Number of such entries added, less the number removed. */
+  failed = 0;
+
+  constructor(shape: TableShape, typeId: TypeId, registered: RegisteredFunction) {
+    this.#shape = shape;
+    this.#typeId = typeId;
+    this.#registered = registered;
+  }
+
+  /** Appends the entry of a row. */
+  write(writer: ByteWriter, source: RowSource, base: number, primaryKey: Uint8Array, isRemoval: boolean): void {
+    try {
+      writeResult(writer, this.#typeId, callFunction(this.#shape, this.#registered, source, base));
+    } catch (error) {
+      // A merge passes on a row that cannot be decoded. Those who read the row will find the damage.
+      if (!(error instanceof FunctionError || error instanceof CorruptionError)) throw error;
+      writeFailure(writer);
+      this.failed += isRemoval ? -1 : 1;
+    }
+    writer.append(primaryKey);
+  }
 }

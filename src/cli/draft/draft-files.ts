@@ -8,7 +8,7 @@ import { withoutControls } from '../../base/messages.ts';
 import { typeName } from '../../format/types.ts';
 import type { FieldDefinition } from '../../schema/schema.ts';
 import type { Session } from '../database/command.ts';
-import { rowsOf } from '../input/file-rows.ts';
+import { rowsOf } from '../input/row-import.ts';
 import type { InputFile } from '../input/input-files.ts';
 import type { LineError } from '../input/line-error.ts';
 import { parquetTypes, pathOf } from '../input/parquet-file.ts';

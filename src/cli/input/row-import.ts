@@ -1,7 +1,7 @@
 /** Imports the rows of files into a table: checks all of them first, stops at a bad row, or leaves bad rows out. */
+import path from 'node:path';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import path from 'node:path';
 import type { Database } from '../../api/database.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { UniqueIndexError, StoreDbError } from '../../base/errors.ts';
@@ -15,12 +15,15 @@ import type { Session } from '../database/command.ts';
 import { formatBytes } from '../terminal/figures.ts';
 import { Progress } from '../terminal/progress.ts';
 import { blobFieldsOf } from './columns.ts';
-import { rowsOf } from './file-rows.ts';
 import type { InputFile } from './input-files.ts';
 import { LikelySet, RowKeys, toldKey, uniqueKeysOf, StoredUniques } from './key-check.ts';
 import { asLineError, LineError } from './line-error.ts';
 import type { Rejects } from './line-error.ts';
 import type { ReadOptions, RowRecord } from './row-reader.ts';
+import type { Readable } from 'node:stream';
+import { parquetRows, pathOf } from './parquet-file.ts';
+import { bytesOf } from './input-files.ts';
+import { readRows } from './row-reader.ts';
 
 export const modes = ['insert', 'upsert', 'update', 'skip-existing'] as const;
 export type Mode = (typeof modes)[number];
@@ -557,4 +560,16 @@ async function flushPatiently(db: Database, batch: Batch): Promise<void> {
     await db.checkpoint();
     await batch.flush();
   }
+}
+
+/** As `readRows`. Calls `onRead` with the number of bytes of the file that were read. Throws `UsageError` and `LineError`. */
+export function rowsOf(
+  file: InputFile,
+  input: Readable,
+  schema: SchemaDefinition | undefined,
+  options: ReadOptions,
+  onRead: (bytes: number) => void,
+): AsyncGenerator<RowRecord[], void, undefined> {
+  if (options.format === 'parquet') return parquetRows(pathOf(file), schema, options, onRead);
+  return readRows(bytesOf(file, input, onRead), schema, options);
 }

@@ -14,7 +14,7 @@ import { defined } from '../../base/options.ts';
 import { claimFolder, claimName, parseClaimName, voucherName } from '../../format/object-names.ts';
 import type { ClaimKind } from '../../format/object-names.ts';
 import { listAll } from '../../storage/contract/driver.ts';
-import { putRepeatedly } from '../../storage/contract/put-repeatedly.ts';
+import { putRepeatedly } from '../../storage/contract/retries.ts';
 import type { NamedKey } from '../../storage/wrap/encryption-options.ts';
 import type { StorePlace, ProtectedPlace } from './state-copy.ts';
 

@@ -24,11 +24,10 @@ import { Block0Reader } from '../../block0/block0-reader.ts';
 import { listAll } from '../../storage/contract/driver.ts';
 import type { RequestOptions, StorageDriver } from '../../storage/contract/driver.ts';
 import { isSameStore } from '../../storage/wrap/envelope-driver.ts';
-import { isStoredAs } from '../../storage/object-form.ts';
-import { putRepeatedly } from '../../storage/contract/put-repeatedly.ts';
+import { putRepeatedly } from '../../storage/contract/retries.ts';
 import type { ViewContext } from '../../view/view.ts';
 import { BackupClaim, vouch, vouchedUntil } from './backup-claim.ts';
-import { formsOf, copyState, patiently } from './state-copy.ts';
+import { formsOf, copyState, patiently, isStoredAs } from './state-copy.ts';
 import type { CopyCounts, CopyProgress, ProtectedPlace, StorePlace } from './state-copy.ts';
 
 /** Options of calls that copy a database. */

@@ -1,15 +1,21 @@
-/** Checks the options of calls that copy a database or work on backups. */
+/** Checks the options of calls that copy or rewrite a database, or work on backups. */
 import { kinds, OptionTable } from '../../base/options.ts';
-import type { OptionKind } from '../../base/options.ts';
+import type { OptionKind, KindsOf } from '../../base/options.ts';
 import { driverKind, placePrefixKind } from '../../storage/contract/requests.ts';
 import { compressionKind, encryptionKind } from '../../storage/wrap/encryption-options.ts';
-import { rewriteKinds } from '../rewrite/rewrite-options.ts';
 import type { InspectBackupsOptions, RewriteBackupsOptions } from './backup-keys.ts';
 import type { CopyOptions } from './backup.ts';
 import { checkAnyRule, retentionKinds } from './prune.ts';
 import type { PruneOptions } from './prune.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { StorePlace } from './state-copy.ts';
+import type { RewriteOptions } from '../rewrite/rewrite.ts';
+
+export const rewriteKinds: KindsOf<RewriteOptions> = {
+  dryRun: kinds.flag,
+  onProgress: kinds.callback,
+  signal: kinds.signal,
+};
 
 /** Checks a place to copy databases to. */
 export const placeOptions: OptionTable<StorePlace> = new OptionTable({
@@ -71,3 +77,5 @@ export function checkInspectBackups(options: InspectBackupsOptions): InspectBack
 export function checkRewriteBackups(options: RewriteBackupsOptions): RewriteBackupsOptions {
   return rewriteBackupsOptions.check('rewriteBackups()', options);
 }
+
+export const rewriteOptions: OptionTable<RewriteOptions> = new OptionTable(rewriteKinds);

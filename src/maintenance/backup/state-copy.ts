@@ -2,10 +2,12 @@
  * Copies all blocks and blobs of a state of a database to another place, but not its Block 0. Blocks and blobs never change, so
  * an object that is there already is not copied again, and an interrupted copy can be continued.
  *
+ * Also reads the stored form of an object: plain, compressed, or encrypted with some key, which its first bytes show without a key.
+ *
  * Invariant: an object that is copied through this process is checked against its checksums, so that damage does not spread.
  */
 import type { Environment } from '../../base/env.ts';
-import { ContentionError, CorruptionError, StorageError } from '../../base/errors.ts';
+import { ContentionError, CorruptionError, StorageError, isUnreadable } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
 import { forEachOf, Pacer } from '../../base/pacer.ts';
 import { BlobStore } from '../../blob/blob-store.ts';
@@ -13,12 +15,10 @@ import { blobsSchema, checkBlobRecord } from '../../blob/blob-tables.ts';
 import type { BlobRecord } from '../../blob/blob-tables.ts';
 import { openBlock } from '../../format/block.ts';
 import type { Block0 } from '../../format/block0.ts';
-import { blobName, folders } from '../../format/object-names.ts';
+import { blobName, folders, parseBlobName } from '../../format/object-names.ts';
 import { decodeRow } from '../../format/row-decode.ts';
 import { listAll } from '../../storage/contract/driver.ts';
-import type { PutBody, StorageDriver } from '../../storage/contract/driver.ts';
-import { formOf, isStoredAs, isSurelyPlain } from '../../storage/object-form.ts';
-import type { ObjectForm } from '../../storage/object-form.ts';
+import type { PutBody, StorageDriver, RequestOptions } from '../../storage/contract/driver.ts';
 import type { Protection } from '../../storage/wrap/encryption-options.ts';
 import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
 import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
@@ -26,6 +26,8 @@ import { TreeCursor } from '../../tree/cursor.ts';
 import { View } from '../../view/view.ts';
 import type { ViewContext } from '../../view/view.ts';
 import { ReachableBlocks } from '../gc/gc-store.ts';
+import { compareBytes } from '../../base/bytes.ts';
+import { Codec, decodeEnvelopeHeader, encryptedHeaderBytes, isEnvelope } from '../../format/envelope.ts';
 
 /** The place of a database or of backups. */
 export interface StorePlace {
@@ -368,4 +370,59 @@ export class KeyCounts {
   get keys(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#keys);
   }
+}
+
+/** The stored form of one object. */
+export interface ObjectForm {
+  readonly etag: string;
+  /** Length of the stored object, in bytes. */
+  readonly sizeBytes: number;
+  /**
+   * `plain`: without an envelope. `compressed`: in an envelope without a key. `encrypted`: with the key of `keyId`. `damaged`:
+   * its header cannot be read.
+   */
+  readonly kind: 'plain' | 'compressed' | 'encrypted' | 'damaged';
+  readonly keyId: string | undefined;
+  readonly keyCheck: Uint8Array | undefined;
+}
+
+/** Shorter content, compressed and encrypted, may by chance have its original length. */
+const tellingBytes = 2048;
+
+/** Whether the length alone proves that an object is stored plain. Blobs are never compressed, so an encrypted blob is longer. */
+export function isSurelyPlain(name: string, sizeBytes: number, contentBytes: number): boolean {
+  return sizeBytes === contentBytes && (contentBytes >= tellingBytes || parseBlobName(name) !== undefined);
+}
+
+/**
+ * Reads the stored form of an object; undefined if it is missing. `driver` must be the driver that neither encrypts nor
+ * compresses.
+ */
+export async function formOf(
+  driver: StorageDriver,
+  key: string,
+  name: string,
+  options: RequestOptions,
+): Promise<ObjectForm | undefined> {
+  const found = await driver.get(key, { ...options, range: { start: 0, end: encryptedHeaderBytes } });
+  if (found.status !== 'found') return undefined;
+  const { bytes, etag, sizeBytes } = found;
+  const form = { etag, sizeBytes, keyId: undefined, keyCheck: undefined };
+  if (!isEnvelope(bytes)) return { ...form, kind: 'plain' };
+  try {
+    const { seal, codec } = decodeEnvelopeHeader(name, bytes);
+    if (seal !== undefined) return { ...form, kind: 'encrypted', keyId: seal.keyId, keyCheck: seal.keyCheck };
+    return { ...form, kind: codec === Codec.none ? 'plain' : 'compressed' };
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return { ...form, kind: 'damaged' };
+  }
+}
+
+/** Whether an object is stored as the options require: encrypted with the current key, or not encrypted. */
+export function isStoredAs(form: ObjectForm, protection: Protection | undefined): boolean {
+  const current = protection?.current;
+  if (current === undefined) return form.kind === 'plain' || (form.kind === 'compressed' && protection !== undefined);
+  const { keyId, keyCheck } = form;
+  return keyId === current.id && keyCheck !== undefined && compareBytes(keyCheck, current.check) === 0;
 }

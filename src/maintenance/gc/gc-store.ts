@@ -10,7 +10,7 @@ import { blockName } from '../../format/object-names.ts';
 import type { TreePlace } from '../../format/object-names.ts';
 import type { Node } from '../../format/node.ts';
 import type { DeleteResult, ListEntry, StorageDriver } from '../../storage/contract/driver.ts';
-import { putRepeatedly } from '../../storage/contract/put-repeatedly.ts';
+import { putRepeatedly } from '../../storage/contract/retries.ts';
 import { loadChild } from '../../tree/tree.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { ViewContext } from '../../view/view.ts';

@@ -5,7 +5,7 @@ import type { LayoutField } from '../../format/row-layout.ts';
 import { Condition, filterOf, namesIn } from './condition.ts';
 import type { PreparedFields } from './condition.ts';
 import { AnySelector, ComplementSelector } from './filter.ts';
-import type { Selector } from './selector.ts';
+import type { Selector } from './filter.ts';
 import { intersecting, uniting } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 

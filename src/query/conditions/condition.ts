@@ -27,9 +27,8 @@ import {
   uuidWords,
   wordsOf,
 } from './number-selectors.ts';
-import { ComplementSelector, Filter } from './filter.ts';
-import { NullSelector, selectAll, selectNothing, slowCost } from './selector.ts';
-import type { Selector } from './selector.ts';
+import { ComplementSelector, Filter, NullSelector, selectAll, selectNothing, slowCost } from './filter.ts';
+import type { Selector } from './filter.ts';
 import { PrefixSelector, headOf, textBytes, TextSelector } from './text-selectors.ts';
 
 /** A condition as it was passed to `where`. */

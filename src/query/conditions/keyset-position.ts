@@ -19,7 +19,7 @@ import type { KeyAccess } from './key-ranges.ts';
 import type { KeyDirection } from './index-ranges.ts';
 import { RowOrder } from './row-order.ts';
 import type { OrderField } from './row-order.ts';
-import type { Selector } from './selector.ts';
+import type { Selector } from './filter.ts';
 
 /** Selects rows whose key in an order comes after a given key. */
 class PositionSelector implements Selector {

@@ -14,8 +14,8 @@ import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
 import { writeUuid } from '../../format/values.ts';
 import type { ComparisonOperator, FieldValue } from './comparison.ts';
-import { maxPicks, pickAll } from './selector.ts';
-import type { Selector, Run } from './selector.ts';
+import { maxPicks, pickAll } from './filter.ts';
+import type { Selector, Run } from './filter.ts';
 
 export const signLess = 1;
 export const signEqual = 2;

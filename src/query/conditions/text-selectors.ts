@@ -8,8 +8,8 @@ import { inlineBytes, nonAsciiFlag } from '../../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import type { FieldValue } from './comparison.ts';
 import { signEqual, signGreater, signLess, SignSelector } from './number-selectors.ts';
-import { pickAll } from './selector.ts';
-import type { Run, Selector } from './selector.ts';
+import { pickAll } from './filter.ts';
+import type { Run, Selector } from './filter.ts';
 
 /** Returns the first four bytes as one number, padded with zeros. Values with different heads sort as their heads do. */
 export function headOf(bytes: Uint8Array): number {

@@ -18,7 +18,7 @@ import type { CompileOptions, WrittenCondition } from './condition.ts';
 import { accessingValues, componentOf, intersectAll, rangeOfComponent } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { writeOrderComponent, keyTypeOf } from './row-order.ts';
-import type { Selector } from './selector.ts';
+import type { Selector } from './filter.ts';
 import { textBytes } from './text-selectors.ts';
 
 /** Returns bytes as text, for use in a set. The bytes hold the values of several fields in full: equal bytes are equal values. */

@@ -1,6 +1,6 @@
 /** Opens the access of a plan as a stream of rows, including those of unmerged commits. */
 import type { Pacer } from '../../base/pacer.ts';
-import { haveEntries } from '../../view/layer-entries.ts';
+import { haveEntries } from '../../view/layer-indexes.ts';
 import { isTextField } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { CursorSequence } from '../../tree/cursor-sequence.ts';

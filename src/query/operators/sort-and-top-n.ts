@@ -6,7 +6,7 @@ import { KeyList } from '../../format/key-list.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import { compileSelector } from '../conditions/condition.ts';
 import type { RowOrder } from '../conditions/row-order.ts';
-import type { Selector } from '../conditions/selector.ts';
+import type { Selector } from '../conditions/filter.ts';
 import { RowBatch } from './row-batch.ts';
 import type { RowStream } from './row-batch.ts';
 

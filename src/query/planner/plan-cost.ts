@@ -5,7 +5,7 @@
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { TreeEstimate } from '../../tree/tree-estimate.ts';
 import type { Tree } from '../../tree/tree.ts';
-import { haveEntries } from '../../view/layer-entries.ts';
+import { haveEntries } from '../../view/layer-indexes.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { filterOf } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';

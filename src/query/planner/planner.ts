@@ -9,7 +9,7 @@ import type { Candidate, CompiledQuery, Forgone, Plan, Access } from './access-p
 import { intersectionsOf } from './index-intersections.ts';
 import { PlanCosts, costOfReads } from './plan-cost.ts';
 import type { Estimated } from './plan-cost.ts';
-import type { QueryMemory } from './query-memory.ts';
+import type { QueryMemory } from './query-host.ts';
 
 /** The most rounds of probing for one plan. A plan may look good only because its size is guessed. */
 const maxLooks = 3;

@@ -1,4 +1,4 @@
-/** The parts of a database instance that a query uses. */
+/** The parts of a database instance that a query uses, and the plans and sums that an instance remembers for its queries. */
 import type { Environment } from '../../base/env.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
@@ -6,7 +6,9 @@ import type { RegisteredFunction } from '../../schema/registered-functions.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { PriceTable } from '../../storage/prices.ts';
-import type { QueryMemory } from './query-memory.ts';
+import { ByteWriter } from '../../base/bytes.ts';
+import type { BlockSource } from '../../tree/block-source.ts';
+import type { CompiledQuery, Plan } from './access-paths.ts';
 
 /** Returns a state that reports its reads to the maker of the function. */
 export type ReadThrough = (state: TableState) => TableState;
@@ -87,4 +89,47 @@ export interface QueryHost {
   keeperOf(state: TableState, loop: object): StateKeeper | undefined;
   /** Called with the read set of every query that is run, for hosts that need it. */
   queried?(shape: TableShape, read: QueryRead): void;
+}
+
+/** A query with its plan, and when it was planned. */
+export interface KnownPlan {
+  readonly query: CompiledQuery;
+  readonly plan: Plan;
+  /** The turnover of the cache when the plan was made. */
+  readonly turnover: number;
+}
+
+/** Plans that are remembered of a state. When there are more, all of them are forgotten. */
+const maxPlans = 64;
+
+export class QueryMemory {
+  /** A writer for the key of one look-up. A look-up that must wait copies the key. */
+  readonly key: ByteWriter = new ByteWriter(64);
+  readonly #plans = new WeakMap<TableState, Map<string, KnownPlan>>();
+  readonly #forgoneMicros = new WeakMap<BlockSource, Map<string, number>>();
+
+  /** Returns the plan that was made for a query with these words on a state of its table. */
+  planOf(state: TableState, words: string): KnownPlan | undefined {
+    return this.#plans.get(state)?.get(words);
+  }
+
+  /** Remembers the plan of a query with these words on a state of its table. */
+  remember(state: TableState, words: string, planned: KnownPlan): void {
+    let plans = this.#plans.get(state);
+    if (plans === undefined) {
+      plans = new Map();
+      this.#plans.set(state, plans);
+    } else if (plans.size >= maxPlans && !plans.has(words)) plans.clear();
+    plans.set(words, planned);
+  }
+
+  /** Returns the microseconds that plans have forgone on a tree, by the table and the index that they would have read. */
+  forgoneMicros(source: BlockSource): Map<string, number> {
+    let byIndex = this.#forgoneMicros.get(source);
+    if (byIndex === undefined) {
+      byIndex = new Map();
+      this.#forgoneMicros.set(source, byIndex);
+    }
+    return byIndex;
+  }
 }

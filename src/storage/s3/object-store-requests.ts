@@ -5,7 +5,7 @@
 import { Deadline } from '../../base/abort.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
-import { Patience, isOutage } from '../contract/outages.ts';
+import { Patience, isOutage } from '../contract/retries.ts';
 import { openClient } from './object-store-client.ts';
 import type { ClientOptions, OpenClient } from './object-store-client.ts';
 import { isConflict, isSkewCorrected, notLoaded, toStorageError } from './object-store-errors.ts';

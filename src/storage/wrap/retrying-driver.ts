@@ -9,7 +9,7 @@ import { isBytes } from '../../base/brands.ts';
 import type { Environment, Timer } from '../../base/env.ts';
 import { Deadline, SignalPool, newAbortController, ownSignal, untilAborted } from '../../base/abort.ts';
 import { StorageError } from '../../base/errors.ts';
-import { Patience } from '../contract/outages.ts';
+import { Patience } from '../contract/retries.ts';
 import type { OwnWrites } from '../contract/own-writes.ts';
 import type {
   DeleteResult,

@@ -28,7 +28,7 @@ import {
   fieldRulesVersion,
   partialIndexVersion,
   renamesVersion,
-} from '../../../src/format/version.ts';
+} from '../../../src/engine/open-or-create.ts';
 import {
   adding,
   block0,

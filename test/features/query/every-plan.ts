@@ -12,7 +12,7 @@ import { candidatesOf, planOf, planQuery } from '../../../src/query/planner/plan
 import type { QueryWork } from '../../../src/query/operators/row-batch.ts';
 import { clauseOf } from './model.ts';
 import type { ModelQuery } from './model.ts';
-import { QueryMemory } from '../../../src/query/planner/query-memory.ts';
+import { QueryMemory } from '../../../src/query/planner/query-host.ts';
 import type { TestTable } from './test-table.ts';
 
 export interface PlanRun {

@@ -18,7 +18,7 @@ import { s3StandardPrices } from '../../../src/storage/prices.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { RegisteredFunction } from '../../../src/schema/registered-functions.ts';
 import type { QueryHost } from '../../../src/query/planner/query-host.ts';
-import { QueryMemory } from '../../../src/query/planner/query-memory.ts';
+import { QueryMemory } from '../../../src/query/planner/query-host.ts';
 import { readSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { indexLeafShape } from '../../../src/schema/table-shape.ts';

@@ -10,7 +10,7 @@ import type { TableChange } from '../../../src/format/commit.ts';
 import { commitName } from '../../../src/format/object-names.ts';
 import { openNode } from '../../../src/format/node.ts';
 import { Types } from '../../../src/format/types.ts';
-import { StagedSink } from '../../../src/batch/staged-sink.ts';
+import { StagedSink } from '../../../src/batch/make-member.ts';
 import { LayerChanges } from '../../../src/merge/index-changes.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';

@@ -338,7 +338,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: who uses a version is known of nodes, not of instances',
     edits: [
       {
-        file: 'src/coordination/version-users.ts',
+        file: 'src/coordination/membership.ts',
         find: '    return isOld(migration, user.version) || user.nodeId !== nodeId;',
         replace: '    return user.nodeId !== nodeId;',
       },

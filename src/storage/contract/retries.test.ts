@@ -5,7 +5,7 @@ import { CorruptionError, StorageError } from '../../base/errors.ts';
 import { MemoryDriver } from '../memory-driver.ts';
 import { WrappedDriver } from '../wrap/wrapped-driver.ts';
 import type { PutBody, PutOptions, PutResult, StorageDriver } from './driver.ts';
-import { putRepeatedly } from './put-repeatedly.ts';
+import { putRepeatedly } from './retries.ts';
 
 const bytes = Uint8Array.of(1, 2, 3);
 const absent = { if: 'absent' } as const;
