@@ -17,7 +17,7 @@ import type { PruneOptions, PruneReport } from './maintenance/backup/prune.ts';
 import { restoreFrom } from './maintenance/backup/restore.ts';
 import type { RestoreOptions, RestoreReport } from './maintenance/backup/restore.ts';
 import type { StorePlace } from './maintenance/backup/state-copy.ts';
-import type { RewriteReport } from './maintenance/rewrite/rewrite.ts';
+import type { RewriteReport } from './maintenance/backup/rewrite.ts';
 import { createDatabase } from './api/database.ts';
 import type { Database } from './api/database.ts';
 import { visitDatabases } from './api/for-each-database.ts';
@@ -112,7 +112,7 @@ export type {
 export type { BackupRetention } from './maintenance/backup/prune.ts';
 export type { PruneOptions, PruneProgress, PruneReport } from './maintenance/backup/prune.ts';
 export type { RestoreOptions, RestoreReport } from './maintenance/backup/restore.ts';
-export type { RewriteOptions, RewriteProgress, RewriteReport } from './maintenance/rewrite/rewrite.ts';
+export type { RewriteOptions, RewriteProgress, RewriteReport } from './maintenance/backup/rewrite.ts';
 export type { CopyCounts, CopyProgress, StorePlace } from './maintenance/backup/state-copy.ts';
 export type { GcOptions } from './maintenance/gc/gc-options.ts';
 export type { GcReport } from './maintenance/gc/collector.ts';

@@ -41,7 +41,7 @@ import type { StoreReport } from '../maintenance/doctor.ts';
 import type { GcReport } from '../maintenance/gc/collector.ts';
 import { checkGcOptions } from '../maintenance/gc/gc-options.ts';
 import type { GcOptions } from '../maintenance/gc/gc-options.ts';
-import type { RewriteOptions, RewriteReport } from '../maintenance/rewrite/rewrite.ts';
+import type { RewriteOptions, RewriteReport } from '../maintenance/backup/rewrite.ts';
 import { snapshotInfo } from '../maintenance/snapshots/held-snapshot.ts';
 import type { SnapshotInfo } from '../maintenance/snapshots/held-snapshot.ts';
 import type { DatabaseStats } from '../maintenance/stats.ts';

@@ -3,10 +3,12 @@
  *
  * All other code in `src/` takes an {@link Environment}, so that a simulator can run the whole engine on a virtual clock and
  * replay it from a seed. Safety never depends on clocks (docs/protocol.md): they only decide which instance tries something.
+ *
+ * Also the pauses of the engine: {@link sleep}, and {@link backOff} between attempts.
  */
+import * as timers from 'node:timers';
 import { randomFillSync } from 'node:crypto';
 import { performance as runtimePerformance } from 'node:perf_hooks';
-import * as timers from 'node:timers';
 
 /**
  * The runtime's own functions, read once when the module loads. Tests of applications replace them with fake timers, which stand
@@ -125,4 +127,32 @@ export function sleep(environment: Environment, delayMs: number, signal?: AbortS
     }, delayMs);
     signal?.addEventListener('abort', onAbort, { once: true });
   });
+}
+
+/** How long to pause: each pause is twice as long as the one before. */
+export interface Backoff {
+  /** The pause after the first attempt, in milliseconds, before jitter. */
+  readonly firstMs: number;
+  /** The longest pause, in milliseconds, before jitter. */
+  readonly maxMs: number;
+  /**
+   * `full`: from 0 up to the pause, to spread competing instances. `around`: from half the pause to one and a half times the
+   * pause, for failures that take some time to pass.
+   */
+  readonly jitter: 'full' | 'around';
+}
+
+/** Returns the pause after an attempt, counted from 1, in milliseconds. `share` is random, from 0 to 1. */
+export function pauseMs({ firstMs, maxMs, jitter }: Backoff, attempt: number, share: number): number {
+  return Math.min(maxMs, firstMs * 2 ** (attempt - 1)) * (jitter === 'full' ? share : 0.5 + share);
+}
+
+/** Pauses after an attempt, counted from 1. Rejects with the signal's reason as soon as it is aborted. */
+export function backOff(
+  environment: Environment,
+  backoff: Backoff,
+  attempt: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  return sleep(environment, pauseMs(backoff, attempt, environment.random()), signal);
 }

@@ -24,13 +24,12 @@ import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { firesFor } from '../schema/registered-functions.ts';
 import type { RegisteredTrigger, TriggerOperation } from '../schema/registered-functions.ts';
-import { captureDocument, CapturedMutation } from './mutation.ts';
+import { captureDocument, CapturedMutation, triggerEnded, TriggerReads } from './mutation.ts';
 import type { DescribedMutation } from './mutation.ts';
 import type { NewBlob } from './blob-changes.ts';
 import { Operation, checkKeyless, conditionOf, updatedFields, upsertKind } from './table-operations.ts';
 import type { TableOperations, UpsertOptions } from './table-operations.ts';
 import { OperationSet } from './operation-set.ts';
-import { triggerEnded, TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
 export type TableRef = string | SchemaDefinition;

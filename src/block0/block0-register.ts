@@ -9,9 +9,8 @@
  * - The Block 0 that is stored afterwards decides the outcome of a put, not the answer: a nonce tells whose it is.
  */
 import { defined } from '../base/options.ts';
-import { backOff } from '../base/backoff.ts';
-import type { Backoff } from '../base/backoff.ts';
-import type { Environment } from '../base/env.ts';
+import { backOff } from '../base/env.ts';
+import type { Environment, Backoff } from '../base/env.ts';
 import { ContentionError, DatabaseReplacedError, StorageError, invariant } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { newId } from '../base/ids.ts';

@@ -4,10 +4,8 @@
  */
 import { withinDeadline, anySignal, newAbortController, namingAborts, untilAborted } from '../base/abort.ts';
 import type { Deadline, SignalPool } from '../base/abort.ts';
-import { backOff } from '../base/backoff.ts';
-import type { Backoff } from '../base/backoff.ts';
-import { sleep } from '../base/env.ts';
-import type { Environment } from '../base/env.ts';
+import { sleep, backOff } from '../base/env.ts';
+import type { Environment, Backoff } from '../base/env.ts';
 import {
   ContentionError,
   DeadlineExceededError,

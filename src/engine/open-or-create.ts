@@ -7,6 +7,7 @@ import { randomUuid } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Block0 } from '../format/block0.ts';
 import { probePrefix } from '../format/object-names.ts';
+import { block0FormatVersion } from '../format/version.ts';
 import type { VersionedBlock0 } from '../block0/block0-reader.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 import { ensureCertified } from '../storage/certify/certificate.ts';
@@ -180,51 +181,3 @@ function emptyDatabase({ environment, register, node, clock }: OpeningOptions): 
   };
   return withNodes(empty, list);
 }
-
-/** Version of the block header and of everything in it. */
-export const blockFormatVersion = 1;
-
-/** Version of Block 0's JSON. */
-export const block0FormatVersion = 1;
-
-/**
- * Version of Block 0 and commits if a table has an index on a function. Releases without such indexes refuse it, because they
- * would merge without updating index versions. They can still read all other objects.
- */
-export const functionIndexVersion = 2;
-
-/** Version of a Block 0 with a catalogue. Releases without catalogues would miss the tables in it. */
-export const catalogueVersion = 3;
-
-/**
- * Version of Block 0 and commits if a field of a table was renamed. Releases without renames would drop the old field and add a
- * new one.
- */
-export const renamesVersion = 4;
-
-/**
- * Version of Block 0 and commits if a field of a table has rules, or the time of the insert as default. Releases without rules
- * would write rows that the rules refuse.
- */
-export const fieldRulesVersion = 5;
-
-/**
- * Version of Block 0 and commits if a table has a partial index. Releases without such indexes would make entries for all rows,
- * and refuse rows that agree outside of the condition.
- */
-export const partialIndexVersion = 6;
-
-/**
- * Version of Block 0 if an index is being added to a table with rows. Releases without this feature would merge without
- * updating its entries.
- */
-export const addedIndexVersion = 7;
-
-/**
- * Version of Block 0 and commits if a table has a primary key of several fields. Releases without such keys would take the
- * first field for the whole key.
- */
-export const compoundKeyVersion = 8;
-
-/** The newest version of Block 0 and commits that this release reads. */
-export const newestVersion: number = compoundKeyVersion;

@@ -16,7 +16,7 @@
 import { encodeUtf8, checksum, fromHex, toHex } from '../base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { refuseEnvelope } from './envelope.ts';
-import { blockFormatVersion, newestVersion } from '../engine/open-or-create.ts';
+import { blockFormatVersion, newestVersion } from './version.ts';
 
 export const blockHeaderBytes = 16;
 

@@ -5,7 +5,7 @@ import { decodeBlock0, encodeBlock0 } from './block0.ts';
 import type { Block0 } from './block0.ts';
 import type { StoredMigration } from './stored-table.ts';
 import { Types } from './types.ts';
-import { newestVersion } from '../engine/open-or-create.ts';
+import { newestVersion } from './version.ts';
 
 const schema = {
   name: 't',

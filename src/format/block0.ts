@@ -24,7 +24,7 @@ import {
   newestVersion,
   partialIndexVersion,
   renamesVersion,
-} from '../engine/open-or-create.ts';
+} from './version.ts';
 
 export interface AppliedCommit {
   readonly seq: number;

@@ -18,7 +18,7 @@ import type { Node } from './node.ts';
 import { rowStride } from './row-layout.ts';
 import { isStoredSchema, schemaFormat } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
-import { blockFormatVersion } from '../engine/open-or-create.ts';
+import { blockFormatVersion } from './version.ts';
 
 /**
  * The runs of a change too large for one object: the commit holds the root block, and objects under `staged/` hold the other

@@ -9,7 +9,7 @@ import {
   functionIndexVersion,
   partialIndexVersion,
   renamesVersion,
-} from '../engine/open-or-create.ts';
+} from './version.ts';
 
 /** Limits of a schema, so that work on a row and its index entries stays proportional to their length. */
 export const maxFields = 1000;

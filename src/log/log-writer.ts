@@ -11,10 +11,8 @@
  * - Every error but `CommitOutcomeUnknownError` is definite: the flush was not applied, and never will be.
  */
 import { untilAborted } from '../base/abort.ts';
-import { backOff, pauseMs } from '../base/backoff.ts';
-import type { Backoff } from '../base/backoff.ts';
-import { sleep } from '../base/env.ts';
-import type { Environment, Timer } from '../base/env.ts';
+import { sleep, backOff, pauseMs } from '../base/env.ts';
+import type { Environment, Timer, Backoff } from '../base/env.ts';
 import { StorageError, TransactionConflictError, ContentionError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import type { Block0Register } from '../block0/block0-register.ts';

@@ -2,9 +2,8 @@
  * The status of indexes as `db.indexes()` returns it: the indexes of a table, and those that are being added or waiting. Also
  * computes their sizes, and drops indexes: that is one generation, in which the version of the table and its rows stay.
  */
-import { backOff } from '../base/backoff.ts';
-import type { Backoff } from '../base/backoff.ts';
-import type { Environment } from '../base/env.ts';
+import { backOff } from '../base/env.ts';
+import type { Environment, Backoff } from '../base/env.ts';
 import { ContentionError, InvalidOptionError, InvalidSchemaError, MigrationActiveError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../base/messages.ts';

@@ -1,8 +1,6 @@
 /** The calls of applications that control migrations: start, cancel, finish, and status. */
-import { backOff } from '../base/backoff.ts';
-import type { Backoff } from '../base/backoff.ts';
-import { sleep } from '../base/env.ts';
-import type { Environment } from '../base/env.ts';
+import { sleep, backOff } from '../base/env.ts';
+import type { Environment, Backoff } from '../base/env.ts';
 import {
   ContentionError,
   InvalidOptionError,

@@ -1,8 +1,7 @@
 /** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
 import { defined, kinds, OptionTable } from '../base/options.ts';
-import { pauseMs } from '../base/backoff.ts';
-import type { Backoff } from '../base/backoff.ts';
-import { sleep } from '../base/env.ts';
+import type { Backoff } from '../base/env.ts';
+import { sleep, pauseMs } from '../base/env.ts';
 import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
 import { abortedError } from '../base/abort.ts';
 import { Batch } from '../batch/batch.ts';

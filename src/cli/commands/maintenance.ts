@@ -1,7 +1,7 @@
 /** The commands that maintain a database: gc, tend, rewrite, clear and snapshots. */
 import { defined } from '../../base/options.ts';
 import type { GcReport } from '../../maintenance/gc/collector.ts';
-import type { RewriteReport } from '../../maintenance/rewrite/rewrite.ts';
+import type { RewriteReport } from '../../maintenance/backup/rewrite.ts';
 import { command, databasePositional, confirmed, yesOption } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
 import { doToEvery, everyOptions } from '../database/every-database.ts';

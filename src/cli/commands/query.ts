@@ -2,7 +2,8 @@ import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
 import { queryFrom, queryOptions, queryPositional } from '../language/asked-query.ts';
 import { printAnswers, printExplanation } from '../output/reports.ts';
-import { Shell, historyFile, ShellHistory } from '../shell/shell.ts';
+import { historyFile, ShellHistory } from '../shell/history.ts';
+import { Shell } from '../shell/shell.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 
 /** `query`: prints rows of a table, or groups of them. */

@@ -31,8 +31,8 @@ import type { BackupInfo } from './backup.ts';
 import { formsOf, KeyCounts, blobsOf, patiently, protectedPlace } from './state-copy.ts';
 import type { ProtectedPlace, StorePlace, ObjectForm } from './state-copy.ts';
 import { ReachableBlocks } from '../gc/gc-store.ts';
-import { rewriteObjects } from '../rewrite/rewrite.ts';
-import type { RewriteOptions, RewriteReport } from '../rewrite/rewrite.ts';
+import { rewriteObjects } from './rewrite.ts';
+import type { RewriteOptions, RewriteReport } from './rewrite.ts';
 
 /** Options of `inspectBackups()`. */
 export interface InspectBackupsOptions {

@@ -9,7 +9,7 @@ import { checkAnyRule, retentionKinds } from './prune.ts';
 import type { PruneOptions } from './prune.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { StorePlace } from './state-copy.ts';
-import type { RewriteOptions } from '../rewrite/rewrite.ts';
+import type { RewriteOptions } from './rewrite.ts';
 
 export const rewriteKinds: KindsOf<RewriteOptions> = {
   dryRun: kinds.flag,

@@ -1,6 +1,6 @@
 /** Repairs a log that lost commits: decides for each slot which commit Block 0 applies, and applies the log up to its end. */
-import { backOff } from '../../base/backoff.ts';
-import type { Backoff } from '../../base/backoff.ts';
+import { backOff } from '../../base/env.ts';
+import type { Backoff } from '../../base/env.ts';
 import { ContentionError } from '../../base/errors.ts';
 import { randomUuid } from '../../base/ids.ts';
 import { defined } from '../../base/options.ts';

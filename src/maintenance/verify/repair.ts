@@ -7,7 +7,7 @@
  * - An index is replaced only by one that holds an entry for every row. If any row cannot be read, the old index stays.
  * - Rows, blobs and the objects that states refer to are never changed. Blocks of the old index stay until garbage is collected.
  */
-import { backOff } from '../../base/backoff.ts';
+import { backOff } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, InvalidOptionError, isUnreadable } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';

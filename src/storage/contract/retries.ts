@@ -1,8 +1,7 @@
 /** Repeated requests: puts that are made again until the store has said that the object is there, and outages of the store. */
-import { backOff } from '../../base/backoff.ts';
-import type { Backoff } from '../../base/backoff.ts';
+import { backOff } from '../../base/env.ts';
 import { compareBytes } from '../../base/bytes.ts';
-import type { Environment } from '../../base/env.ts';
+import type { Environment, Backoff } from '../../base/env.ts';
 import { CorruptionError, StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
 import type { PutOptions, StorageDriver } from './driver.ts';

@@ -3,7 +3,8 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { completions, splitStatements, splitWords, ShellHistory } from '../../../src/cli/shell/shell.ts';
+import { completions, splitStatements, splitWords } from '../../../src/cli/shell/shell.ts';
+import { ShellHistory } from '../../../src/cli/shell/history.ts';
 import { jsonLines, run, TestFolder } from './shell.ts';
 
 const cities = {

@@ -28,7 +28,7 @@ import {
   fieldRulesVersion,
   partialIndexVersion,
   renamesVersion,
-} from '../../../src/engine/open-or-create.ts';
+} from '../../../src/format/version.ts';
 import {
   adding,
   block0,

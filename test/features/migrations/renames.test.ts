@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import { renamesVersion } from '../../../src/engine/open-or-create.ts';
+import { renamesVersion } from '../../../src/format/version.ts';
 import { readSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from './fleet.ts';

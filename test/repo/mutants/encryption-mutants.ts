@@ -6,7 +6,7 @@ const compression = 'src/format/compression.ts';
 const envelopes = 'src/storage/wrap/envelopes.ts';
 const driver = 'src/storage/wrap/envelope-driver.ts';
 const cache = 'src/storage/wrap/envelopes.ts';
-const rewrite = 'src/maintenance/rewrite/rewrite.ts';
+const rewrite = 'src/maintenance/backup/rewrite.ts';
 
 const ofEnvelopes = ['src/storage/wrap/envelopes.test.ts'];
 const ofDatabases = ['test/features/encryption/database.test.ts'];

@@ -1,6 +1,6 @@
 /** Encryption in the simulator: the keys of the nodes, which they replace as they go, and what the oracle reads by them. */
 import type { Environment } from '../../../src/base/env.ts';
-import type { RewriteProgress } from '../../../src/maintenance/rewrite/rewrite.ts';
+import type { RewriteProgress } from '../../../src/maintenance/backup/rewrite.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { EnvelopeDriver } from '../../../src/storage/wrap/envelope-driver.ts';

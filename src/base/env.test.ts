@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { pauseMs } from './backoff.ts';
-import type { Backoff } from './backoff.ts';
+import { pauseMs } from './env.ts';
+import type { Backoff } from './env.ts';
 
 const attempts = [1, 2, 3, 4, 5, 2000];
 
