@@ -61,7 +61,10 @@ export const folders: readonly Folder[] = [
   { path: 'batch', holds: 'Collecting changes, firing triggers, and making a commit of them' },
   { path: 'maintenance/snapshots', holds: 'Snapshots that are kept' },
   { path: 'maintenance/gc', holds: 'Garbage collection' },
-  { path: 'maintenance/backup', holds: 'Backups, restoring and pruning them; writing stored objects again in another form' },
+  {
+    path: 'maintenance/backup',
+    holds: 'Backups, restoring and pruning them; writing stored objects again in another form',
+  },
   { path: 'maintenance/verify', holds: 'Verification and repair' },
   { path: 'maintenance', holds: 'Statistics, and a check-up with advice' },
   { path: 'instance', holds: 'A running instance: its options, and what its calls go through' },
