@@ -91,7 +91,7 @@ describe('the shell', () => {
     await terminal.line('select count() from cities');
     await terminal.until((screen) => atPrompt(screen) && /20000/.test(screen.text));
     await terminal.key('C-c');
-    await terminal.until(({ text }) => /once more/.test(text));
+    await terminal.until(({ text }) => /again/.test(text));
     await terminal.key('C-c');
     expect((await terminal.until(({ text }) => /^status:/m.test(text))).text).toContain('status:0');
   });
