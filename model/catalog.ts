@@ -20,7 +20,7 @@ export interface CatalogEntry {
   readonly scopes: readonly string[];
   /** Scopes for longer runs. */
   readonly largeScopes: readonly string[];
-  /** What is wrong in each broken variant, by its name. */
+  /** The mistake of each broken variant, by its name. */
   readonly mutants: Readonly<Record<string, string>>;
   /** The scope in which a broken variant is found soon. */
   readonly scopeOf: (mutant: string) => string;
@@ -71,7 +71,7 @@ const largeOpeningScopes = {
   large: { nodes: 3, delays: 2, crashes: 1 },
 } satisfies Record<string, OpeningScope>;
 
-/** Everything about one model, from what its own files say. */
+/** Everything about one model, from its own files. */
 function entry<Scope, Mutant extends string>(
   name: string,
   scopes: Readonly<Record<string, Scope>>,

@@ -1,4 +1,4 @@
-/** Runs models and puts what came of it into lines: for the terminal, and for the tables of docs/model.md. */
+/** Runs models and formats the results: for the terminal, and for the tables of docs/model.md. */
 import type { CatalogEntry } from './catalog.ts';
 import { explore } from './checker/explore.ts';
 import type { Exploration, ExploreOptions } from './checker/explore.ts';
@@ -60,7 +60,7 @@ export function mutantRow(entry: CatalogEntry, { scope, mutant = '', result }: M
   return `| \`${mutant}\` | ${entry.mutants[mutant]} | \`${scope}\` | ${formatCount(states)} | ${depth} | ${found} |`;
 }
 
-/** What docs/model.md has between the marks of a model's tables. */
+/** The text between the marks of a model's tables in docs/model.md. */
 export function formatTables(entry: CatalogEntry, runs: readonly ModelRun[]): string {
   const correct = runs.filter(({ mutant }) => mutant === undefined);
   const mutants = runs.filter(({ mutant }) => mutant !== undefined);

@@ -1,7 +1,7 @@
 /**
  * Explores the models of the protocol (docs/model.md): `npm run model -- --model log --scope large`,
- * `npm run model -- --model log --mutant no-check-after-put`. Without options everything that the tests run.
- * `--write` makes the tables of docs/model.md anew.
+ * `npm run model -- --model log --mutant no-check-after-put`. Without options it runs everything that the tests run.
+ * `--write` generates the tables of docs/model.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

@@ -1,7 +1,7 @@
 /**
- * Makes the figures, tables and plots of docs/scale.md anew: `npm run scale`. `--quick` simulates a part of it in about a
- * minute and prints it, without changing anything; `--only steady,checks` some sections, keeping the figures of the others;
- * `--plots-only` draws what docs/scale.json has.
+ * Generates the figures, tables and plots of docs/scale.md: `npm run scale`. `--quick` simulates a part of it in about a
+ * minute and prints it, without changing anything; `--only steady,checks` simulates some sections and keeps the figures of
+ * the others; `--plots-only` draws the figures of docs/scale.json.
  */
 import { parseArgs } from 'node:util';
 import { Presets, SingleBar } from 'cli-progress';
@@ -25,7 +25,7 @@ async function simulate(figures: Figures): Promise<void> {
   const list = jobs(values.quick).filter(({ section }) => only === undefined || only.includes(section));
   for (const section of new Set(list.map((job): Section => job.section))) {
     figures[section].length = 0;
-    // Months are made of what is simulated in the same section.
+    // Months are computed from the windows of the same section.
     if (section === 'steady') figures.months.length = 0;
   }
   const bar = new SingleBar({ format: '{bar} {value}/{total} | {duration_formatted} | {name}' }, Presets.legacy);

@@ -3,7 +3,7 @@
  * forget. The log is taken for granted here, since it has a model of its own: a commit takes the next slot exactly if it
  * was validated on the state before that.
  *
- * Of each blob the log says one of three things: nothing, that a row names it (`_blobs`), or that it is to go
+ * The log says one of three things about a blob: nothing, that a row refers to it (`_blobs`), or that it is condemned
  * (`_deleted_blobs`). Views and Block 0 are lengths of the log.
  */
 import { actionInfos, actionNumbers, brokenRules, Model } from '../checker/model.ts';
@@ -15,7 +15,7 @@ import { blobMutants } from './scope.ts';
 const Entry = { name: 1, unname: 2, condemn: 3, forget: 4 } as const;
 const entryTexts = ['', 'names', 'deletes the row of', 'condemns', 'forgets'];
 
-/** What a prefix of the log says of a blob. */
+/** The state of a blob by a prefix of the log. */
 const Listed = { nowhere: 0, named: 1, deleted: 2, both: 3 } as const;
 
 const Flush = {
@@ -143,7 +143,7 @@ export class BlobModel extends Model {
     return s[this.#there0 + blob - 1] === 1;
   }
 
-  /** What the log says of a blob after so many slots. */
+  /** The state of a blob by the log after so many slots. */
   #listed(s: Uint8Array, blob: number, length: number): number {
     let listed = 0;
     for (let i = 0; i < length; i++) {
@@ -174,7 +174,7 @@ export class BlobModel extends Model {
     return true;
   }
 
-  /** An object is deleted, whoever may still need it. */
+  /** An object is deleted, even if somebody still needs it. */
   #remove(n: Uint8Array, blob: number): void {
     n[this.#there0 + blob - 1] = 0;
     const views = [this.#get(n, this.#length), this.#get(n, this.#applied)];
@@ -256,7 +256,7 @@ export class BlobModel extends Model {
 
   #expandUploaded(flush: number, at: number): void {
     const n = this.begin();
-    // Uploaded for the very state that is being validated: nothing is looked at again.
+    // Uploaded for the very state that is being validated: no second check.
     const isAgain = n[at + FlushField.phase] === Flush.replaced;
     n[at + FlushField.phase] = isAgain ? Flush.ready : Flush.uploaded;
     if (this.#broken['looked-before-upload-ends'] && !isAgain) {
@@ -333,7 +333,7 @@ export class BlobModel extends Model {
     this.emit(action, a);
   }
 
-  /** What a run finds out about one blob, on the state that it collects from. */
+  /** The decision of a run about one blob, on the state that it collects from. */
   #expandVerdict(at: number, blob: number): void {
     const { state } = this;
     const broken = this.#broken;
@@ -378,7 +378,7 @@ export class BlobModel extends Model {
     return (this.#listed(this.state, blob, pinned - 1) & Listed.named) !== 0;
   }
 
-  /** What a run writes: looked at once more, on exactly the state that the commit follows. */
+  /** The commit of a run: checks each blob once more, on exactly the state that the commit follows. */
   #expandVerdictCommit(at: number, blob: number): void {
     const { state } = this;
     const broken = this.#broken;
@@ -400,7 +400,7 @@ export class BlobModel extends Model {
     }
   }
 
-  /** What others do: delete rows, merge, hold a snapshot; and what the network still carries. */
+  /** The steps of others: delete rows, merge, hold a snapshot; and the requests that the network still carries. */
   #expandStore(): void {
     const { state, scope } = this;
     const length = this.#get(state, this.#length);

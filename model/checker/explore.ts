@@ -1,8 +1,8 @@
 /**
- * Explores all states that a model can reach, breadth first, so that what is found is found by a shortest way.
+ * Explores all states that a model can reach, breadth first, so that a violation is found by a shortest way.
  *
- * Only those states are held that are still to be expanded. Of every state remain its fingerprint, the state that it
- * came from, and which of that one's steps it was: the way to a violation is made again from these.
+ * Memory holds only the states that must still be expanded. For every other state it holds the fingerprint, the
+ * predecessor, and the number of the predecessor's step: the way to a violation is rebuilt from these.
  */
 import { FingerprintSet } from './fingerprint-set.ts';
 import type { Model, Violation } from './model.ts';

@@ -1,5 +1,5 @@
 /**
- * What the checker asks of a model: a state of fixed size in bytes, and the steps that lead on from one.
+ * The interface between checker and model: a state of fixed size in bytes, and the steps that lead on from a state.
  *
  * A step is one thing that a node, the store or the network does at one instant. The checker tries every step in every
  * state, so everything that takes time in the engine is two steps or more here, and anything may come in between.
@@ -8,16 +8,16 @@
 /** A kind of step, and the place in the engine that does it. */
 export interface ActionInfo {
   readonly name: string;
-  /** File in src/ and a text in it, such as a method's name; undefined for what store, network and fate do. */
+  /** File in src/ and a text in it, such as a method's name; undefined for steps of the store, the network and chance. */
   readonly mirrors: readonly [file: string, text: string] | undefined;
   /** What it says in a trace. */
   readonly text: ActionText;
 }
 
-/** What an action says in a trace, of the numbers that it was emitted with. */
+/** The text of an action in a trace, for the numbers that it was emitted with. */
 export type ActionText = (a: number, b: number, c: number) => string;
 
-/** An action as models list them: name, what it mirrors, and what it says. */
+/** An action as models list them: its name, the place that it mirrors, and its text in a trace. */
 export type ActionEntry<Name extends string = string> = readonly [Name, ActionInfo['mirrors'], ActionText];
 
 export function actionInfos(list: readonly ActionEntry[]): ActionInfo[] {
@@ -37,7 +37,7 @@ export function brokenRules<Name extends string>(
   return Object.fromEntries(Object.keys(names).map((name) => [name, name === mutant])) as Record<Name, boolean>;
 }
 
-/** What was found to be wrong. */
+/** A violation of a property. */
 export interface Violation {
   /** The invariant that does not hold, by its name in docs/protocol.md. */
   readonly property: string;
@@ -53,10 +53,10 @@ export abstract class Model {
   readonly next: Uint8Array;
   readonly stateWords: Int32Array;
   readonly nextWords: Int32Array;
-  /** What went wrong on the way to `next`, or is wrong with `state`. */
+  /** The violation on the way to `next`, or in `state`. */
   violation: Violation | undefined;
   /**
-   * Whether states that differ only in names are taken for one. Then a path cannot be told: the names change on the way.
+   * Whether states that differ only in names count as one. Then a path cannot be printed: the names change on the way.
    */
   usesSymmetry = false;
   /** Takes each step that {@link expand} finds. */
@@ -74,7 +74,7 @@ export abstract class Model {
 
   /** Writes the first state, which is all zero, to `next`. */
   abstract start(): void;
-  /** Fails if a state is wrong by itself, whatever has led to it. */
+  /** Fails if a state is wrong by itself, on any way to it. */
   check(): void {}
   /** Makes every step that can be made from `state`: each ends with a call of {@link emit}. */
   abstract expand(): void;

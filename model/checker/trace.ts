@@ -1,4 +1,4 @@
-/** Makes the way to a violation again, step by step, in words. */
+/** Rebuilds the way to a violation, step by step, in words. */
 import type { Exploration } from './explore.ts';
 import type { Model } from './model.ts';
 
@@ -31,7 +31,7 @@ export function traceOf(model: Model, { path }: Pick<Exploration, 'path'>): Trac
   return steps;
 }
 
-/** A trace as a person reads it: what happens, and under it the state wherever that has changed visibly. */
+/** Formats a trace for a reader: each step, and under it the state if that has changed visibly. */
 export function formatTrace(steps: readonly TraceStep[]): string {
   const lines: string[] = [];
   let before = '';

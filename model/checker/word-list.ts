@@ -1,4 +1,4 @@
-/** Lists of words that grow without being copied: states that are to be expanded, and where states came from. */
+/** Lists of words that grow without being copied: the states to expand, and the predecessors of states. */
 const chunkBits = 18;
 
 /** Records of a fixed number of words. */

@@ -1,7 +1,7 @@
 /**
  * The model of collecting garbage: merges that take any time, snapshots that are pinned, released, abandoned and ended,
- * a history, and several runs of gc at once. A replacement of Block 0 that others come before is made again on the newest
- * (src/block0/block0-register.ts, `update`), so it is one step here; that of a merge holds only while its generation does.
+ * a history, and several runs of gc at once. A replacement of Block 0 that loses against another is repeated on the newest
+ * (src/block0/block0-register.ts, `update`), so it is one step here; a merge's replacement counts only in its generation.
  */
 import { Act, gcActions } from './actions.ts';
 import { GcState, MergeField, Pin, PinField, RunField } from './gc-state.ts';
@@ -76,7 +76,7 @@ export class GcModel extends GcState {
     n[at + MergeField.phase] = Merge.written;
     const isNew = !this.isThere(n, block);
     n[this.block0 + block - 1] = 1;
-    // Whose rows are in it: what is written for one leaf is not what belongs into the other.
+    // The leaf whose rows it holds: a block written for one leaf does not belong into the other.
     if (this.broken['deterministic-names'] && isNew)
       n[this.author0 + block - 1] = this.get(n, at + MergeField.leaf) + 1;
   }
@@ -274,7 +274,7 @@ export class GcModel extends GcState {
     this.emit(Act.announce, generation, expired + 1, floor);
   }
 
-  /** Works out what is kept, from the Block 0 that was announced. */
+  /** Works out the blocks to keep, from the Block 0 that was announced. */
   #beginRun(n: Uint8Array, at: number, floor: number, unkept: number): void {
     const { scope, broken } = this;
     const generation = this.get(n, this.generation);
@@ -337,9 +337,9 @@ export class GcModel extends GcState {
   }
 
   /**
-   * I9: where nothing is under way, nothing stays for ever. If now a last commit is merged, all snapshots have expired,
-   * the history is over and gc runs once more, all that is left is what the present state reaches. Worked out on paper,
-   * without making the steps.
+   * I9: when nothing is under way, no garbage stays. If a last commit is merged, all snapshots have expired, the history
+   * is over and gc runs once more, only the blocks that the present state reaches are left. Computed without making the
+   * steps.
    */
   override check(): void {
     const { state, scope, broken } = this;

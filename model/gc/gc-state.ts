@@ -107,7 +107,7 @@ export abstract class GcState extends Model {
     return pinned;
   }
 
-  /** I8: all that can be read is there. */
+  /** I8: every block that can be read exists. */
   protected checkKept(n: Uint8Array): void {
     const present = this.get(n, this.generation);
     this.#checkGeneration(n, present, 'the present state');

@@ -1,4 +1,4 @@
-/** The steps of the log's model, and where the engine makes them. */
+/** The steps of the log's model, and the places of the engine that they mirror. */
 import { actionInfos, actionNumbers } from '../checker/model.ts';
 import type { ActionEntry, ActionInfo } from '../checker/model.ts';
 import { nodeName } from './log-state.ts';
@@ -22,7 +22,7 @@ const putOutcomes = [
   'finds something in the slot',
 ];
 
-function fate(code: number): string {
+function outcomeText(code: number): string {
   return ['', 'it was applied', 'it was not applied', 'nobody can tell'][code] as string;
 }
 
@@ -47,9 +47,9 @@ const list = [
   [
     'confirm',
     [append, 'await register.refresh(signal)'],
-    (a, b) => `${nodeName(a)}: reads Block 0, and decides what became of its put for slot ${b}`,
+    (a, b) => `${nodeName(a)}: reads Block 0, and decides the outcome of its put for slot ${b}`,
   ],
-  ['time out', [append, "return 'unknown'"], (a) => `${nodeName(a)}: does not settle its put in time`],
+  ['time out', [append, "return 'unknown'"], (a) => `${nodeName(a)}: does not learn the outcome of its put in time`],
   [
     'contention',
     [slotRace, 'new ContentionError'],
@@ -62,7 +62,7 @@ const list = [
   [
     'learn after a dead slot',
     [append, 'deadSlotOutcome(versioned.block0'],
-    (a, b) => `${nodeName(a)}: refreshes, since its slot is dead; ${fate(b)}`,
+    (a, b) => `${nodeName(a)}: refreshes, since its slot is dead; ${outcomeText(b)}`,
   ],
   ['merge', [merge, 'async #merge('], (a, b) => `${nodeName(a)}: merges up to slot ${b}`],
   ['replace', [merge, 'await register.replace('], (a) => `${nodeName(a)}: its write of Block 0 arrives`],
@@ -94,7 +94,8 @@ const list = [
   [
     'tell',
     ['src/log/commit-outcome.ts', 'deadSlotOutcome'],
-    (a, b, c) => `${nodeName(a)}: reads Block 0; of ${flush(b)}, ${c === 0 ? 'the slot is still missing' : fate(c)}`,
+    (a, b, c) =>
+      `${nodeName(a)}: reads Block 0; of ${flush(b)}, ${c === 0 ? 'the slot is still missing' : outcomeText(c)}`,
   ],
   [
     'feed',

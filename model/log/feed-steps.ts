@@ -16,12 +16,12 @@ export abstract class FeedSteps extends WriterSteps {
     else if (phase === Feed.waiting && slot <= this.get(state, at + Field.applied)) this.#readAgain(node, slot);
     else if (phase === Feed.waiting && slot <= this.get(state, at + Field.tail)) {
       const n = this.begin();
-      this.#give(n, node, slot, this.truth(n, slot));
+      this.#give(n, node, slot, this.recorded(n, slot));
       this.emit(Act.feed, node, slot);
     }
   }
 
-  /** The view has merged the slot, and forgotten what was in it. */
+  /** The view has merged the slot, and forgotten its commit. */
   #readAgain(node: number, slot: number): void {
     const at = this.nodeAt(node);
     const n = this.begin();
@@ -49,12 +49,12 @@ export abstract class FeedSteps extends WriterSteps {
 
   #give(n: Uint8Array, node: number, slot: number, commit: number): void {
     const at = this.nodeAt(node);
-    // A missing slot is told from one that holds something, and is an error of its own.
+    // A missing slot is distinguished from one that holds a commit, and is an error of its own.
     if (commit === 0 && this.broken['feed-without-floor']) {
       n[at + Field.feed] = Feed.ended;
       return;
     }
-    if (commit !== this.truth(n, slot)) {
+    if (commit !== this.recorded(n, slot)) {
       this.fail('I4', `A feed gives out ${this.commitName(commit)} for slot ${slot}.`);
     }
     n[at + Field.given] = slot;

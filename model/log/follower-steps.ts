@@ -2,9 +2,9 @@
 import { Act } from './actions.ts';
 import { Field, LogState, Status, Told } from './log-state.ts';
 
-/** What the reader is at. */
+/** The steps of the reader. */
 const Reader = { idle: 0, reading: 1, confirming: 2 } as const;
-/** What the writer is at. */
+/** The steps of the writer. */
 export const Writer = { idle: 0, group: 1, refresh: 2, put: 3, read: 4, confirm: 5, dead: 6 } as const;
 
 export abstract class FollowerSteps extends LogState {
@@ -18,7 +18,7 @@ export abstract class FollowerSteps extends LogState {
 
   /**
    * Takes note of the present Block 0, and moves the view over slots that were read: `count` of them from `first` on, in
-   * the node's fields from `field` on. Transactions are told of what was read also where Block 0 has applied it already,
+   * the node's fields from `field` on. Transactions learn of the commits read, even if Block 0 has applied them already,
    * and of slots that were not read.
    */
   protected advance(n: Uint8Array, node: number, first: number, count: number, field: number): void {
@@ -52,9 +52,9 @@ export abstract class FollowerSteps extends LogState {
   protected show(n: Uint8Array, node: number, slot: number, commit: number): void {
     const at = this.nodeAt(node);
     if (slot <= this.get(n, at + Field.floor) || slot !== this.get(n, at + Field.tail) + 1) return;
-    const truth = this.truth(n, slot);
-    if (truth !== commit) {
-      this.fail('I4', `A view shows ${this.commitName(commit)} in slot ${slot}, others ${this.commitName(truth)}.`);
+    const recorded = this.recorded(n, slot);
+    if (recorded !== commit) {
+      this.fail('I4', `A view shows ${this.commitName(commit)} in slot ${slot}, others ${this.commitName(recorded)}.`);
     }
     n[at + Field.tail] = slot;
   }
@@ -82,7 +82,7 @@ export abstract class FollowerSteps extends LogState {
     if (n[at + Field.up] === 2 && this.scope.oneByOne !== true) this.#read(n, node);
   }
 
-  /** Reads what is there after the tail. */
+  /** Reads the slots that exist after the tail. */
   #read(n: Uint8Array, node: number): void {
     const at = this.nodeAt(node);
     do this.#readOne(n, node);
@@ -135,7 +135,7 @@ export abstract class FollowerSteps extends LogState {
     return isOld || this.stored(state, this.get(state, at + Field.tail) + 1) !== 0;
   }
 
-  /** Confirms what was read by Block 0, and reads on where Block 0 has moved past it. */
+  /** Confirms the slots read by Block 0, and reads on if Block 0 has moved past them. */
   #catchUp(n: Uint8Array, node: number): void {
     const at = this.nodeAt(node);
     const first = this.get(n, at + Field.first);

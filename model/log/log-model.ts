@@ -1,6 +1,6 @@
 /**
  * The model of the log: two or three nodes that flush, follow, merge, crash and come back, a store, and somebody who
- * trims the log at any moment. There are no clocks: whatever anybody may do, they may do now.
+ * trims the log at any moment. There are no clocks: a step that may be taken later may be taken now.
  */
 import { Act, logActions, Outcome } from './actions.ts';
 import { Writer } from './follower-steps.ts';
@@ -8,7 +8,7 @@ import { Field, nodeName, Status } from './log-state.ts';
 import { counterparts, NodeSymmetry } from './node-symmetry.ts';
 import type { LogMutant, LogScope } from './scope.ts';
 import { FeedSteps } from './feed-steps.ts';
-import { Fate } from './writer-steps.ts';
+import { CommitOutcome } from './writer-steps.ts';
 
 const Merging = { idle: 0, sent: 1, orphaned: 2 } as const;
 const Asking = { idle: 0, put: 1, read: 2, confirm: 3 } as const;
@@ -20,7 +20,7 @@ export class LogModel extends FeedSteps {
   constructor(scope: LogScope, mutant: LogMutant | undefined) {
     super(scope, mutant);
     const others = counterparts(scope);
-    // Mutants are there to be told of.
+    // A mutant is named in the trace.
     this.usesSymmetry = others !== undefined && mutant === undefined;
     this.#symmetry = others && new NodeSymmetry(this, others);
   }
@@ -157,7 +157,7 @@ export class LogModel extends FeedSteps {
     for (let field: number = Field.merging; field <= Field.carriedFloor; field++) n[at + field] = 0;
   }
 
-  /** Somebody asks what became of a flush: LogWriter.resolve(). */
+  /** Somebody asks for the outcome of a flush: LogWriter.resolve(). */
   #expandAsking(node: number): void {
     const { state } = this;
     const at = this.nodeAt(node);
@@ -185,8 +185,8 @@ export class LogModel extends FeedSteps {
     if (status !== Status.unknown && status !== Status.orphaned) return;
     const writer = this.get(state, at + Field.writer);
     const isUnderWay = writer >= Writer.put && state[at + Field.commit] === this.commitOf(state, flush);
-    // Never twice at once: the first put may yet be refused, which is definite only while there is no other one.
-    if (isUnderWay && !this.broken['settled-twice']) return;
+    // Never twice at once: the first put may yet be refused, which is definite only while there is no other put.
+    if (isUnderWay && !this.broken['resolved-twice']) return;
     const n = this.begin();
     n[at + Field.asking] = status === Status.unknown ? Asking.put : Asking.read;
     n[at + Field.asked] = flush;
@@ -211,7 +211,7 @@ export class LogModel extends FeedSteps {
   }
 
   #compare(n: Uint8Array, flush: number, seen: number): number {
-    return seen === this.commitOf(n, flush) ? Fate.applied : Fate.lost;
+    return seen === this.commitOf(n, flush) ? CommitOutcome.applied : CommitOutcome.lost;
   }
 
   #expandTell(node: number, flush: number): void {
@@ -222,40 +222,40 @@ export class LogModel extends FeedSteps {
     const isOrphaned = this.status(state, flush) === Status.orphaned;
     const seen = this.get(state, at + Field.askedSeen);
     const n = this.begin();
-    let fate: number = Fate.unknown;
-    if (this.get(n, this.floor) >= slot) fate = this.deadSlotFate(n, slot, commit);
-    else if (seen !== 0) fate = this.#compare(n, flush, seen);
-    else if (this.broken['missing-means-no']) fate = Fate.lost;
-    // Who has the bytes puts them again; who has not cannot tell, since a delayed put may still land.
-    else if (!isOrphaned) fate = Fate.open;
+    let outcome: number = CommitOutcome.unknown;
+    if (this.get(n, this.floor) >= slot) outcome = this.deadSlotOutcome(n, slot, commit);
+    else if (seen !== 0) outcome = this.#compare(n, flush, seen);
+    else if (this.broken['missing-means-no']) outcome = CommitOutcome.lost;
+    // A process that has the bytes puts them again. Without them it cannot tell, since a delayed put may still land.
+    else if (!isOrphaned) outcome = CommitOutcome.open;
     if (!isOrphaned) this.advance(n, node, slot, seen === 0 ? 0 : 1, Field.askedSeen);
-    if (fate === Fate.open) {
+    if (outcome === CommitOutcome.open) {
       n[at + Field.asking] = Asking.put;
-      this.emit(Act.tell, node, flush, Fate.open);
+      this.emit(Act.tell, node, flush, CommitOutcome.open);
       const given = this.begin();
-      this.#tell(given, node, Fate.unknown);
-      this.emit(Act.tell, node, flush, Fate.unknown);
+      this.#tell(given, node, CommitOutcome.unknown);
+      this.emit(Act.tell, node, flush, CommitOutcome.unknown);
       return;
     }
-    this.#tell(n, node, fate);
-    this.emit(Act.tell, node, flush, fate);
+    this.#tell(n, node, outcome);
+    this.emit(Act.tell, node, flush, outcome);
   }
 
-  #tell(n: Uint8Array, node: number, fate: number): void {
+  #tell(n: Uint8Array, node: number, outcome: number): void {
     const at = this.nodeAt(node);
     const flush = this.get(n, at + Field.asked);
     for (const field of [Field.asking, Field.asked, Field.askedSeen]) n[at + field] = 0;
     const status = this.status(n, flush);
     if (status !== Status.unknown && status !== Status.orphaned) return;
-    if (fate === Fate.applied) {
-      // Who is told that it was applied must see it.
+    if (outcome === CommitOutcome.applied) {
+      // A node that is told that it was applied must see it.
       if (this.get(n, at + Field.tail) < this.slotOf(n, flush)) this.see(n, node);
       const slot = this.slotOf(n, flush);
-      if (this.truth(n, slot) !== this.commitOf(n, flush)) {
+      if (this.recorded(n, slot) !== this.commitOf(n, flush)) {
         this.fail('I1', `The caller of ${this.flushName(flush)} is told that it was applied, but it is not.`);
       }
       this.setStatus(n, flush, Status.yes);
-    } else if (fate === Fate.lost) this.refuse(n, flush, Status.no);
+    } else if (outcome === CommitOutcome.lost) this.refuse(n, flush, Status.no);
   }
 
   #expandCrash(node: number): void {
@@ -306,7 +306,7 @@ export class LogModel extends FeedSteps {
     }
   }
 
-  /** What trimming does, whoever does it, and what the network still carries. */
+  /** Trimming, by any process, and the requests that the network still carries. */
   #expandStore(): void {
     const { state, broken } = this;
     const applied = this.get(state, this.applied);
@@ -322,17 +322,17 @@ export class LogModel extends FeedSteps {
     for (let slot = 1; slot <= deletable; slot++) {
       if (this.stored(state, slot) === 0) continue;
       const n = this.begin();
-      if (slot > applied && this.stored(n, slot) === this.truth(n, slot)) {
+      if (slot > applied && this.stored(n, slot) === this.recorded(n, slot)) {
         this.fail('I1', `Slot ${slot} is deleted, and what it holds is not in the blocks yet.`);
       }
       n[this.slot0 + slot - 1] = 0;
       this.emit(Act['delete a slot'], slot);
     }
-    for (let i = 0; i < this.looseCount; i++) {
-      const slot = this.get(state, this.loose0 + 2 * i);
+    for (let i = 0; i < this.delayedCount; i++) {
+      const slot = this.get(state, this.delayed0 + 2 * i);
       if (slot === 0) break;
       const n = this.begin();
-      this.land(n, slot, this.get(n, this.loose0 + 2 * i + 1));
+      this.land(n, slot, this.get(n, this.delayed0 + 2 * i + 1));
       this.removeLoose(n, i);
       this.emit(Act['late put'], slot);
     }
@@ -341,16 +341,16 @@ export class LogModel extends FeedSteps {
   describeState(s: Uint8Array): string {
     const slots: string[] = [];
     for (let slot = 1; slot <= this.slots; slot++) slots.push(this.#commit(this.stored(s, slot)));
-    const loose: string[] = [];
-    for (let i = 0; i < this.looseCount; i++) {
-      const slot = this.get(s, this.loose0 + 2 * i);
-      if (slot !== 0) loose.push(`${this.#commit(this.get(s, this.loose0 + 2 * i + 1))} to ${slot}`);
+    const delayed: string[] = [];
+    for (let i = 0; i < this.delayedCount; i++) {
+      const slot = this.get(s, this.delayed0 + 2 * i);
+      if (slot !== 0) delayed.push(`${this.#commit(this.get(s, this.delayed0 + 2 * i + 1))} to ${slot}`);
     }
     const tails: string[] = [];
     for (let node = 0; node < this.nodes; node++) {
       tails.push(`${nodeName(node)} ${s[this.nodeAt(node) + Field.tail]}`);
     }
-    const onTheWay = loose.length === 0 ? '' : `, on the way: ${loose.join(', ')}`;
+    const onTheWay = delayed.length === 0 ? '' : `, on the way: ${delayed.join(', ')}`;
     const root = `applied ${s[this.applied]}, floor ${s[this.floor]}`;
     return `Block 0: ${root}; slots: ${slots.join(' ')}${onTheWay}; tails: ${tails.join(', ')}`;
   }

@@ -1,9 +1,9 @@
 /**
- * The state of the log's model: what lies in the store, what is under way, and what each node knows.
+ * The state of the log's model: the contents of the store, the requests under way, and the knowledge of each node.
  *
- * Beside the store stands the truth, which no node sees: for every slot the commit that was written there first. The
- * properties compare what nodes believe with it. A view is a prefix of the truth, or a property is violated at the very
- * step at which it comes to be something else; so a view is no more than the number of its last slot.
+ * The state also records for every slot the commit that was written there first. No node sees this record; the properties
+ * compare the views of nodes with it. A view is a prefix of the record, or a property is violated at the step at which the
+ * view first differs; so a view is only the number of its last slot.
  *
  * A commit is a byte: a bit for each of its flushes, and above them how often the first of these was tried before.
  */
@@ -11,7 +11,7 @@ import { brokenRules, Model } from '../checker/model.ts';
 import type { LogMutant, LogScope, Operation } from './scope.ts';
 import { logMutants } from './scope.ts';
 
-/** What has become of a flush. */
+/** The state of a flush. */
 export const Status = {
   idle: 0,
   /** A transaction that has read. */
@@ -20,7 +20,7 @@ export const Status = {
   acknowledged: 3,
   /** Its caller was told that the outcome is unknown; the process has its bytes. */
   unknown: 4,
-  /** The same, and the process that had its bytes has ended. */
+  /** Its caller was told that the outcome is unknown, and the process that had its bytes has ended. */
   orphaned: 5,
   /** It failed for certain. */
   failed: 6,
@@ -49,7 +49,7 @@ export const Field = {
   /** The commit that it puts, and the slot for it. */
   commit: 6,
   slot: 7,
-  /** What the slot showed; where the slot is dead, the commit's fate. */
+  /** The contents of the slot as read; if the slot is dead, the commit's outcome. */
   seen: 8,
   /** Whether the commit was put before. */
   again: 9,
@@ -60,28 +60,28 @@ export const Field = {
   /** Whether the writer waits for the reader. */
   awaited: 13,
   merging: 14,
-  /** What the merge applies, and the Block 0 that it expects. */
+  /** The last slot that the merge applies, and the Block 0 that it expects. */
   target: 15,
   expectedApplied: 16,
   expectedFloor: 17,
   /** The floor that it writes. */
   carriedFloor: 18,
   asking: 19,
-  /** The flush that is asked about, and what its slot showed. */
+  /** The flush that is asked about, and the contents of its slot as read. */
   asked: 20,
   askedSeen: 21,
-  /** What the feed is at, the last slot that it has given out, and what it has read in the next. */
+  /** The feed's step, the last slot that it has given out, and the commit that it has read in the next. */
   feed: 22,
   given: 23,
   fed: 24,
-  /** What the reader has read, a byte for each slot. */
+  /** The commits that the reader has read, a byte for each slot. */
   read: 25,
 } as const;
 
 export const FlushField = { status: 0, tries: 1, since: 2, slot: 3, commit: 4, told: 5 } as const;
 export const flushBytes = 6;
 
-/** What a transaction was told while it waited: that its key was written, or that slots were passed over. */
+/** Reports to a transaction while it waits: its key was written, or slots were passed over. */
 export const Told = { wrote: 1, jumped: 2 } as const;
 
 export abstract class LogState extends Model {
@@ -91,10 +91,10 @@ export abstract class LogState extends Model {
   readonly slots: number;
   readonly flushes: number;
   readonly flushMask: number;
-  readonly looseCount: number;
+  readonly delayedCount: number;
   readonly operations: readonly Operation[];
   readonly nodeOf: readonly number[];
-  // Offsets of what there is once.
+  // Offsets of the fields that exist once.
   readonly applied = 0;
   readonly floor = 1;
   readonly refreshed = 2;
@@ -105,29 +105,29 @@ export abstract class LogState extends Model {
   readonly aborts = 7;
   readonly retries = 8;
   readonly slot0 = 9;
-  readonly truth0: number;
-  readonly loose0: number;
+  readonly recorded0: number;
+  readonly delayed0: number;
   readonly flush0: number;
   readonly node0: number;
   readonly nodeBytes: number;
 
   constructor(scope: LogScope, mutant: LogMutant | undefined) {
     const { nodes, slots, flushes, delays = 0, crashes = 0 } = scope;
-    const looseCount = delays + crashes;
+    const delayedCount = delays + crashes;
     const nodeBytes = Field.read + slots;
-    super(9 + 2 * slots + 2 * looseCount + flushBytes * flushes.length + nodeBytes * nodes);
+    super(9 + 2 * slots + 2 * delayedCount + flushBytes * flushes.length + nodeBytes * nodes);
     this.scope = scope;
     this.broken = brokenRules(logMutants, mutant);
     this.nodes = nodes;
     this.slots = slots;
     this.flushes = flushes.length;
     this.flushMask = (1 << flushes.length) - 1;
-    this.looseCount = looseCount;
+    this.delayedCount = delayedCount;
     this.operations = flushes.map(({ operation }) => operation);
     this.nodeOf = flushes.map(({ node }) => node);
-    this.truth0 = this.slot0 + slots;
-    this.loose0 = this.truth0 + slots;
-    this.flush0 = this.loose0 + 2 * looseCount;
+    this.recorded0 = this.slot0 + slots;
+    this.delayed0 = this.recorded0 + slots;
+    this.flush0 = this.delayed0 + 2 * delayedCount;
     this.node0 = this.flush0 + flushBytes * flushes.length;
     this.nodeBytes = nodeBytes;
   }
@@ -152,14 +152,14 @@ export abstract class LogState extends Model {
     return this.node0 + node * this.nodeBytes;
   }
 
-  /** What lies in a slot; 0 where nothing does. */
+  /** The commit in a slot; 0 if there is none. */
   protected stored(s: Uint8Array, slot: number): number {
     return slot > this.slots ? 0 : (s[this.slot0 + slot - 1] as number);
   }
 
-  /** The commit that has a slot, whatever lies there. */
-  protected truth(s: Uint8Array, slot: number): number {
-    return slot > this.slots ? 0 : (s[this.truth0 + slot - 1] as number);
+  /** The commit that was first written in a slot, even if the slot was deleted. */
+  protected recorded(s: Uint8Array, slot: number): number {
+    return slot > this.slots ? 0 : (s[this.recorded0 + slot - 1] as number);
   }
 
   protected flushAt(flush: number): number {
@@ -200,7 +200,7 @@ export abstract class LogState extends Model {
     n[at + FlushField.told] = 0;
     if (status <= Status.called) return;
     n[this.refreshed] = this.get(n, this.refreshed) & ~(1 << flush);
-    // What is not needed any more is wiped, so that equal states look equal. A transaction's put may still land.
+    // Fields that are not needed any more are cleared, so that equal states look equal. A transaction's put may still land.
     const mayLand = status === Status.unknown || status === Status.orphaned || status === Status.dead;
     if (!mayLand || this.operations[flush] !== 'increment') n[at + FlushField.since] = 0;
   }
@@ -226,7 +226,7 @@ export abstract class LogState extends Model {
   /** How many slots hold commits. */
   protected length(s: Uint8Array): number {
     let length = 0;
-    while (length < this.slots && s[this.truth0 + length] !== 0) length++;
+    while (length < this.slots && s[this.recorded0 + length] !== 0) length++;
     return length;
   }
 
@@ -250,7 +250,7 @@ export abstract class LogState extends Model {
   /** Whether the key exists in the state after a slot. */
   protected presentAt(s: Uint8Array, slot: number): boolean {
     let present = false;
-    for (let at = 1; at <= slot; at++) present = this.presentAfter(this.truth(s, at), present);
+    for (let at = 1; at <= slot; at++) present = this.presentAfter(this.recorded(s, at), present);
     return present;
   }
 
@@ -258,7 +258,7 @@ export abstract class LogState extends Model {
   protected wroteBetween(s: Uint8Array, from: number, to: number): boolean {
     let present = this.presentAt(s, from);
     for (let at = from + 1; at <= to; at++) {
-      const commit = this.truth(s, at);
+      const commit = this.recorded(s, at);
       for (let f = 0; f < this.flushes; f++) {
         if (((commit >> f) & 1) === 0) continue;
         if (this.writes(f, present)) return true;
@@ -273,7 +273,7 @@ export abstract class LogState extends Model {
     let present = this.presentAt(s, from);
     if (present === condition) return true;
     for (let at = from + 1; at <= this.slots; at++) {
-      const commit = this.truth(s, at);
+      const commit = this.recorded(s, at);
       for (let f = 0; f < this.flushes; f++) {
         if (((commit >> f) & 1) === 0) continue;
         present = this.presentBy(f);
@@ -285,7 +285,7 @@ export abstract class LogState extends Model {
 
   /** The slot that a flush has in the log; 0 if none. */
   protected placeOf(s: Uint8Array, flush: number): number {
-    for (let at = 1; at <= this.slots; at++) if ((this.truth(s, at) >> flush) & 1) return at;
+    for (let at = 1; at <= this.slots; at++) if ((this.recorded(s, at) >> flush) & 1) return at;
     return 0;
   }
 
@@ -294,13 +294,13 @@ export abstract class LogState extends Model {
     const at = this.slot0 + slot - 1;
     if (n[at] !== 0 && !this.broken['slot-overwritten']) return false;
     n[at] = commit;
-    if (n[this.truth0 + slot - 1] === 0) this.#record(n, slot, commit);
+    if (n[this.recorded0 + slot - 1] === 0) this.#record(n, slot, commit);
     return true;
   }
 
-  /** A commit is the first in its slot: that decides the slot, and everything that was promised is looked at. */
+  /** A commit is the first in its slot: that decides the slot. Checks every promise. */
   #record(n: Uint8Array, slot: number, commit: number): void {
-    if (slot > 1 && this.truth(n, slot - 1) === 0) {
+    if (slot > 1 && this.recorded(n, slot - 1) === 0) {
       this.fail('I4', `Slot ${slot} is written although slot ${slot - 1} is free: the log has a gap.`);
     }
     let present = this.presentAt(n, slot - 1);
@@ -317,7 +317,7 @@ export abstract class LogState extends Model {
       wroteBefore ||= this.writes(f, present);
       present = this.presentBy(f);
     }
-    n[this.truth0 + slot - 1] = commit;
+    n[this.recorded0 + slot - 1] = commit;
   }
 
   #checkFlush(n: Uint8Array, f: number, slot: number, commit: number): void {
@@ -340,9 +340,9 @@ export abstract class LogState extends Model {
 
   /** A flush is told that it was applied. */
   protected acknowledge(n: Uint8Array, node: number, flush: number, slot: number, commit: number): void {
-    const truth = this.truth(n, slot);
-    if (truth !== commit) {
-      const whose = truth === 0 ? 'nothing' : this.commitName(truth);
+    const recorded = this.recorded(n, slot);
+    if (recorded !== commit) {
+      const whose = recorded === 0 ? 'nothing' : this.commitName(recorded);
       this.fail('I1', `${this.flushName(flush)} is acknowledged in slot ${slot}, but the log has ${whose} there.`);
     }
     if (this.get(n, this.nodeAt(node) + Field.tail) < slot) {
@@ -360,7 +360,7 @@ export abstract class LogState extends Model {
     this.setStatus(n, flush, status);
   }
 
-  /** A flush is rejected for what it has met in the key. */
+  /** A flush is rejected because of the state of its key. */
   protected reject(n: Uint8Array, flush: number): void {
     if (this.operations[flush] === 'insert' && !this.wasSince(n, this.since(n, flush), true)) {
       this.fail(
@@ -373,13 +373,13 @@ export abstract class LogState extends Model {
 
   /** Keeps puts that are still on their way in order, so that equal states look equal. */
   protected addLoose(n: Uint8Array, slot: number, commit: number): boolean {
-    const { loose0, looseCount } = this;
-    for (let i = 0; i < looseCount; i++) {
-      const at = loose0 + 2 * i;
+    const { delayed0, delayedCount } = this;
+    for (let i = 0; i < delayedCount; i++) {
+      const at = delayed0 + 2 * i;
       if (n[at] !== 0) continue;
       n[at] = slot;
       n[at + 1] = commit;
-      for (let k = at; k > loose0 && this.#looseOrder(n, k) < this.#looseOrder(n, k - 2); k -= 2) {
+      for (let k = at; k > delayed0 && this.#delayedOrder(n, k) < this.#delayedOrder(n, k - 2); k -= 2) {
         for (let b = 0; b < 2; b++) {
           const moved = this.get(n, k + b);
           n[k + b] = this.get(n, k - 2 + b);
@@ -391,14 +391,14 @@ export abstract class LogState extends Model {
     return false;
   }
 
-  #looseOrder(n: Uint8Array, at: number): number {
+  #delayedOrder(n: Uint8Array, at: number): number {
     return this.get(n, at) * 256 + this.get(n, at + 1);
   }
 
   protected removeLoose(n: Uint8Array, index: number): void {
-    const { loose0, looseCount } = this;
-    for (let at = loose0 + 2 * index; at < loose0 + 2 * looseCount; at++) {
-      n[at] = at + 2 < loose0 + 2 * looseCount ? this.get(n, at + 2) : 0;
+    const { delayed0, delayedCount } = this;
+    for (let at = delayed0 + 2 * index; at < delayed0 + 2 * delayedCount; at++) {
+      n[at] = at + 2 < delayed0 + 2 * delayedCount ? this.get(n, at + 2) : 0;
     }
   }
 

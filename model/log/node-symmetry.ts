@@ -1,13 +1,13 @@
 /**
  * Two nodes that do the same are interchangeable: of two states that differ only in which node is which, one is explored.
- * That halves the work. It is left out where a trace is told, since in that a node must keep its name.
+ * That halves the work. It is off when a trace is printed, since a node must keep its name there.
  */
 import { Writer } from './follower-steps.ts';
 import { Field, flushBytes, FlushField } from './log-state.ts';
 import type { LogState } from './log-state.ts';
 import type { LogScope } from './scope.ts';
 
-/** For each flush the one of the other node that it corresponds to; undefined if the nodes do not do the same. */
+/** For each flush the corresponding flush of the other node; undefined if the nodes do not do the same. */
 export function counterparts({ nodes, flushes, feed }: LogScope): number[] | undefined {
   if (nodes !== 2 || feed === true) return undefined;
   const numbered = flushes.map((flush, index) => ({ ...flush, index }));
@@ -61,7 +61,7 @@ export class NodeSymmetry {
     const to = this.#swapped;
     for (let i = 0; i < slot0; i++) to[i] = state[i] as number;
     this.#swapCommit(state, refreshed, refreshed);
-    // What lies in the slots, and the truth behind it.
+    // The slots, and the record of the first commits.
     for (let i = slot0; i < slot0 + 2 * slots; i++) this.#swapCommit(state, i, i);
     this.#swapLoose(state);
     for (let f = 0; f < flushes; f++) {
@@ -80,14 +80,14 @@ export class NodeSymmetry {
 
   /** Puts that are on their way are kept in order. */
   #swapLoose(state: Uint8Array): void {
-    const { loose0, looseCount } = this.#layout;
+    const { delayed0, delayedCount } = this.#layout;
     const to = this.#swapped;
-    for (let i = 0; i < looseCount; i++) {
-      const at = loose0 + 2 * i;
+    for (let i = 0; i < delayedCount; i++) {
+      const at = delayed0 + 2 * i;
       const slot = state[at] as number;
       const commit = this.#commits[state[at + 1] as number] as number;
       let place = at;
-      for (; place > loose0; place -= 2) {
+      for (; place > delayed0; place -= 2) {
         const before = to[place - 2] as number;
         if (slot === 0 || before < slot || (before === slot && (to[place - 1] as number) <= commit)) break;
         to[place] = before;

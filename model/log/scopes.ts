@@ -1,4 +1,4 @@
-/** The scopes that the log's model is run in, and for each broken rule one in which that is found soon. */
+/** The scopes of the log's model, and for each broken rule a scope in which it is found soon. */
 import type { LogMutant, LogScope, Operation } from './scope.ts';
 
 function flushes(...list: readonly string[]): LogScope['flushes'] {
@@ -81,7 +81,7 @@ export const logMutantScopes: Readonly<Record<LogMutant, keyof typeof logScopes 
   'slot-overwritten': 'inserts',
   'missing-means-no': 'asked',
   'resolve-without-floor': 'unknown',
-  'settled-twice': 'aborted',
+  'resolved-twice': 'aborted',
   'not-validated-after-loss': 'inserts',
   'verdict-without-refresh': 'deletes',
   'verdict-on-group': 'group',

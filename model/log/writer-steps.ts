@@ -1,10 +1,10 @@
-/** How a node writes to the log: groups, slots and what becomes of puts (src/log/log-writer.ts, src/log/commit-outcome.ts). */
+/** How a node writes to the log: groups, slots and outcomes of puts (src/log/log-writer.ts, src/log/commit-outcome.ts). */
 import { Act, Outcome } from './actions.ts';
 import { FollowerSteps, Writer } from './follower-steps.ts';
 import { Field, Status, Told } from './log-state.ts';
 
 /** Whether a commit has its slot. */
-export const Fate = { open: 0, applied: 1, lost: 2, unknown: 3 } as const;
+export const CommitOutcome = { open: 0, applied: 1, lost: 2, unknown: 3 } as const;
 
 export abstract class WriterSteps extends FollowerSteps {
   protected expandWriter(node: number): void {
@@ -56,7 +56,7 @@ export abstract class WriterSteps extends FollowerSteps {
     const at = this.nodeAt(node);
     const isNew = state[at + Field.writer] === Writer.idle;
     const called = this.#called(state, node);
-    // Whatever has come since is for the next group.
+    // Flushes called since then are for the next group.
     const group = isNew ? called : called & this.get(state, at + Field.group);
     if (isNew && group === 0) return;
     const n = this.begin();
@@ -69,7 +69,7 @@ export abstract class WriterSteps extends FollowerSteps {
     }
     if (accepted === 0) this.#rest(n, node);
     else if (!changes) {
-      // That there is nothing to change is a verdict like a rejection.
+      // A flush that has nothing to change needs the same check as a rejection.
       if ((group & ~this.get(n, this.refreshed)) !== 0 && !this.broken['verdict-without-refresh']) {
         n[at + Field.writer] = Writer.refresh;
         this.emit(Act['refresh for a verdict'], node);
@@ -90,7 +90,7 @@ export abstract class WriterSteps extends FollowerSteps {
       if (((group >> f) & 1) === 0) continue;
       if (this.#isRejected(n, node, f, present, changes)) {
         if (accepted !== 0) {
-          // What contradicts a flush of the same group is rejected once that one is committed.
+          // A flush that contradicts one of the same group is rejected once that one is committed.
           if (this.broken['verdict-on-group']) this.reject(n, f);
           continue;
         }
@@ -132,7 +132,7 @@ export abstract class WriterSteps extends FollowerSteps {
     return true;
   }
 
-  /** Nothing is to be written, and that is certain. */
+  /** Nothing must be written, and that is certain. */
   #concludeUnchanged(n: Uint8Array, node: number, group: number, accepted: number): void {
     for (let f = 0; f < this.flushes; f++) {
       if (((group >> f) & 1) === 0) continue;
@@ -195,7 +195,7 @@ export abstract class WriterSteps extends FollowerSteps {
         this.emit(Act.put, node, slot, Outcome.onItsWay);
       }
     }
-    // Only the failure of the first put of all can be definite.
+    // Only the failure of the very first put can be definite.
     const isFirst = state[at + Field.again] === 0 || this.broken['refusal-after-ambiguity'];
     if (this.get(state, this.refusals) > 0 && isFirst) {
       n = this.begin();
@@ -227,14 +227,14 @@ export abstract class WriterSteps extends FollowerSteps {
     return this.nodeOf[lowest] === node;
   }
 
-  /** What the list of applied commits says of a slot at or under the floor. */
-  protected deadSlotFate(n: Uint8Array, slot: number, commit: number): number {
+  /** The outcome of a commit whose slot is at or under the floor, by the list of applied commits. */
+  protected deadSlotOutcome(n: Uint8Array, slot: number, commit: number): number {
     const { listed = this.slots } = this.scope;
-    if (this.broken['dead-slot-means-lost']) return Fate.lost;
+    if (this.broken['dead-slot-means-lost']) return CommitOutcome.lost;
     if (slot <= this.get(n, this.applied) - listed || slot > this.get(n, this.applied)) {
-      return this.broken['not-listed-means-dead'] ? Fate.lost : Fate.unknown;
+      return this.broken['not-listed-means-dead'] ? CommitOutcome.lost : CommitOutcome.unknown;
     }
-    return this.truth(n, slot) === commit ? Fate.applied : Fate.lost;
+    return this.recorded(n, slot) === commit ? CommitOutcome.applied : CommitOutcome.lost;
   }
 
   #expandConfirm(node: number): void {
@@ -245,7 +245,7 @@ export abstract class WriterSteps extends FollowerSteps {
     const floor = this.get(n, this.broken['check-before-put'] ? at + Field.floor : this.floor);
     if (floor >= slot) {
       this.see(n, node);
-      n[at + Field.seen] = this.deadSlotFate(n, slot, this.get(n, at + Field.commit));
+      n[at + Field.seen] = this.deadSlotOutcome(n, slot, this.get(n, at + Field.commit));
       n[at + Field.writer] = Writer.dead;
     } else if (n[at + Field.seen] === 0) {
       // Still missing: the same bytes, at the same slot.
@@ -271,9 +271,9 @@ export abstract class WriterSteps extends FollowerSteps {
     }
   }
 
-  #decide(n: Uint8Array, node: number, fate: number): void {
-    if (fate === Fate.applied) this.#conclude(n, node);
-    else if (fate === Fate.lost) this.#lost(n, node);
+  #decide(n: Uint8Array, node: number, outcome: number): void {
+    if (outcome === CommitOutcome.applied) this.#conclude(n, node);
+    else if (outcome === CommitOutcome.lost) this.#lost(n, node);
     else this.#unknown(n, node);
   }
 
@@ -281,11 +281,11 @@ export abstract class WriterSteps extends FollowerSteps {
   #won(n: Uint8Array, node: number): void {
     const at = this.nodeAt(node);
     const slot = this.get(n, at + Field.slot);
-    const truth = this.truth(n, slot);
-    // What is shown wrongly is acknowledged wrongly, and that is the plainer thing to say.
-    if (truth === n[at + Field.commit]) {
+    const recorded = this.recorded(n, slot);
+    // A commit that is shown wrongly is also acknowledged wrongly, and that message is plainer.
+    if (recorded === n[at + Field.commit]) {
       const isUnchecked = this.broken['no-check-after-put'] || this.broken['no-check-after-own'];
-      if (isUnchecked) this.show(n, node, slot, truth);
+      if (isUnchecked) this.show(n, node, slot, recorded);
       else this.advance(n, node, slot, 1, Field.seen);
     }
     this.#conclude(n, node);
@@ -338,7 +338,7 @@ export abstract class WriterSteps extends FollowerSteps {
     this.emit(Act['time out'], node);
   }
 
-  /** The group is done; what is left of it goes with the next. */
+  /** The group is done; its remaining flushes go with the next. */
   #rest(n: Uint8Array, node: number): void {
     const at = this.nodeAt(node);
     for (let field: number = Field.writer; field <= Field.again; field++) n[at + field] = 0;

@@ -1,7 +1,7 @@
 /**
  * The model of opening: nodes that find no Block 0, list, look again, try the store out and create one.
  *
- * Databases are numbered by who means to create them: each start of a process makes an id of its own.
+ * Databases are numbered by their creators: each start of a process makes an id of its own.
  */
 import { actionInfos, actionNumbers, brokenRules, Model } from '../checker/model.ts';
 import type { ActionEntry } from '../checker/model.ts';
@@ -175,7 +175,7 @@ export class OpeningModel extends Model {
     this.#checkOne(n);
   }
 
-  /** Whoever has opened has opened the database that is stored. */
+  /** Every node that has opened has opened the stored database. */
   #checkOne(n: Uint8Array): void {
     for (let node = 0; node < this.scope.nodes; node++) {
       const at = this.#nodeAt(node);

@@ -1,4 +1,4 @@
-/** What is simulated for docs/scale.md, and where the figures are kept. */
+/** The simulations for docs/scale.md, and the file with their figures. */
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Polling } from '../../src/coordination/polling-pace.ts';
 import { burst, contend, count } from '../../test/simulation/scale/contention.ts';
@@ -19,13 +19,13 @@ export interface Figures {
   counters: Counting[];
   arrivals: Arrival[];
   disturbances: Disturbance[];
-  /** Simulated whole, to hold what is reckoned from windows against. */
+  /** Simulated completely, to check the figures that are multiplied from windows. */
   checks: Steady[];
 }
 
 export type Section = keyof Figures;
 
-/** A part of the work. What it finds is added to the figures. */
+/** A part of the work. It adds its results to the figures. */
 export interface Job {
   readonly section: Section;
   readonly name: string;
@@ -120,7 +120,7 @@ function steadyJobs(nodes: number, polling: Polling, budget: number): Job {
 function checkJob(nodes: number, polling: Polling, commitsADay: number, days: number): Job {
   return {
     section: 'checks',
-    name: `${nodes} nodes, ${polling}, ${commitsADay} a day for ${days} days, whole`,
+    name: `${nodes} nodes, ${polling}, ${commitsADay} a day for ${days} days, complete`,
     async run({ checks }) {
       const warmUpMs = Math.min(dayMs, (days * dayMs) / 10);
       const options = { nodes, polling, commitsADay, windowMs: days * dayMs, warmUpMs, collects: days > 1 };

@@ -1,4 +1,4 @@
-/** The tables of docs/scale.md: what they hold, and how they come into the page. */
+/** The tables of docs/scale.md: generates them from the figures, and writes them into the page. */
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Polling } from '../../src/coordination/polling-pace.ts';
 import { noTraffic } from '../../test/simulation/scale/network.ts';
@@ -146,12 +146,12 @@ function contentionTable({ contention }: Figures): FigureTable {
     head: [
       'Each flushes',
       'Nodes',
-      'Commits a second',
+      'Commits per second',
       'p50 ms',
       'p99 ms',
       'max ms',
-      'Lost slots a commit',
-      'Reads a commit',
+      'Lost slots per commit',
+      'Reads per commit',
       '`ContentionError`',
       'Busiest second',
     ],
@@ -184,7 +184,7 @@ function burstTable({ bursts }: Figures): FigureTable {
       'p50 ms',
       'p99 ms',
       'max ms',
-      'Lost slots a commit',
+      'Lost slots per commit',
       '`ContentionError`',
       'Merged: p99 ms',
       'Most pending',
@@ -209,7 +209,7 @@ function counterTable({ counters }: Figures): FigureTable {
   const keys = distinct(counters.map((row) => row.counters));
   return {
     name: 'counters',
-    title: 'Conflicts for each transaction that was committed, and given up (of all)',
+    title: 'Conflicts for each committed transaction, and the percentage that gave up',
     head: ['Nodes', ...keys.map((k) => (k === 1 ? '1 counter' : `${k} counters`))],
     rows: distinct(counters.map(({ nodes }) => nodes)).map((nodes) =>
       [String(nodes)].concat(
@@ -228,7 +228,7 @@ function arrivalTable({ arrivals }: Figures): FigureTable {
   return {
     name: 'arrivals',
     title: 'All nodes start in the same moment',
-    head: ['Nodes', 'All started, s', 'All registered, s', 'Writes of Block 0', 'of them lost', 'Busiest second'],
+    head: ['Nodes', 'All started, s', 'All registered, s', 'Writes of Block 0', 'lost', 'Busiest second'],
     rows: arrivals.map((row) => [
       String(row.nodes),
       seconds(row.startedMs),
@@ -244,7 +244,7 @@ function disturbanceTable({ disturbances }: Figures): FigureTable {
   return {
     name: 'deaths',
     title: 'How long commits wait to be merged while nodes die or are restarted',
-    head: ['Nodes', 'What happens', 'Merged: p50 s', 'p99 s', 'max s', 'Lost merges', 'Writes for the list', 'Minutes'],
+    head: ['Nodes', 'Event', 'Merged: p50 s', 'p99 s', 'max s', 'Lost merges', 'Writes for the list', 'Minutes'],
     rows: disturbances.map((row) => [
       String(row.nodes),
       row.what,
@@ -267,7 +267,7 @@ function replicaTable({ replicas }: Figures): FigureTable {
       'Writers',
       'Flush: p50 ms',
       'p99 ms',
-      'Lost slots a commit',
+      'Lost slots per commit',
       'Shown: p99 ms',
       'Merged: p99 ms',
       'Lost merges',
@@ -307,26 +307,26 @@ function clockTable({ clocks }: Figures): FigureTable {
 function checkTable({ checks, months }: Figures): FigureTable {
   return {
     name: 'checks',
-    title: 'Whole, and reckoned from windows',
+    title: 'Simulated completely, and multiplied from windows',
     head: [
       'Nodes',
       '`polling`',
       'Commits a day',
       'Days',
-      'Reads: whole',
-      'reckoned',
-      'Writes: whole',
-      'reckoned',
-      'Dollars: whole',
-      'reckoned',
+      'Reads: simulated',
+      'multiplied',
+      'Writes: simulated',
+      'multiplied',
+      'Dollars: simulated',
+      'multiplied',
       'Off by',
     ],
     rows: checks.map((whole) => {
       const { nodes, polling, commitsADay, windowMs, traffic } = whole;
       const isSame = (month: Month): boolean =>
         month.nodes === nodes && month.polling === polling && month.commitsADay === commitsADay;
-      const reckoned = months.find(isSame)?.traffic ?? noTraffic();
-      const part = scaled(reckoned, windowMs / (30 * 86_400_000));
+      const multiplied = months.find(isSame)?.traffic ?? noTraffic();
+      const part = scaled(multiplied, windowMs / (30 * 86_400_000));
       const [paid, expected] = [dollarsOf(traffic), dollarsOf(part)];
       const off = (100 * (expected - paid)) / paid;
       return [
@@ -364,7 +364,7 @@ export function tables(figures: Figures): FigureTable[] {
   return list.filter(({ rows }) => rows.length > 0);
 }
 
-/** The page with its tables made anew from the figures. */
+/** Returns the page with its tables generated from the figures. */
 export function pageWith(figures: Figures, text: string): string {
   return tables(figures).reduce((sofar, table) => withPart(sofar, table.name, markdownOf(table)), text);
 }
