@@ -21,12 +21,12 @@ const uniqueRandom = 'test/properties/random/added-unique-indexes.slow.test.ts';
 
 export const addedMutants: readonly Mutant[] = [
   {
-    name: 'added indexes: a merge makes entries of rows whose turn has not come',
+    name: 'added indexes: a merge makes entries of rows that no chunk has reached yet',
     edits: [{ file: changes, find: 'if (isBehind(primaryKey, this.#built)) return;', replace: '' }],
     tests: [midway, random],
   },
   {
-    name: 'added indexes: a merge leaves the entries that are made as they are',
+    name: 'added indexes: a merge does not change the entries that exist',
     edits: [
       {
         file: merge,
@@ -48,7 +48,7 @@ export const addedMutants: readonly Mutant[] = [
     tests: [midway],
   },
   {
-    name: "added indexes: one is the schema's before all of its entries are made",
+    name: 'added indexes: an index is in the schema before it has all of its entries',
     edits: [
       {
         file: chunk,
@@ -60,7 +60,7 @@ export const addedMutants: readonly Mutant[] = [
     tests: [midway, random],
   },
   {
-    name: 'added indexes: those that are at different rows go on as if they were at one',
+    name: 'added indexes: indexes that have reached different rows go on from the same row',
     edits: [
       {
         file: chunk,
@@ -83,12 +83,12 @@ export const addedMutants: readonly Mutant[] = [
     tests: [midway, random],
   },
   {
-    name: 'added indexes: they are begun while a migration is under way',
+    name: 'added indexes: an index is begun while a migration is under way',
     edits: [{ file: daemon, find: 'return view.nextVersion(table) === undefined && ', replace: 'return ' }],
     tests: [adding],
   },
   {
-    name: 'added indexes: garbage collection takes their blocks',
+    name: 'added indexes: garbage collection deletes their blocks',
     edits: [
       {
         file: view,
@@ -99,7 +99,7 @@ export const addedMutants: readonly Mutant[] = [
     tests: [midway, random],
   },
   {
-    name: 'added indexes: Block 0 is told to be what older releases know',
+    name: 'added indexes: Block 0 says that older releases can read it',
     edits: [
       {
         file: block0,
@@ -110,17 +110,17 @@ export const addedMutants: readonly Mutant[] = [
     tests: [midway, 'test/features/golden/golden.test.ts'],
   },
   {
-    name: 'added indexes: a damaged one is kept by repair()',
+    name: 'added indexes: repair() keeps a damaged index',
     edits: [{ file: rebuild, find: 'given.has(stored.name);', replace: '!given.has(stored.name);' }],
     tests: [midway],
   },
   {
-    name: 'added indexes: a unique one is ready before flushes are checked for it',
+    name: 'added indexes: a unique index is ready before flushes are checked for it',
     edits: [{ file: steps, find: 'if (isMerged) return', replace: 'if (!isMerged) return' }],
     tests: [unique, uniqueRandom],
   },
   {
-    name: 'added indexes: a unique one is ready while the commit from which flushes are checked is not merged',
+    name: 'added indexes: a unique index is ready before the commit from which flushes are checked is merged',
     edits: [
       {
         file: steps,
@@ -131,7 +131,7 @@ export const addedMutants: readonly Mutant[] = [
     tests: [unique],
   },
   {
-    name: 'added indexes: rows are not looked through once flushes are checked',
+    name: 'added indexes: rows are not scanned once flushes are checked',
     edits: [
       {
         file: steps,
@@ -142,7 +142,7 @@ export const addedMutants: readonly Mutant[] = [
     tests: [unique, uniqueRandom],
   },
   {
-    name: 'added indexes: flushes are not checked for a unique one before it is ready',
+    name: 'added indexes: flushes are not checked for a unique index before it is ready',
     edits: [
       {
         file: checked,
@@ -153,7 +153,7 @@ export const addedMutants: readonly Mutant[] = [
     tests: [unique],
   },
   {
-    name: 'added indexes: flushes are checked for a unique one before the commit that says so',
+    name: 'added indexes: flushes are checked for a unique index before the commit that says so',
     edits: [
       {
         file: checked,
@@ -164,7 +164,7 @@ export const addedMutants: readonly Mutant[] = [
     tests: [unique],
   },
   {
-    name: 'added indexes: the commit that was for an index of the same name counts for another one',
+    name: 'added indexes: the commit for an earlier index of the same name counts for the new one',
     edits: [
       {
         file: checked,
@@ -175,7 +175,7 @@ export const addedMutants: readonly Mutant[] = [
     tests: [unique],
   },
   {
-    name: 'added indexes: a flush is not compared with the entries of one that is not ready',
+    name: 'added indexes: a flush is not compared with the entries of an index that is not ready',
     edits: [
       {
         file: uniqueCheck,
@@ -186,12 +186,12 @@ export const addedMutants: readonly Mutant[] = [
     tests: [unique],
   },
   {
-    name: 'added indexes: rows that are put right in the log fail a unique one',
+    name: 'added indexes: a unique index fails because of rows that the log has corrected',
     edits: [{ file: steps, find: 'if (!(await isOverlaid(table, found)))', replace: 'if (found.index.unique)' }],
     tests: [unique],
   },
   {
-    name: 'added indexes: one that failed has entries',
+    name: 'added indexes: an index that failed has entries',
     edits: [
       {
         file: chunk,
@@ -202,12 +202,12 @@ export const addedMutants: readonly Mutant[] = [
     tests: [unique],
   },
   {
-    name: 'added indexes: one is dropped that the definition here has',
+    name: 'added indexes: an index is dropped although the definition has it',
     edits: [{ file: drop, find: 'if (!isDefined || hasFailed) return;', replace: 'if (index !== "") return;' }],
     tests: [unique],
   },
   {
-    name: 'added indexes: one is dropped while a migration is under way',
+    name: 'added indexes: an index is dropped while a migration is under way',
     edits: [{ file: drop, find: 'if (nextVersion !== undefined) {', replace: 'if (nextVersion?.version === -1) {' }],
     tests: [unique],
   },

@@ -7,7 +7,7 @@ const gc = 'src/maintenance/gc/collector.ts';
 
 export const blobMutants: readonly Mutant[] = [
   {
-    name: 'blobs: grace by clock, without condemnation',
+    name: 'blobs: deleted by age, without a condemnation',
     edits: [
       {
         file: gcBlobs,
@@ -17,7 +17,7 @@ export const blobMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'blobs: deleted before the condemnation counts',
+    name: 'blobs: deleted before the condemnation is in the log',
     edits: [
       {
         file: gcBlobs,
@@ -28,7 +28,7 @@ export const blobMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'blobs: a flush does not look whether its blob is still there',
+    name: 'blobs: a flush does not check whether its blob is still there',
     edits: [
       {
         file: blobUploads,
@@ -38,7 +38,7 @@ export const blobMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'blobs: a flush does not look whether its blob is condemned',
+    name: 'blobs: a flush does not check whether its blob is condemned',
     edits: [
       {
         file: blobUploads,
@@ -48,7 +48,7 @@ export const blobMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'blobs: a flush looks only once, before it is validated',
+    name: 'blobs: a flush checks its blob only once, before it is validated',
     edits: [
       {
         file: blobUploads,
@@ -58,7 +58,7 @@ export const blobMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'blobs: condemned without looking who names them',
+    name: 'blobs: condemned without a check of which rows refer to them',
     edits: [
       {
         file: gcBlobs,
@@ -68,7 +68,7 @@ export const blobMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'blobs: condemned on an older state than that before the commit',
+    name: 'blobs: condemned on an older state than the one before the commit',
     edits: [
       {
         file: gc,
@@ -86,7 +86,7 @@ export const blobMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'blobs: the row of a deleted one removed before the object',
+    name: 'blobs: the row of a deleted blob removed before the object',
     edits: [
       {
         file: gcBlobs,
@@ -147,7 +147,7 @@ export const blobMutants: readonly Mutant[] = [
     tests: ['test/features/blobs/uploads.test.ts'],
   },
   {
-    name: 'blobs: a condemnation that shares the commit is not looked at',
+    name: 'blobs: a condemnation in the same commit is ignored',
     edits: [
       {
         file: blobUploads,
@@ -159,7 +159,7 @@ export const blobMutants: readonly Mutant[] = [
     tests: ['test/features/gc/blobs.test.ts'],
   },
   {
-    name: 'blobs: deleted although a commit that waits may name them',
+    name: 'blobs: deleted although an unmerged commit may refer to them',
     edits: [
       {
         file: gcBlobs,
@@ -171,7 +171,7 @@ export const blobMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'blobs: not uploaded once more where a second upload failed',
+    name: 'blobs: not uploaded once more after a second upload failed',
     edits: [
       {
         file: blobUploads,

@@ -9,7 +9,7 @@ const rotation = 'src/coordination/merge-rotation.ts';
 
 export const clusterMutants: readonly Mutant[] = [
   {
-    name: 'put behind slots that are not confirmed',
+    name: 'a put follows slots that are not confirmed',
     edits: [
       {
         file: follow,
@@ -23,7 +23,7 @@ export const clusterMutants: readonly Mutant[] = [
     tests: ['test/features/protocol/reading.test.ts'],
   },
   {
-    name: 'clones: ids of random numbers alone',
+    name: 'clones: ids consist of random numbers alone',
     edits: [
       {
         file: ids,
@@ -33,7 +33,7 @@ export const clusterMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'rotation: who stops stays on the list',
+    name: 'rotation: an instance that stops stays on the list',
     edits: [
       {
         file: membership,
@@ -43,14 +43,14 @@ export const clusterMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'rotation: the turns of the dead are not taken up',
+    name: 'rotation: nobody takes the turns of dead instances',
     edits: [
       { file: rotation, find: 'this.#skipped = new Set(this.#unused.keys());', replace: 'this.#skipped = new Set();' },
     ],
     tests: ['src/coordination/merge-rotation.test.ts'],
   },
   {
-    name: 'backlog: no bound',
+    name: 'backlog: no limit',
     edits: [{ file: backpressure, find: 'return room.bytesFor(follower.view) === 0;', replace: 'return false;' }],
     tests: ['test/features/protocol/backlog.slow.test.ts'],
   },

@@ -35,7 +35,7 @@ export const encryptionMutants: readonly Mutant[] = [
     tests: ofEnvelopes,
   },
   {
-    name: 'encryption: the last chunk is as any other',
+    name: 'encryption: the last chunk is not marked',
     edits: [{ file: cipher, find: 'nonce[11] = isLast ? 1 : 0;', replace: 'nonce[11] = 0;' }],
     tests: ofEnvelopes,
   },
@@ -62,7 +62,7 @@ export const encryptionMutants: readonly Mutant[] = [
     tests: ofEnvelopes,
   },
   {
-    name: 'encryption: what is not encrypted is believed',
+    name: 'encryption: objects that are not encrypted are believed',
     edits: [
       {
         file: envelopes,
@@ -84,7 +84,7 @@ export const encryptionMutants: readonly Mutant[] = [
     tests: ofDatabases,
   },
   {
-    name: 'encryption: a wrong key is told as damage',
+    name: 'encryption: a wrong key is reported as damage',
     edits: [{ file: envelopes, find: 'if (compareBytes(key.check, seal.keyCheck) !== 0) {', replace: 'if (false) {' }],
     tests: ofDatabases,
   },
@@ -94,7 +94,7 @@ export const encryptionMutants: readonly Mutant[] = [
     tests: ofDatabases,
   },
   {
-    name: 'encryption: links to blobs that nobody can read',
+    name: 'encryption: links are given for encrypted blobs',
     edits: [
       {
         file: driver,
@@ -105,19 +105,19 @@ export const encryptionMutants: readonly Mutant[] = [
     tests: ofDatabases,
   },
   {
-    name: 'compression: more is made of a frame than its share',
+    name: 'compression: a frame may decompress to more than its part',
     edits: [
       { file: compression, find: 'if (content?.length !== target.length) {', replace: 'if (content === undefined) {' },
     ],
     tests: ofEnvelopes,
   },
   {
-    name: 'rewriting: over whatever is there by then',
+    name: 'rewriting: overwrites an object that has changed meanwhile',
     edits: [{ file: rewrite, find: 'if: { etag: form.etag },', replace: "if: 'any'," }],
     tests: ofRewriting,
   },
   {
-    name: 'rewriting: what was not encrypted is read once',
+    name: 'rewriting: objects that were not encrypted are read once',
     edits: [
       {
         file: rewrite,
@@ -128,7 +128,7 @@ export const encryptionMutants: readonly Mutant[] = [
     tests: ofRewriting,
   },
   {
-    name: 'rewriting: Block 0 stays as it is',
+    name: 'rewriting: Block 0 is not rewritten',
     edits: [{ file: rewrite, find: '      await rewriteBlock0?.(signal);\n', replace: '' }],
     tests: ofRewriting,
   },

@@ -17,7 +17,7 @@ const golden = 'test/features/golden/golden.test.ts';
 
 export const functionMutants: readonly Mutant[] = [
   {
-    name: 'functions: an index version counts although the table has gone ahead of it',
+    name: 'functions: an index version counts although the table has newer rows',
     edits: [
       {
         file: indexVersion,
@@ -28,7 +28,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [indexVersions, random],
   },
   {
-    name: 'functions: an index version counts before all of its entries are made',
+    name: 'functions: an index version counts before it has all of its entries',
     edits: [
       { file: indexVersion, find: 'return isCurrent && built === null;', replace: 'return isCurrent && built !== "";' },
     ],
@@ -46,7 +46,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [queries],
   },
   {
-    name: 'functions: index versions of different versions are not told apart',
+    name: 'functions: index versions of different function versions are not distinguished',
     edits: [
       {
         file: indexVersion,
@@ -57,7 +57,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [indexVersions, random],
   },
   {
-    name: 'functions: a query goes by an index version of another version',
+    name: 'functions: a query uses an index version of another function version',
     edits: [
       {
         file: selector,
@@ -68,7 +68,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [indexVersions, random],
   },
   {
-    name: 'functions: results that are held in part are taken for whole',
+    name: 'functions: results that are stored in part count as complete',
     edits: [
       {
         file: selector,
@@ -79,7 +79,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [queries],
   },
   {
-    name: 'functions: results of other types are taken for one another',
+    name: 'functions: results of different types count as equal',
     edits: [
       {
         file: selector,
@@ -106,7 +106,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [indexVersions],
   },
   {
-    name: 'functions: what is left behind is said to be of the new rows',
+    name: 'functions: an index version that is left behind claims to cover the new rows',
     edits: [
       {
         file: merge,
@@ -117,7 +117,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [indexVersions, random],
   },
   {
-    name: 'functions: an index version of some rows is begun by a merge, without the others',
+    name: 'functions: a merge begins an index version with some of the rows only',
     edits: [
       {
         file: merge,
@@ -128,14 +128,14 @@ export const functionMutants: readonly Mutant[] = [
     tests: [indexVersions],
   },
   {
-    name: 'functions: what nobody keeps up is never given up',
+    name: 'functions: an index version that nobody maintains is never given up',
     edits: [
       { file: merge, find: 'context.birth - behindFrom >= patience', replace: 'context.birth < patience - patience' },
     ],
     tests: [indexVersions],
   },
   {
-    name: 'functions: entries are made above what is built when catching up',
+    name: 'functions: catching up makes entries beyond the last built row',
     edits: [
       {
         file: chunk,
@@ -146,7 +146,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [care, random],
   },
   {
-    name: 'functions: a chunk that is full says that it caught up',
+    name: 'functions: a full chunk claims to have caught up',
     edits: [
       {
         file: chunk,
@@ -157,17 +157,17 @@ export const functionMutants: readonly Mutant[] = [
     tests: [random],
   },
   {
-    name: 'functions: rows that a chunk has dealt with are not put into the base',
+    name: 'functions: rows that a chunk has processed are not put into the base',
     edits: [{ file: chunk, find: 'this.#toBase.put(key, after);', replace: 'void this.#toBase;' }],
     tests: [random],
   },
   {
-    name: 'functions: a chunk says that it has made entries which it has not',
+    name: 'functions: a chunk claims entries that it has not made',
     edits: [{ file: chunk, find: 'this.#built = key;', replace: 'this.#built = node.key(cursor.to - 1);' }],
     tests: [random],
   },
   {
-    name: 'functions: gc deletes what bases reach',
+    name: 'functions: gc deletes blocks that bases reach',
     edits: [
       {
         file: view,
@@ -179,7 +179,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [indexVersions, random],
   },
   {
-    name: 'functions: commits that name such an index can be read by what knows of none',
+    name: 'functions: releases without function indexes can read commits that name one',
     edits: [
       {
         file: commit,
@@ -190,7 +190,7 @@ export const functionMutants: readonly Mutant[] = [
     tests: [golden],
   },
   {
-    name: 'functions: repair() keeps the entries that were wrong',
+    name: 'functions: repair() keeps wrong entries',
     edits: [{ file: rebuild, find: '!gone.has(index.name)', replace: 'gone.has(index.name) || true' }],
     tests: [care],
   },

@@ -8,12 +8,12 @@ const reach = 'src/maintenance/gc/gc-store.ts';
 
 export const gcMutants: readonly Mutant[] = [
   {
-    name: 'gc: states from the time that a run has waited are collected',
+    name: 'gc: a run collects states from the time that it waited',
     edits: [{ file: gc, find: 'Math.max(present.collected, from)', replace: 'present.generation' }],
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {
-    name: 'gc: runs that instances make by themselves do not wait for loops',
+    name: 'gc: automatic runs do not wait for loops',
     edits: [
       {
         file: 'src/instance/maintenance.ts',
@@ -24,7 +24,7 @@ export const gcMutants: readonly Mutant[] = [
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {
-    name: 'gc: blobs that states from the time of waiting show are collected',
+    name: 'gc: blobs that states from the waiting time show are collected',
     edits: [
       {
         file: gc,
@@ -35,7 +35,7 @@ export const gcMutants: readonly Mutant[] = [
     tests: ['test/features/gc/blobs.test.ts'],
   },
   {
-    name: 'gc: blocks that only states from the time of waiting reach are collected',
+    name: 'gc: blocks that only states from the waiting time reach are collected',
     edits: [
       {
         file: gc,
@@ -46,7 +46,7 @@ export const gcMutants: readonly Mutant[] = [
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {
-    name: 'gc: loops of the instance do not hold on to what they read',
+    name: 'gc: loops of the instance do not pin the state that they read',
     edits: [{ file: 'src/instance/maintenance.ts', find: 'await this.#options.holdLoops();', replace: '' }],
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
@@ -56,12 +56,12 @@ export const gcMutants: readonly Mutant[] = [
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {
-    name: 'gc: a loop that asks for no row holds on to nothing',
+    name: 'gc: a loop that asks for no row pins nothing',
     edits: [{ file: 'src/maintenance/snapshots/state-keepers.ts', find: 'else void keeper.holdIfDue();', replace: '' }],
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {
-    name: 'gc: commits and uploads go for their age by a time that is doubted',
+    name: 'gc: commits and uploads are deleted by age although the clock is doubted',
     edits: [
       { file: gc, find: 'if (this.#doubted === undefined || ageMs === 0) return true;', replace: 'return true;' },
     ],
@@ -78,7 +78,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: births up to the next generation',
+    name: 'gc: blocks with births up to the next generation are collected',
     edits: [{ file: gc, find: 'birth > generation ||', replace: 'birth > generation + 1 ||' }],
   },
   {
@@ -122,7 +122,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: bound from a later Block 0 than the roots',
+    name: 'gc: the limit of births comes from a later Block 0 than the roots',
     edits: [
       {
         file: gc,
@@ -132,7 +132,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: expiry by its clock, without a write of Block 0',
+    name: 'gc: snapshots expire by its clock, without a write of Block 0',
     edits: [
       {
         file: gc,
@@ -150,7 +150,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: does not say in Block 0 what it collects',
+    name: 'gc: does not announce in Block 0 up to which generation it collects',
     edits: [
       {
         file: gc,
@@ -161,7 +161,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: says so only after it has deleted',
+    name: 'gc: announces it only after it has deleted',
     edits: [
       {
         file: gc,
@@ -186,7 +186,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: roots of snapshots go although their pin may come',
+    name: 'gc: roots of snapshots are deleted although their pin may come',
     edits: [
       {
         file: gc,
@@ -196,7 +196,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: the catalogue of a state is not needed by it',
+    name: 'gc: the catalogue of a state counts as garbage',
     edits: [
       {
         file: 'src/maintenance/gc/gc-store.ts',
@@ -217,7 +217,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: staged runs go before their slot is applied',
+    name: 'gc: staged runs are deleted before their slot is applied',
     edits: [
       {
         file: gc,
@@ -227,7 +227,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: staged runs go one slot too early',
+    name: 'gc: staged runs are deleted one slot too early',
     edits: [
       {
         file: gc,
@@ -237,7 +237,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: history goes before Block 0 says so',
+    name: 'gc: history is deleted before Block 0 says so',
     edits: [
       {
         file: gc,
@@ -255,7 +255,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: log trimmed past what is applied',
+    name: 'gc: the log is trimmed past the applied slots',
     edits: [
       { file: gcLog, find: 'slot !== undefined && slot <= block0.appliedSeq', replace: 'slot !== undefined' },
       {
@@ -266,7 +266,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: slots deleted past what is applied, the floor not raised over them',
+    name: 'gc: slots deleted past the applied ones, the floor not raised over them',
     edits: [
       { file: gcLog, find: 'slot !== undefined && slot <= block0.appliedSeq', replace: 'slot !== undefined' },
       { file: gcLog, find: 'if (slot > floor) continue;', replace: 'if (slot > floor + 1) continue;' },
@@ -298,7 +298,7 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'gc: overtaken by another run, and taken for damage',
+    name: 'gc: a state that another run has collected counts as damage',
     edits: [
       {
         file: gc,
@@ -333,7 +333,7 @@ export const gcMutants: readonly Mutant[] = [
     edits: [{ file: gc, find: 'of [folders.data, folders.indexes]', replace: 'of [folders.data]' }],
   },
   {
-    name: 'leak: uploads that nothing names are not condemned',
+    name: 'leak: uploads that no row refers to are not condemned',
     edits: [{ file: gcBlobs, find: 'verdicts.condemned.push(blob);', replace: '' }],
   },
   {
@@ -351,13 +351,13 @@ export const gcMutants: readonly Mutant[] = [
     edits: [{ file: gc, find: 'expiresMs + clockMarginMs > now', replace: 'expiresMs + clockMarginMs > now || true' }],
   },
   {
-    name: 'leak: the history has no end',
+    name: 'leak: the history is never shortened',
     edits: [
       { file: gc, find: 'floor: Math.max(present.history.floor, floor)', replace: 'floor: present.history.floor' },
     ],
   },
   {
-    name: 'leak: the log has no end',
+    name: 'leak: the log is never trimmed',
     edits: [
       {
         file: gc,

@@ -33,7 +33,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [shapeTests],
   },
   {
-    name: 'keys: each part is written as one of the type of the first',
+    name: 'keys: each part is written with the type of the first',
     edits: [
       {
         file: shape,
@@ -44,12 +44,12 @@ export const keyMutants: readonly Mutant[] = [
     tests: [shapeTests],
   },
   {
-    name: 'keys: each part is read from where the first begins',
+    name: 'keys: each part is read from the start of the first',
     edits: [{ file: shape, find: '    from = end;\n', replace: '' }],
     tests: [shapeTests],
   },
   {
-    name: 'keys: versions have the same bytes where one part has the same type',
+    name: 'keys: versions have the same bytes if one part has the same type',
     edits: [
       {
         file: shape,
@@ -65,7 +65,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [shapeTests],
   },
   {
-    name: 'keys: a part that is -0 has other bytes than 0',
+    name: 'keys: a part that is -0 has different bytes than 0',
     edits: [
       {
         file: bytes,
@@ -102,12 +102,12 @@ export const keyMutants: readonly Mutant[] = [
     tests: [writes],
   },
   {
-    name: 'keys: of a document without its last part the key is shorter',
+    name: 'keys: a document without its last part has a shorter key',
     edits: [{ file: operations, find: 'key.length = this.shape.keyFields.length;', replace: '' }],
     tests: [operationTests],
   },
   {
-    name: 'keys: parts beyond those of the key are passed over',
+    name: 'keys: extra parts of a key are ignored',
     edits: [
       { file: primaryKey, find: 'value.length !== keyFields.length', replace: 'value.length < keyFields.length' },
     ],
@@ -148,7 +148,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [writes],
   },
   {
-    name: 'keys: a trigger is told of a row before a deletion that found none',
+    name: 'keys: a trigger gets a row before a deletion that found none',
     edits: [
       {
         file: 'src/batch/mutation.ts',
@@ -197,7 +197,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [translationTests],
   },
   {
-    name: 'keys: a migration asks of the first part alone whether its type may change',
+    name: 'keys: a migration checks only for the first part whether its type may change',
     edits: [
       {
         file: translation,
@@ -208,7 +208,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [translationTests],
   },
   {
-    name: 'keys: a part behind one that nothing is known of is taken for the next',
+    name: 'keys: a part after one without a condition counts as the next',
     edits: [
       {
         file: ranges,
@@ -219,7 +219,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [tuples],
   },
   {
-    name: 'keys: a range behind fixed parts goes on behind them',
+    name: 'keys: a range after fixed parts goes on beyond them',
     edits: [
       {
         file: ranges,
@@ -235,7 +235,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [tuples],
   },
   {
-    name: 'keys: an order is that of the key whichever way its later parts go',
+    name: 'keys: an order counts as the order of the key although its later parts have another direction',
     edits: [
       {
         file: ranges,
@@ -257,7 +257,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [tuples],
   },
   {
-    name: 'keys: a row that is looked up by its key is not tested for what else is asked',
+    name: 'keys: a row that is looked up by its key is not tested for the other conditions',
     edits: [
       {
         file: 'src/query/query-run.ts',
@@ -268,7 +268,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: [tuples],
   },
   {
-    name: 'keys: tuples of more fields than keys have are taken for tuples of those',
+    name: 'keys: tuples of more fields than the key count as tuples of the key',
     edits: [
       {
         file: tuple,
@@ -290,12 +290,12 @@ export const keyMutants: readonly Mutant[] = [
     tests: [tuples],
   },
   {
-    name: 'keys: tuples are not tested where an index has one of their fields',
+    name: 'keys: tuples are not tested if an index has one of their fields',
     edits: [{ file: tuple, find: 'return { ...keys, exact: false };', replace: 'return keys;' }],
     tests: [tuples],
   },
   {
-    name: 'keys: tuples of texts that an index holds in part are not tested',
+    name: 'keys: tuples of texts that an index stores in part are not tested',
     edits: [
       {
         file: tuple,
@@ -306,12 +306,12 @@ export const keyMutants: readonly Mutant[] = [
     tests: [tuples],
   },
   {
-    name: 'keys: a branch that asks a field for two values is a tuple of the last',
+    name: 'keys: a branch with two values for a field is a tuple of the last value',
     edits: [{ file: equalities, find: 'values.has(equality.field) || ', replace: '' }],
     tests: [tuples],
   },
   {
-    name: 'keys: a page begins behind a key in entries that are read in another order',
+    name: 'keys: a page begins after a key although the entries have another order',
     edits: [
       {
         file: position,
@@ -322,12 +322,12 @@ export const keyMutants: readonly Mutant[] = [
     tests: [tuples],
   },
   {
-    name: 'tuples: those that are equal are taken whatever is asked',
+    name: 'tuples: equal tuples match every operator',
     edits: [{ file: tuple, find: '    return this.#takesEqual;\n  }', replace: '    return true;\n  }' }],
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: a null that decides is passed over',
+    name: 'tuples: a null that decides is ignored',
     edits: [
       {
         file: tuple,
@@ -349,17 +349,17 @@ export const keyMutants: readonly Mutant[] = [
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: a text that a key holds in part is taken for the whole',
+    name: 'tuples: a text that a key stores in part counts as the whole text',
     edits: [{ file: tuple, find: '      if (!exact) break;\n', replace: '' }],
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: the first fields are taken for all of them',
+    name: 'tuples: the first fields count as all fields',
     edits: [{ file: tuple, find: '    exact &&= components.length === this.fields.length;\n', replace: '' }],
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: a range begins behind all that begin with its values',
+    name: 'tuples: a range begins after all tuples that begin with its values',
     edits: [
       {
         file: tuple,
@@ -370,7 +370,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: a range ends before all that begin with its values',
+    name: 'tuples: a range ends before all tuples that begin with its values',
     edits: [
       {
         file: tuple,
@@ -381,7 +381,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: a range takes in entries with null in a later field',
+    name: 'tuples: a range includes entries with null in a later field',
     edits: [
       {
         file: tuple,
@@ -403,7 +403,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: what is equal before a null is taken',
+    name: 'tuples: tuples that are equal up to a null match',
     edits: [
       {
         file: tuple,
@@ -414,7 +414,7 @@ export const keyMutants: readonly Mutant[] = [
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: what follows decides behind a value that no row has',
+    name: 'tuples: later fields decide after a value that no row has',
     edits: [
       {
         file: tuple,

@@ -14,7 +14,7 @@ const block0Register = 'src/block0/block0-register.ts';
 
 export const logMutants: readonly Mutant[] = [
   {
-    name: 'a commit applied behind one that it does not follow',
+    name: 'a commit applied after one that it does not follow',
     edits: [
       {
         file: 'src/format/commit.ts',
@@ -25,7 +25,7 @@ export const logMutants: readonly Mutant[] = [
     tests: ['test/features/protocol/holes.test.ts'],
   },
   {
-    name: 'a slot that a repair of the log gave up won by a put',
+    name: 'a put wins a slot that a repair of the log gave up',
     edits: [
       {
         file: 'src/log/log-writer.ts',
@@ -58,7 +58,7 @@ export const logMutants: readonly Mutant[] = [
     tests: ['test/features/protocol/holes.test.ts'],
   },
   {
-    name: 'a repair of the log leaves the slot behind a given up end free',
+    name: 'a repair of the log that gives up the end leaves the next slot free',
     edits: [
       {
         file: repair,
@@ -91,7 +91,7 @@ export const logMutants: readonly Mutant[] = [
     tests: ['test/features/protocol/holes.test.ts'],
   },
   {
-    name: 'a repair of the log does not report what came to lie behind the hole',
+    name: 'a repair of the log does not report commits that arrived after the hole',
     edits: [
       {
         file: repair,
@@ -102,12 +102,12 @@ export const logMutants: readonly Mutant[] = [
     tests: ['test/features/protocol/holes.test.ts'],
   },
   {
-    name: 'a hole in the log passed over',
+    name: 'a hole in the log is skipped',
     edits: [{ file: follow, find: 'behind: later < 0 ? undefined : next + later - i', replace: 'behind: undefined' }],
     tests: ['test/features/protocol/holes.test.ts'],
   },
   {
-    name: 'a hole that is no longer one, since it was merged, taken for damage',
+    name: 'a hole that was closed by a merge counts as damage',
     edits: [
       {
         file: follow,
@@ -135,7 +135,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'check with a Block 0 read before the put',
+    name: 'a check with a Block 0 that was read before the put',
     edits: [
       {
         file: append,
@@ -170,7 +170,7 @@ export const logMutants: readonly Mutant[] = [
     tests: ['test/features/protocol/commit.test.ts'],
   },
   {
-    name: 'a lost slot believed without a check',
+    name: 'a lost slot is believed without a check',
     edits: [
       {
         file: append,
@@ -201,7 +201,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: '`lost` taken for a loss without reading the slot',
+    name: '`lost` counts as a loss without reading the slot',
     edits: [
       {
         file: append,
@@ -236,7 +236,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a plain error where the outcome is open',
+    name: 'a plain error although the outcome is unknown',
     edits: [
       {
         file: append,
@@ -246,7 +246,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a refusal after an ambiguous attempt taken for definite',
+    name: 'a refusal after an ambiguous attempt counts as definite',
     edits: [
       {
         file: append,
@@ -256,7 +256,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a commit settled twice at the same time',
+    name: 'a commit is resolved twice at the same time',
     edits: [
       {
         file: append,
@@ -268,7 +268,7 @@ export const logMutants: readonly Mutant[] = [
     tests: ['test/simulation/sim/regressions.slow.test.ts'],
   },
   {
-    name: 'ownership by nodeId instead of commit id',
+    name: 'ownership of a commit by nodeId instead of commit id',
     edits: [
       {
         file: append,
@@ -278,7 +278,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'not in the list of applied commits read as "never applied"',
+    name: 'a commit that is missing in the list of applied commits counts as "never applied"',
     edits: [
       {
         file: outcome,
@@ -288,7 +288,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'asking later: a missing slot means no',
+    name: 'asking later: a missing slot means "not applied"',
     edits: [
       {
         file: outcome,
@@ -355,7 +355,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a rejection for a flush of the same group that then fails',
+    name: 'a rejection because of a flush of the same group that then fails',
     edits: [
       {
         file: append,
@@ -403,7 +403,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'an old view read',
+    name: 'a query reads a view that is too old',
     edits: [
       {
         file: freshness,
@@ -413,7 +413,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a view taken to be as new as the last answer',
+    name: 'a view counts as fresh since the last answer',
     edits: [
       {
         file: freshness,
@@ -423,7 +423,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'the log not waited for that is looked at behind a start',
+    name: 'the check of the log behind a start is not awaited',
     edits: [
       {
         file: freshness,
@@ -433,7 +433,7 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'what was read ahead kept although it was news that the log held',
+    name: 'slots that were read ahead are kept although Block 0 moved past them',
     edits: [
       {
         file: 'src/query/run-on-state.ts',

@@ -8,17 +8,17 @@ const memory = 'src/cache/memory-budget.ts';
 
 export const memoryMutants: readonly Mutant[] = [
   {
-    name: 'memory: a read that ends after stop() leaves its block behind',
+    name: 'memory: a read that ends after stop() leaves its block in the cache',
     edits: [{ file: cache, find: '!this.#isClosed && bytes <= share', replace: 'bytes <= share' }],
     tests: shared,
   },
   {
-    name: 'memory: commits that waited in a stopped database count for ever',
+    name: 'memory: unmerged commits of a stopped database count forever',
     edits: [{ file: memory, find: '    this.setCommitted(0);\n', replace: '' }],
     tests: budget,
   },
   {
-    name: 'memory: whoever has a bound of its own may take all that is shared',
+    name: 'memory: an instance with a limit of its own may take the whole shared budget',
     edits: [
       {
         file: 'src/cache/split-pool.ts',
@@ -29,19 +29,19 @@ export const memoryMutants: readonly Mutant[] = [
     tests: budget,
   },
   {
-    name: 'memory: no database merges for what waits in the others',
+    name: 'memory: no database merges because of commits that wait in the others',
     edits: [{ file: memory, find: 'if (most === undefined) return;', replace: 'return;' }],
     tests: budget,
   },
   {
-    name: 'memory: one large query leaves the small ones of others no room',
+    name: 'memory: one large query leaves no room for small queries of others',
     edits: [
       { file: memory, find: 'isSmall ? scratchShares.small : scratchShares.usual', replace: 'scratchShares.usual' },
     ],
     tests: shared,
   },
   {
-    name: 'memory: a failed start goes on taking its part',
+    name: 'memory: a failed start keeps its part',
     edits: [
       {
         file: 'src/engine/engine.ts',

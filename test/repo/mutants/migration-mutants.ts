@@ -14,7 +14,7 @@ const view = 'src/view/view.ts';
 
 export const migrationMutants: readonly Mutant[] = [
   {
-    name: 'migration: a pair is not written, the new version alone',
+    name: "migration: only the new version's row is written, without its pair",
     edits: [
       {
         file: prepare,
@@ -24,7 +24,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: instances that would make other rows read and write',
+    name: 'migration: instances whose migrations make different rows read and write',
     edits: [
       {
         file: 'src/catalog/migration-code.ts',
@@ -35,7 +35,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/migration-code.test.ts'],
   },
   {
-    name: 'migration: instances that would make other rows of the old version write',
+    name: 'migration: instances whose migrations make different rows of the old version write',
     edits: [
       {
         file: 'src/catalog/migration-code.ts',
@@ -46,7 +46,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/migration-code.test.ts'],
   },
   {
-    name: 'migration: whoever has the new version does the work, with whatever function',
+    name: 'migration: an instance with the new version does the work, even with a different function',
     edits: [
       {
         file: daemon,
@@ -57,7 +57,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/migration-code.test.ts'],
   },
   {
-    name: 'migration: a field that was renamed is a new one',
+    name: 'migration: a renamed field counts as a new one',
     edits: [
       {
         file: 'src/schema/renames.ts',
@@ -68,7 +68,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/renames.test.ts'],
   },
   {
-    name: 'migration: what the new version writes into a field that was renamed is not in the old one',
+    name: 'migration: writes of the new version to a renamed field are not in the old version',
     edits: [
       {
         file: 'src/schema/renames.ts',
@@ -89,7 +89,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: `migration: the new version's row gives way to what the old one's becomes`,
+    name: "migration: the new version's row is replaced by the migrated row of the old version",
     edits: [
       {
         file: chunk,
@@ -120,7 +120,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: the base follows the active version wherever both were the same before',
+    name: 'migration: the base follows the active version if both were equal before',
     edits: [
       {
         file: mergeTable,
@@ -131,7 +131,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: rows of the active version do not come to the base with their shadow rows',
+    name: 'migration: rows of the active version are not added to the base with their shadow rows',
     edits: [
       {
         file: besideRows,
@@ -141,7 +141,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: what the old version deletes stays in the new one',
+    name: 'migration: rows that the old version deletes stay in the new one',
     edits: [
       {
         file: besideRows,
@@ -172,7 +172,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: what is out of line is shown as it is stored',
+    name: 'migration: rows that are out of line are shown as they are stored',
     edits: [
       {
         file: bridge,
@@ -182,7 +182,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: steps of an older generation are gone on from',
+    name: 'migration: steps of an older generation are continued',
     edits: [
       {
         file: bridge,
@@ -192,7 +192,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: subtrees of the same place taken for the same',
+    name: 'migration: subtrees at the same place count as equal',
     edits: [
       {
         file: treeDiff,
@@ -202,7 +202,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: a chunk ends one row behind what it has made',
+    name: 'migration: a chunk ends one row after the last one that it has made',
     edits: [
       {
         file: chunk,
@@ -228,7 +228,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: switched although rows cannot be made',
+    name: 'migration: the switch happens although rows cannot be migrated',
     edits: [
       {
         file: chunk,
@@ -250,7 +250,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: retired although no commit says so',
+    name: 'migration: a version is retired although no commit says so',
     edits: [
       {
         file: daemon,
@@ -261,7 +261,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/retirement.slow.test.ts'],
   },
   {
-    name: 'migration: what the old version writes and writes back counts as not written',
+    name: 'migration: a row that the old version changes and changes back counts as not written',
     edits: [
       {
         file: 'src/view/next-version-rows.ts',
@@ -272,7 +272,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/later-wins.slow.test.ts'],
   },
   {
-    name: 'migration: where the row that was cannot be made, only what carries over counts as changed',
+    name: 'migration: if the earlier row cannot be migrated, only copied fields count as changed',
     edits: [
       {
         file: translation,
@@ -283,7 +283,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['src/migration/row-translation.test.ts'],
   },
   {
-    name: 'migration: where the row that was cannot be made, all fields count as changed',
+    name: 'migration: if the earlier row cannot be migrated, all fields count as changed',
     edits: [
       {
         file: translation,
@@ -294,7 +294,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['src/migration/row-translation.test.ts'],
   },
   {
-    name: 'migration: the old version goes although nobody has asked for that',
+    name: 'migration: the old version is retired although nobody has asked for that',
     edits: [
       {
         file: daemon,
@@ -312,7 +312,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/phases.test.ts', 'test/features/migrations/retirement.slow.test.ts'],
   },
   {
-    name: 'migration: a version goes by itself without a word to those who begin to use it',
+    name: 'migration: a version is retired automatically without notice to instances that begin to use it',
     edits: [
       {
         file: daemon,
@@ -324,7 +324,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/retirement.slow.test.ts'],
   },
   {
-    name: 'migration: an instance begins to use a version whose end was asked for',
+    name: 'migration: an instance begins to use a version whose retirement was asked for',
     edits: [
       {
         file: 'src/catalog/retired-versions.ts',
@@ -335,7 +335,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/retirement.slow.test.ts'],
   },
   {
-    name: 'migration: who uses a version is known of nodes, not of instances',
+    name: 'migration: the use of a version is recorded for nodes, not for instances',
     edits: [
       {
         file: 'src/coordination/membership.ts',

@@ -18,7 +18,7 @@ const filterTests = 'src/view/table-state.slow.test.ts';
 
 export const planMutants: readonly Mutant[] = [
   {
-    name: 'plans: a value that an index holds in part is taken for the whole one',
+    name: 'plans: a value that an index stores in part counts as the whole value',
     edits: [
       {
         file: reader,
@@ -29,7 +29,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [indexOnly],
   },
   {
-    name: 'plans: an index that is not in memory is never read where the rows are',
+    name: 'plans: an index that is not in memory is never read if the rows are',
     edits: [
       {
         file: 'src/query/planner/planner.ts',
@@ -62,7 +62,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [indexOnly],
   },
   {
-    name: 'plans: conditions on fields that entries have not are tested on entries',
+    name: 'plans: conditions on fields that entries do not have are tested on entries',
     edits: [
       {
         file: use,
@@ -73,12 +73,12 @@ export const planMutants: readonly Mutant[] = [
     tests: [indexOnly],
   },
   {
-    name: 'plans: entries are sorted by what they have not',
+    name: 'plans: entries are sorted by fields that they do not have',
     edits: [{ file: use, find: 'order.every(({ field }) => held.has(field)) &&', replace: '' }],
     tests: [indexOnly],
   },
   {
-    name: 'plans: entries hide what unmerged commits have changed',
+    name: 'plans: entries hide changes of unmerged commits',
     edits: [
       {
         file: stream,
@@ -89,7 +89,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [indexOnly, intersections],
   },
   {
-    name: 'plans: keys that are too many to be held rule out nothing, and nothing is tested in their place',
+    name: 'plans: if there are too many keys to hold, the condition is not tested at all',
     edits: [
       {
         file: open,
@@ -100,21 +100,21 @@ export const planMutants: readonly Mutant[] = [
     tests: [intersections],
   },
   {
-    name: 'plans: an intersection passes over the key that it looks for',
+    name: 'plans: an intersection skips the key that it looks for',
     edits: [
       { file: probe, find: '{ ...this.#range, from: entry }', replace: '{ ...this.#range, from: prefixEnd(entry) }' },
     ],
     tests: [intersections],
   },
   {
-    name: 'plans: a descending intersection passes over the key that it looks for',
+    name: 'plans: a descending intersection skips the key that it looks for',
     edits: [
       { file: probe, find: '{ ...this.#range, to: prefixEnd(entry) }', replace: '{ ...this.#range, to: entry }' },
     ],
     tests: [intersections],
   },
   {
-    name: 'plans: a transaction has not read the rows that an intersection would show',
+    name: 'plans: the rows that an intersection could show do not count as read by a transaction',
     edits: [
       {
         file: 'src/query/query-run.ts',
@@ -127,7 +127,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [intersections],
   },
   {
-    name: 'plans: what a commit that waits has left is shown although a later one has changed it',
+    name: 'plans: a row of an unmerged commit is shown although a later commit has changed it',
     edits: [
       {
         file: 'src/query/operators/table-scan.ts',
@@ -138,7 +138,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [pending],
   },
   {
-    name: 'plans: rows of commits that wait end once one of them is behind a row that was merged',
+    name: 'plans: rows of unmerged commits end once one of them is after a merged row',
     edits: [
       {
         file: 'src/query/operators/merge-sorted.ts',
@@ -149,7 +149,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [pending],
   },
   {
-    name: 'plans: of commits that wait, all rows are gone through for the first of an index',
+    name: 'plans: the first row of an index reads all rows of unmerged commits',
     edits: [
       {
         file: 'src/query/operators/merge-sorted.ts',
@@ -160,7 +160,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [pending],
   },
   {
-    name: 'reads: a filter that is full forgets what it had learnt',
+    name: 'reads: a full filter forgets its contents',
     edits: [
       {
         file: filter,
@@ -171,7 +171,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [filterTests],
   },
   {
-    name: 'reads: a filter that begins late is taken to know the layers before it',
+    name: 'reads: a filter that begins late counts as complete for earlier layers',
     edits: [
       {
         file: 'src/view/table-state.ts',
@@ -187,7 +187,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [filterTests],
   },
   {
-    name: 'plans: rows are skipped past a value that an index holds in part',
+    name: 'plans: rows are skipped past a value that an index stores in part',
     edits: [
       {
         file: skip,
@@ -198,7 +198,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [skipTests],
   },
   {
-    name: 'plans: rows are skipped by counts that leave out commits that wait',
+    name: 'plans: rows are skipped by counts without unmerged commits',
     edits: [
       {
         file: skip,
@@ -209,12 +209,12 @@ export const planMutants: readonly Mutant[] = [
     tests: [skipTests],
   },
   {
-    name: 'plans: rows of one value that are to be skipped are shown in descending order',
+    name: 'plans: rows of one value that must be skipped are shown in descending order',
     edits: [{ file: skip, find: 'offset: offset - skipped };', replace: 'offset: 0 };' }],
     tests: [skipTests],
   },
   {
-    name: 'plans: a row that each run of an index has is waited for alone',
+    name: 'plans: a row that each run of an index has is read alone',
     edits: [
       {
         file: 'src/query/operators/index-lookup.ts',
@@ -225,7 +225,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [readAhead],
   },
   {
-    name: 'plans: ranges that lie apart are read one after the other',
+    name: 'plans: separate ranges are read one after the other',
     edits: [
       {
         file: 'src/tree/cursor-sequence.ts',
@@ -236,7 +236,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [readAhead],
   },
   {
-    name: 'plans: what an intersection reads of its other indexes is priced by the limit',
+    name: "plans: the reads of an intersection's other indexes are priced by the limit",
     edits: [
       {
         file: 'src/query/planner/plan-cost.ts',
@@ -252,12 +252,12 @@ export const planMutants: readonly Mutant[] = [
     tests: ['test/features/query/intersections.slow.test.ts'],
   },
   {
-    name: 'plans: a plan that looks good because nobody looked at it is taken',
+    name: 'plans: a plan is chosen that looks cheap only because it was not refined',
     edits: [{ file: 'src/query/planner/planner.ts', find: 'looks < maxLooks &&', replace: 'looks < 1 &&' }],
     tests: ['test/features/query/explain.test.ts'],
   },
   {
-    name: 'queries: what it takes to lay a batch over a table is not in the budget',
+    name: 'queries: the reads for the overlay of a batch are not in the budget',
     edits: [
       {
         file: 'src/query/query-run.ts',
@@ -268,7 +268,7 @@ export const planMutants: readonly Mutant[] = [
     tests: [readAhead],
   },
   {
-    name: 'queries: all rows that begin alike are held, however few are wanted',
+    name: 'queries: all rows with the same prefix are held, however few are wanted',
     edits: [
       {
         file: 'src/query/operators/long-value-sort.ts',
@@ -279,7 +279,7 @@ export const planMutants: readonly Mutant[] = [
     tests: ['test/features/query/alike-rows.slow.test.ts'],
   },
   {
-    name: 'queries: rows that begin alike are not counted',
+    name: 'queries: rows with the same prefix are not counted',
     edits: [
       {
         file: 'src/query/operators/long-value-sort.ts',
@@ -290,7 +290,7 @@ export const planMutants: readonly Mutant[] = [
     tests: ['test/features/query/alike-rows.slow.test.ts'],
   },
   {
-    name: 'queries: rows that begin alike are read on after the query was given up',
+    name: 'queries: rows with the same prefix are read on after the query was given up',
     edits: [
       {
         file: 'src/query/operators/long-value-sort.ts',

@@ -10,15 +10,15 @@ const blockWriter = 'src/tree/block-writer.ts';
 
 export const snapshotMutants: readonly Mutant[] = [
   {
-    name: 'pins: of a state that was collected past',
+    name: 'pins: a state is pinned that gc has already collected',
     edits: [{ file: pins, find: '      if (!isRetained(present, generation)) throw gone(generation);\n', replace: '' }],
   },
   {
-    name: 'pins: collected past is looked at only before the write',
+    name: 'pins: whether gc has collected the state is checked only before the write',
     edits: [{ file: pins, find: '      check(present);\n', replace: '' }],
   },
   {
-    name: 'pins: the log is trimmed past one that reads it',
+    name: 'pins: the log is trimmed past a pin that reads it',
     edits: [
       {
         file: 'src/maintenance/gc/collector.ts',
@@ -29,7 +29,7 @@ export const snapshotMutants: readonly Mutant[] = [
     tests: ['test/features/gc/staged.slow.test.ts'],
   },
   {
-    name: 'pins: of commits that were trimmed',
+    name: 'pins: commits are pinned that were trimmed',
     edits: [
       {
         file: pins,
@@ -76,7 +76,7 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'snapshot: the roots of Block 0, without the tail',
+    name: 'snapshot: shows the roots of Block 0, without the tail',
     edits: [
       {
         file: engine,
@@ -88,7 +88,7 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'snapshot: of the present view, not refreshed',
+    name: 'snapshot: taken of the present view, not refreshed',
     edits: [
       {
         file: engine,
@@ -110,7 +110,7 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'snapshot: released, and not told so in Block 0',
+    name: 'snapshot: released, but its pin stays in Block 0',
     edits: [
       {
         file: pins,
@@ -128,7 +128,7 @@ export const snapshotMutants: readonly Mutant[] = [
     tests: ['test/features/snapshots/expiry.test.ts'],
   },
   {
-    name: 'merge: the pins of Block 0 as it was read first',
+    name: 'merge: writes the pins of the Block 0 that it read first',
     edits: [
       {
         file: merge,
@@ -148,7 +148,7 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'merge: the state that it replaces is not kept as history',
+    name: 'merge: the replaced state is not kept as history',
     edits: [
       {
         file: merge,
@@ -159,7 +159,7 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'history: kept by the one who saw it first only',
+    name: 'history: kept only by the instance that saw it first',
     edits: [
       {
         file: merge,
@@ -231,7 +231,7 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'merge: a block that was collected meanwhile taken for damage',
+    name: 'merge: a block that was collected meanwhile counts as damage',
     edits: [
       {
         file: merge,
@@ -243,7 +243,7 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'flush: a block that was collected meanwhile taken for damage',
+    name: 'flush: a block that was collected meanwhile counts as damage',
     edits: [
       {
         file: append,

@@ -8,13 +8,13 @@ const run = 'src/transaction/run-transaction.ts';
 
 export const transactionMutants: readonly Mutant[] = [
   {
-    name: 'transactions: nothing that was read is validated',
+    name: 'transactions: reads are not validated',
     edits: [
       { file: host, find: 'if (this.#reads.isEmpty) return;', replace: 'if (this.#reads.isEmpty || true) return;' },
     ],
   },
   {
-    name: 'transactions: validated before the commit only, not behind a lost slot',
+    name: 'transactions: validated only before the first slot, not after a lost one',
     edits: [
       {
         file: host,
@@ -24,7 +24,7 @@ export const transactionMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'transactions: others in the same commit are not looked at',
+    name: 'transactions: others in the same commit are ignored',
     edits: [
       {
         file: host,
@@ -34,7 +34,7 @@ export const transactionMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'transactions: commits that were not followed are taken for none',
+    name: 'transactions: commits that were not followed count as none',
     edits: [
       {
         file: watch,
@@ -74,7 +74,7 @@ export const transactionMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'transactions: what was validated is validated no more, although the slot was lost',
+    name: 'transactions: not validated again after a lost slot',
     edits: [
       {
         file: host,
@@ -84,7 +84,7 @@ export const transactionMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'transactions: each read is of the newest view',
+    name: 'transactions: each read uses the newest view',
     edits: [
       {
         file: host,
@@ -99,7 +99,7 @@ export const transactionMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'transactions: an attempt whose outcome is unknown is made again',
+    name: 'transactions: an attempt whose outcome is unknown is repeated',
     edits: [
       {
         file: run,
@@ -115,7 +115,7 @@ export const transactionMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'conditions: passed over',
+    name: 'conditions: ignored',
     edits: [
       {
         file: 'src/batch/folded-changes.ts',
@@ -126,7 +126,7 @@ export const transactionMutants: readonly Mutant[] = [
     tests: ['test/features/batches/conditions.test.ts'],
   },
   {
-    name: 'conditions: of a sub-batch are lost',
+    name: 'conditions: those in a sub-batch are lost',
     edits: [
       {
         file: 'src/batch/table-operations.ts',
@@ -137,7 +137,7 @@ export const transactionMutants: readonly Mutant[] = [
     tests: ['test/features/batches/conditions.test.ts'],
   },
   {
-    name: 'increments: of a sub-batch are lost',
+    name: 'increments: those in a sub-batch are lost',
     edits: [
       {
         file: 'src/batch/table-operations.ts',
@@ -148,7 +148,7 @@ export const transactionMutants: readonly Mutant[] = [
     tests: ['test/features/batches/increments.test.ts'],
   },
   {
-    name: 'increments: added to the row without a look at what came before it in the batch',
+    name: 'increments: added to the row regardless of earlier operations of the batch',
     edits: [
       {
         file: 'src/batch/folded-changes.ts',
@@ -160,7 +160,7 @@ export const transactionMutants: readonly Mutant[] = [
     tests: ['test/features/batches/increments.test.ts'],
   },
   {
-    name: 'increments: a row that a transaction shows with one does not count as read',
+    name: 'increments: a row that a transaction shows with an increment does not count as read',
     edits: [
       {
         file: 'src/batch/operation-set.ts',
@@ -171,7 +171,7 @@ export const transactionMutants: readonly Mutant[] = [
     tests: ['test/features/batches/increments.test.ts'],
   },
   {
-    name: 'increments: made on the view of the first attempt, not on that before the slot',
+    name: 'increments: applied to the view of the first attempt, not to the one before the slot',
     edits: [
       {
         file: 'src/batch/folded-changes.ts',
@@ -186,7 +186,7 @@ export const transactionMutants: readonly Mutant[] = [
     tests: ['test/features/batches/increments.test.ts'],
   },
   {
-    name: 'equal rows: left out without a look at what others have written',
+    name: "equal rows: left out regardless of other writers' commits",
     edits: [
       {
         file: 'src/log/log-writer.ts',
@@ -212,7 +212,7 @@ export const transactionMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'equal rows: taken for equal by their inline bytes',
+    name: 'equal rows: compared by their inline bytes only',
     edits: [
       {
         file: 'src/batch/folded-changes.ts',

@@ -13,7 +13,7 @@ const partial = 'test/features/partial-indexes/queries.test.ts';
 
 export const uniqueMutants: readonly Mutant[] = [
   {
-    name: 'unique: commits that are not merged are not looked at',
+    name: 'unique: unmerged commits are ignored',
     edits: [
       {
         file: check,
@@ -23,7 +23,7 @@ export const uniqueMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'unique: merged rows are not looked at',
+    name: 'unique: merged rows are ignored',
     edits: [
       {
         file: check,
@@ -43,7 +43,7 @@ export const uniqueMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'unique: checked against the first view only, not behind a lost slot',
+    name: 'unique: checked only against the first view, not after a lost slot',
     edits: [
       {
         file: prepare,
@@ -82,11 +82,11 @@ export async function encodeChanges(`,
     tests: [flushes],
   },
   {
-    name: 'unique: what a row was before the batch counts',
+    name: 'unique: the value of a row before the batch counts',
     edits: [{ file: check, find: 'at < changed.count &&', replace: 'at < 0 &&' }],
   },
   {
-    name: 'unique: long values are compared as far as keys hold them',
+    name: 'unique: long values are compared only as far as keys store them',
     edits: [{ file: check, find: 'if (!isCut) return key;', replace: 'if (!isCut || key.length > 0) return key;' }],
     tests: [flushes, histories],
   },
@@ -108,7 +108,7 @@ export async function encodeChanges(`,
     tests: [flushes, histories],
   },
   {
-    name: 'unique: a version is switched to although its rows are not unique',
+    name: 'unique: a migration switches although rows of the next version are not unique',
     edits: [
       {
         file: chunk,
@@ -130,7 +130,7 @@ export async function encodeChanges(`,
     tests: [migrations],
   },
   {
-    name: 'unique: the unique indexes of the older version, which is in force, are not kept by those with the newer one',
+    name: 'unique: instances with the newer version do not keep the unique indexes of the active older one',
     edits: [
       {
         file: prepare,
@@ -141,7 +141,7 @@ export async function encodeChanges(`,
     tests: [migrations],
   },
   {
-    name: 'partial index: it has entries of all rows',
+    name: 'partial index: has entries of all rows',
     edits: [
       {
         file: 'src/schema/table-shape.ts',
@@ -163,7 +163,7 @@ export async function encodeChanges(`,
     tests: [partial],
   },
   {
-    name: 'partial index: a query goes by it although rows that match may be outside',
+    name: 'partial index: a query uses it although rows that match may be outside',
     edits: [
       {
         file: 'src/query/conditions/index-ranges.ts',
@@ -174,7 +174,7 @@ export async function encodeChanges(`,
     tests: [partial],
   },
   {
-    name: 'partial index: one branch of a condition is enough to go by it',
+    name: 'partial index: one branch of a condition is enough to use it',
     edits: [
       {
         file: 'src/query/conditions/index-ranges.ts',
