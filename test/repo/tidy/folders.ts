@@ -21,6 +21,7 @@ export const folders: readonly Folder[] = [
     holds: 'Drivers around a driver: retries, encryption and compression, read-only access, request counts',
   },
   { path: 'storage/file', holds: 'The driver for a folder' },
+  { path: 'storage/http', holds: 'HTTP requests of drivers: connections that stay open, proxies, limits' },
   {
     path: 'storage/s3',
     holds: 'The driver for S3 and other object stores, and the driver that the process’s settings name',

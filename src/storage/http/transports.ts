@@ -1,0 +1,39 @@
+/** Node's HTTP modules and agents, with the proxies that the environment of the process names. Loads only the modules that it needs. */
+import type { Agent, ClientRequest, RequestOptions } from 'node:http';
+
+/** Most connections to a server, and so most concurrent requests; others wait for a connection. */
+const maxSockets = 64;
+
+/** Node's module for a protocol, and the connections that are kept open. */
+export interface Transport {
+  readonly request: (options: RequestOptions) => ClientRequest;
+  readonly agent: Agent;
+}
+
+/** Variables that name a proxy, or servers that need none. */
+const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
+
+/** Whether the environment names a proxy. */
+function hasProxy(): boolean {
+  return proxyVariables.some((name) => (process.env[name] ?? process.env[name.toLowerCase()] ?? '') !== '');
+}
+
+/** Names the transport that serves a URL: one for each protocol, or for each server where the environment names a proxy. */
+export function transportName({ protocol, host }: URL): string {
+  // A server may be exempt from the proxy.
+  return hasProxy() ? `${protocol}//${host}` : protocol;
+}
+
+/** Opens the transport for a URL. */
+export async function openTransport(url: URL): Promise<Transport> {
+  const isSecure = url.protocol === 'https:';
+  const { request, Agent: AgentClass } = isSecure ? await import('node:https') : await import('node:http');
+  const settings = { keepAlive: true, maxSockets };
+  const proxy = hasProxy() ? (await import('proxy-from-env')).getProxyForUrl(url.href) : '';
+  if (proxy === '') return { request, agent: new AgentClass(settings) };
+  // A proxy passes encrypted connections on as they are, and forwards other requests.
+  const agent = isSecure
+    ? new (await import('https-proxy-agent')).HttpsProxyAgent(proxy, settings)
+    : new (await import('http-proxy-agent')).HttpProxyAgent(proxy, settings);
+  return { request, agent: agent as unknown as Agent };
+}
