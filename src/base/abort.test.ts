@@ -39,7 +39,7 @@ describe('deadlines that share signals', () => {
     next.clear();
   });
 
-  it('get a new one in the end: what listens to the old one is forgotten', () => {
+  it('get a new one in the end: listeners of the old one are forgotten', () => {
     const pool = new SignalPool();
     const signals = new Set<AbortSignal>();
     for (let i = 0; i < 200; i++) {

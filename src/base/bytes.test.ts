@@ -21,7 +21,7 @@ function expected(text: string): number[] {
 }
 
 describe('UTF-8', () => {
-  it('is what the standard says, however long the text', () => {
+  it('is as the standard says, however long the text', () => {
     fc.assert(
       fc.property(texts, (text) => {
         expect([...encodeUtf8(text)]).toEqual(expected(text));
@@ -30,7 +30,7 @@ describe('UTF-8', () => {
     );
   });
 
-  it('is appended to what a writer holds', () => {
+  it('is appended to the contents of a writer', () => {
     fc.assert(
       fc.property(texts, texts, (first, second) => {
         const writer = new ByteWriter();
@@ -43,7 +43,7 @@ describe('UTF-8', () => {
     );
   });
 
-  it('of one text is not that of the next', () => {
+  it('of one text differs from the next one', () => {
     const first = encodeUtf8('Åbo');
     encodeUtf8('Oulu!');
     expect([...first]).toEqual(expected('Åbo'));

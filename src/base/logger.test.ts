@@ -14,8 +14,8 @@ function open(): { readonly log: FailureLog; readonly lines: string[]; readonly 
   return { log, lines, wait: (ms) => (nowMs += ms) };
 }
 
-describe('what fails again and again', () => {
-  it('is told when it begins, at ten times the count, and when it is well again', () => {
+describe('repeated failures', () => {
+  it('are logged when they begin, at ten times the count, and when they end', () => {
     const { log, lines, wait } = open();
     log.worked('Looking');
     for (let i = 0; i < 12_345; i++) {
@@ -36,7 +36,7 @@ describe('what fails again and again', () => {
     expect(lines.at(-1)).toBe('warn: Looking failed and will be tried again: away once more');
   });
 
-  it('is told at once where it fails for another reason, and apart from other things', () => {
+  it('are logged at once if the reason changes, and separately for each operation', () => {
     const { log, lines } = open();
     const damaged = Object.assign(new Error('damaged'), { code: 'CORRUPTION' });
     log.failed('Looking', new Error('away'));

@@ -95,7 +95,7 @@ describe('options', () => {
     expect(outer.check('db.work()', given)).toBe(given);
   });
 
-  it('have what is inherited, too', () => {
+  it('include inherited properties', () => {
     const given = Object.create({ size: 3 }) as Outer;
     expect(outer.check('db.work()', given).size).toBe(3);
     expect(refusal(Object.create({ size: 'three' })).option).toBe('size');
@@ -107,7 +107,7 @@ describe('options', () => {
   });
 });
 
-it('a name that is not known is told with a known one that is near', () => {
+it('an unknown name is reported with a similar known one', () => {
   expect(isNotKnown('indexs', ['name', 'indexes'])).toBe('is not known; did you mean `indexes`?');
   expect(isNotKnown('colour', ['name', 'indexes'])).toBe('is not known.');
 });
@@ -137,7 +137,7 @@ describe('the nearest known name', () => {
   });
 });
 
-it('leaves out what is undefined, and nothing else', () => {
+it('leaves out undefined values, and nothing else', () => {
   const after: string | undefined = undefined;
   const options: { after?: string; limit: number; name?: string | null } = defined({ after, limit: 0, name: null });
   expect(Object.entries(options)).toEqual([

@@ -83,7 +83,7 @@ describe('the key of an added document', () => {
 describe('a document that is tried', () => {
   const good = { at: new Date(0), id, of: 1, text: 'a', long: 'é'.repeat(200) };
 
-  it('leaves nothing behind, and those that are added before and after are what they were', () => {
+  it('leaves nothing behind, and does not change operations added before and after', () => {
     const operations = new TableOperations(shape, realEnvironment);
     const alone = new TableOperations(shape, realEnvironment);
     const other = { ...good, at: new Date(9), long: 'z'.repeat(30) };

@@ -25,7 +25,7 @@ function innerNode(name: string): CachedNode {
 const entryBytes = nodeOf('x').sizeBytes + 256;
 
 describe('BlockCache', () => {
-  it('never holds more than it may, and empties the entries of what goes', () => {
+  it('never holds more than it may, and empties the entries of evicted blocks', () => {
     const cache = new BlockCache(entryBytes * 5);
     const entries = Array.from({ length: 40 }, (_, i) => cache.add(nodeOf(`n${i}`)));
     expect(cache.sizeBytes).toBeLessThanOrEqual(entryBytes * 5);
@@ -35,7 +35,7 @@ describe('BlockCache', () => {
     expect(entries.filter((entry) => entry.node !== undefined)).toHaveLength(5);
   });
 
-  it('tells of the memory of blocks that went, and of half of those that passed', () => {
+  it('reports the memory of evicted blocks, and half of that of blocks that passed through', () => {
     let hints = 0;
     const mebibyte = 1024 * 1024;
     const told = (work: (cache: BlockCache) => void): number => {
@@ -55,7 +55,7 @@ describe('BlockCache', () => {
     expect(told((cache) => add(cache, 800, true))).toBe(1);
   });
 
-  it('spares what was used since the hand passed', () => {
+  it('spares blocks used since the hand passed', () => {
     const cache = new BlockCache(entryBytes * 4);
     cache.add(nodeOf('favourite'));
     for (let i = 0; i < 50; i++) {
@@ -82,7 +82,7 @@ describe('BlockCache', () => {
     expect(new BlockCache(0).add(nodeOf('any')).node).toBeUndefined();
   });
 
-  it('counts what nodes grow by, and evicts others, or the node itself where it outgrows the cache', () => {
+  it('counts the growth of nodes, and evicts others, or the node itself if it outgrows the cache', () => {
     const cache = new BlockCache(entryBytes * 3);
     const nodes = ['a', 'b', 'c'].map((name) => nodeOf(name));
     const entries = nodes.map((node) => cache.add(node));
@@ -126,7 +126,7 @@ describe('BlockCache', () => {
     expect(names.reduce((sum, entry) => sum + entry.bytes, 0)).toBe(cache.sizeBytes);
   });
 
-  it('is not washed out by a scan, whether or not that has blocks in common with what is read again and again', () => {
+  it('is not washed out by a scan, whether or not it shares blocks with repeated reads', () => {
     const cache = new BlockCache(entryBytes * 100);
     const again = Array.from({ length: 60 }, (_, i) => `again${i}`);
     for (let round = 0; round < 2; round++) for (const name of again) if (!cache.find(name)) cache.add(nodeOf(name));
@@ -136,7 +136,7 @@ describe('BlockCache', () => {
     expect(again.filter((name) => cache.find(name) !== undefined)).toHaveLength(60);
   });
 
-  it('forgets what was read again and again once other blocks are', () => {
+  it('forgets blocks that were read repeatedly once other blocks are', () => {
     const cache = new BlockCache(entryBytes * 50);
     for (const prefix of ['old', 'new']) {
       const names = Array.from({ length: 40 }, (_, i) => `${prefix}${i}`);
@@ -145,7 +145,7 @@ describe('BlockCache', () => {
     }
   });
 
-  it('keeps what comes back soon after it went, unless a scan came by it', () => {
+  it('keeps a block that comes back soon after its eviction, unless a scan read it', () => {
     const cache = new BlockCache(entryBytes * 10);
     const fill = (prefix: string): void => {
       for (let i = 0; i < 20; i++) cache.add(nodeOf(`${prefix}${i}`));
@@ -162,7 +162,7 @@ describe('BlockCache', () => {
     expect(cache.find('passed')).toBeUndefined();
   });
 
-  it('holds what a scan comes by if there is room, or if scans come by it again and again', () => {
+  it('holds blocks of a scan if there is room, or if scans read them repeatedly', () => {
     const cache = new BlockCache(entryBytes * 10);
     const scan = (prefix: string): number => {
       let found = 0;

@@ -48,7 +48,7 @@ function make(driver: CacheDriver = new MapCache()) {
 }
 
 describe('SecondCache', () => {
-  it('gives back what was put there, of the same database and under the same name', async () => {
+  it('returns the bytes put by the same database under the same name', async () => {
     const driver = new MapCache();
     const { cache, get, put } = make(driver);
     await put('a', block);
@@ -59,7 +59,7 @@ describe('SecondCache', () => {
     expect(await get('a')).toBeUndefined();
   });
 
-  it('never gives other bytes, has them removed, and tells of it once', async () => {
+  it('never returns other bytes, removes them, and logs it once', async () => {
     const driver = new MapCache();
     const { get, put, logger } = make(driver);
     const damages: readonly ((sealed: Uint8Array) => Uint8Array)[] = [
@@ -85,7 +85,7 @@ describe('SecondCache', () => {
     expect(logger.warn).toHaveBeenCalledTimes(1);
   });
 
-  it('passes over a cache that fails, for longer and longer, and tells of it once until it works again', async () => {
+  it('skips a cache that fails, for longer and longer, and logs it once until it works again', async () => {
     const driver = new MapCache();
     const { get, put, logger, environment } = make(driver);
     await put('a', block);

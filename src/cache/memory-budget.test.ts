@@ -46,7 +46,7 @@ function present({ name, pool }: Tenant, count: number): number {
 }
 
 describe('SharedMemory', () => {
-  it('bounds the blocks of all, and those of tenants that are idle go first', () => {
+  it('bounds the blocks of all, and evicts those of idle tenants first', () => {
     const shared = new SharedMemory(maxBytes, blockBytes);
     const [busy, ...idle] = tenants(shared, 9) as [Tenant, ...Tenant[]];
     for (const tenant of idle) for (let i = 0; i < 15; i++) ask(tenant, i);
@@ -62,7 +62,7 @@ describe('SharedMemory', () => {
     expect(parts).toBe(shared.queues.sizeBytes);
   });
 
-  it('a tenant that reads the same blocks again and again keeps them, whatever the others load once', () => {
+  it('a tenant that reads the same blocks repeatedly keeps them, although others load blocks once', () => {
     const shared = new SharedMemory(maxBytes, blockBytes);
     const [hot, ...others] = tenants(shared, 20) as [Tenant, ...Tenant[]];
     for (let i = 0; i < 40; i++) ask(hot, i);
@@ -134,7 +134,7 @@ describe('SharedMemory', () => {
     expect(shared.hasAheadRoom(mebibyte + 1)).toBe(false);
   });
 
-  it('bounds what the queries of all collect, but leaves room for small ones, and names the budget', () => {
+  it('bounds the memory of all queries, but leaves room for small ones, and names the budget', () => {
     const shared = new SharedMemory(maxBytes, blockBytes);
     const [large, small] = tenants(shared, 2) as [Tenant, Tenant];
     const scratch = new Scratch(large.pool);

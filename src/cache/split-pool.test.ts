@@ -25,7 +25,7 @@ function fill({ cache }: SplitPool): void {
 }
 
 describe('SplitPool', () => {
-  it('gives the cache what the committed cache and queries leave, and takes it back', () => {
+  it('gives the cache the rest that pending commits and queries leave, and takes it back', () => {
     const split = pool();
     fill(split);
     expect(split.stats()).toMatchObject({ maxBytes, innerBytes: 0, committedBytes: 0, scratchBytes: 0 });
@@ -44,7 +44,7 @@ describe('SplitPool', () => {
     expect(split.stats().leafBytes).toBe(split.cache.sizeBytes);
   });
 
-  it('refuses what there is no room for, names the option, and leaves the cache a part', () => {
+  it('refuses a reservation without room, names the option, and leaves the cache a part', () => {
     const split = pool();
     fill(split);
     const scratch = new Scratch(split);
@@ -70,7 +70,7 @@ describe('SplitPool', () => {
     expect(split.stats().scratchBytes).toBe(0);
   });
 
-  it('bounds what is read ahead, by all together', () => {
+  it('bounds the blocks read ahead, for all together', () => {
     const split = pool();
     const blocks = split.aheadBytes / 65_536;
     expect(blocks).toBe(16);

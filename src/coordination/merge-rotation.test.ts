@@ -3,7 +3,7 @@ import type { Block0 } from '../format/block0.ts';
 import { authorityAt, untilNextTurn, untilOwnTurn, MergeRotation } from './merge-rotation.ts';
 
 describe('write authority', () => {
-  it('goes round the nodes in the order of their ids, whatever order they are listed in', () => {
+  it('goes round the nodes in the order of their ids, in any order of the list', () => {
     for (const nodes of [
       [1, 5, 9],
       [9, 1, 5, 5],
@@ -50,7 +50,7 @@ describe('the time until an own turn', () => {
     }
   });
 
-  it('begins after what is waited for', () => {
+  it('begins after the pending commits', () => {
     for (const waitMs of [0, 1, 999, 1000, 5500, 86_400_000.5]) {
       const untilMs = untilOwnTurn(500, waitMs, 1000, 9, [1, 9]);
       expect(untilMs).toBeGreaterThan(waitMs);
@@ -92,7 +92,7 @@ describe('turns that pass unused', () => {
     expect(watcher.owners()).toEqual([0, 0, 0, 0]);
   });
 
-  it('are used if what waited was merged, whoever did it, also if more waits by then', () => {
+  it('are used if the pending commits were merged by any node, even if more wait by then', () => {
     const watcher = new Watcher();
     watcher.look(1, 5, 7);
     watcher.look(2, 7, 9, 3);
@@ -115,7 +115,7 @@ describe('turns that pass unused', () => {
     expect(watcher.owners()).toEqual([0, 1, 2, 3]);
   });
 
-  it('are never those of the node itself', () => {
+  it('are never turns of the node itself', () => {
     const watcher = new Watcher();
     for (let turn = 4; turn < 9; turn++) watcher.look(turn, 5, 7);
     expect(watcher.rotation.authority(4000, nodes)).toBe(0);
@@ -143,7 +143,7 @@ describe('who stays registered when a node merges', () => {
     expect(new Watcher().rotation.members([])).toEqual([]);
   });
 
-  it('is not a node that has let three turns in a row pass, whoever took them', () => {
+  it('is not a node that has let three turns in a row pass, even if others took them', () => {
     const watcher = new Watcher();
     for (const turn of [1, 5, 9]) {
       expect(watcher.rotation.members(nodes)).toEqual(nodes);

@@ -260,7 +260,7 @@ describe('Block 0', () => {
     }
   });
 
-  it('is refused where its editions are not those of its indexes on functions', () => {
+  it('is refused if its index versions do not match its indexes on functions', () => {
     const functional = withEditions([edition]);
     expect(decodeBlock0(sealed(functional))).toEqual(JSON.parse(functional));
     expect(decodeBlock0(sealed(withEditions([])))).toEqual(JSON.parse(withEditions([])));

@@ -106,7 +106,7 @@ describe('commits', () => {
     }
   });
 
-  it('are refused where a block is not what its schema says', () => {
+  it('are refused if a block does not match its schema', () => {
     const wider: StoredSchema['fields'] = [...schema.fields, { name: 'more', typeId: Types.uint8 }];
     for (const change of [
       { schema, node: leafOf(wider, 2) },
@@ -119,7 +119,7 @@ describe('commits', () => {
     }
   });
 
-  it('are refused where a block stands in their place, or they in that of a block', () => {
+  it('are refused in the place of a block, as is a block in theirs', () => {
     const bytes = encodeCommit(slot, commitOf([]));
     expect(() => openNode(commitName(slot), bytes)).toThrow(CorruptionError);
     const block = leaf.rows.slice();

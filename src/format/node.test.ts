@@ -90,7 +90,7 @@ describe('nodes', () => {
     expectSearches(node, keys, [new Uint8Array(1001).fill(50), Uint8Array.of(99), new Uint8Array(0)]);
   });
 
-  it('may share a prefix longer than what 16 bits can say', () => {
+  it('may share a prefix whose length does not fit into 16 bits', () => {
     const keys = [1, 2, 3].map((end) => new Uint8Array(70_000).fill(end, 69_999));
     const node = indexNode(keys);
     expect(node.prefixLength).toBe(0xffff);

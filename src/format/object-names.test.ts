@@ -32,7 +32,7 @@ describe('names of objects', () => {
     }
   });
 
-  it('are different for different tables, whatever a store makes of case', () => {
+  it('are different for different tables, even on a store that ignores case', () => {
     const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 6 });
     fc.assert(
       fc.property(text, text, (a, b) => {
@@ -60,7 +60,7 @@ describe('names of objects', () => {
     expect(parseCommitName('committed/9999999999999999')).toBeUndefined();
   });
 
-  it('of blocks tell their births', () => {
+  it('of blocks contain their births', () => {
     const birth = 2 ** 48 - 1;
     const name = blockName({ table: 'T', index: 'By Name' }, { birth, id });
     expect(name).toBe(`indexes/_54/_42y_20_4eame/ffffffffffff-${id}`);

@@ -120,7 +120,7 @@ describe('compound keys', () => {
     );
   });
 
-  it('tell values apart from their continuations whatever follows', () => {
+  it('distinguish values from their continuations, with any bytes after them', () => {
     const texts = ['', '\0', '\0\0', '\0\u0001', '\u0001', 'a', 'a\0', 'a\0b', 'a\u0001', 'ab', 'a\u00ff'];
     const keys = texts.flatMap((text) => [0, 255].map((pk) => keyOf([Types.varchar, text], [Types.uint8, pk])));
     expect(keys.toSorted(compareBytes)).toEqual(keys);
@@ -186,7 +186,7 @@ describe('malformed keys', () => {
     expect(() => readKeyComponent(beyondDates, 0, 9, Types.timestamp)).toThrow(MalformedKey);
   });
 
-  it('never fail in another way, whatever the bytes', () => {
+  it('never fail in another way, for any bytes', () => {
     const bytes = fc.array(fc.constantFrom(0, 1, 2, 3, 0x61, 0xc3, 0xff), { maxLength: 20 });
     fc.assert(
       fc.property(bytes, fc.constantFrom(...keyTypes), (list, typeId) => {

@@ -176,7 +176,7 @@ describe('rows', () => {
 });
 
 describe('the layout', () => {
-  it('puts fields in the order of their names, whatever order they were defined in', () => {
+  it('puts fields in the order of their names, in any order of definition', () => {
     const fields: FieldShape[] = [
       { name: '\u{10000}', typeId: Types.uint8 },
       { name: 'b', typeId: Types.varchar },
@@ -192,7 +192,7 @@ describe('the layout', () => {
     expect(new RowLayout(fields.toReversed()).stride).toBe(28);
   });
 
-  it('has a bit for each field beside the two marks', () => {
+  it('has a bit for each field after the two marks', () => {
     for (const [count, bytes] of [
       [6, 1],
       [7, 2],

@@ -149,7 +149,7 @@ describe('documents', () => {
   const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'id'];
   const layout = new RowLayout(names.map((name) => ({ name, typeId: Types.uint8 })));
 
-  it('may have fields that every object inherits, and hold only what is their own', () => {
+  it('may have fields that every object inherits, and hold only their own properties', () => {
     const document = JSON.parse('{"__proto__": 1, "constructor": 2, "id": 3}') as object;
     checkDocument(document);
     const rows = new ByteWriter();

@@ -58,7 +58,7 @@ describe('a merge policy', () => {
     expect(wait.untilDue(1, 0, true)).toBe(60_000);
   });
 
-  it('rests, or waits for as many commits as the policy asks for, whichever takes longer', () => {
+  it('pauses, or waits for as many commits as the policy asks for, until both are over', () => {
     const wait = new MergeWait({ minCommits: 3, maxWaitMs: 10_000 });
     wait.merged(1000, 0);
     wait.note(1, 0, 0);

@@ -178,7 +178,7 @@ function commitsOf(lab: Lab, random: Random, round: number): Commit[] {
 }
 
 describe('merging many rows at once', () => {
-  it.each(Array.from({ length: 6 }, (_, seed) => seed))('gives what a model gives (seed %i)', async (seed) => {
+  it.each(Array.from({ length: 6 }, (_, seed) => seed))('has the results of a model (seed %i)', async (seed) => {
     const random = randomOf(seed * 7919 + 1);
     const lab = new Lab();
     for (let round = 0; round < 12; round++) {

@@ -7,7 +7,7 @@ import { checkOptions } from '../instance/options.ts';
 import { MemoryDriver } from '../storage/memory-driver.ts';
 import { VirtualEnvironment } from '../testing/virtual-environment.ts';
 
-it('a merge waits for trees that are made anew, and takes neither their result nor their failure for its own', async () => {
+it('a merge waits for trees that are rebuilt, and uses neither their result nor their failure', async () => {
   const environment = new VirtualEnvironment();
   const driver = environment.connect(new MemoryDriver({ environment }));
   const given = { dbPrefix: 'db', nodeId: 0, logLevel: 'silent', driver, writeForwardInterval: 86_400_000 } as const;

@@ -41,11 +41,11 @@ describe('fieldChanges()', () => {
     expect(compare(...versions).loses).toBe(false);
   });
 
-  it('has nothing to say of the same fields, in whatever order', () => {
+  it('reports nothing for the same fields, in any order', () => {
     expect(fieldChanges([id, name], [name, id])).toEqual({ lines: [], loses: false });
   });
 
-  it('names what is dropped, and that it may be a field with another name', () => {
+  it('names dropped fields, and says that one may have another name now', () => {
     const { lines, loses } = fieldChanges([id, name], [id, { name: 'title', typeId: Types.varchar }]);
     expect(loses).toBe(true);
     expect(lines).toEqual([
@@ -58,7 +58,7 @@ describe('fieldChanges()', () => {
     ]);
   });
 
-  it('names what is of another type', () => {
+  it('names fields of another type', () => {
     const { lines, loses } = fieldChanges([id], [{ name: 'id', typeId: Types.uint8 }]);
     expect(loses).toBe(true);
     expect(lines).toEqual(['Field id goes from uint32 to uint8: a value that does not fit stops the migration.']);
@@ -85,7 +85,7 @@ describe('fieldChanges()', () => {
     }
   });
 
-  it('tells that what is made at an insert is in no row that is there', () => {
+  it('reports that a value made at an insert is in no existing row', () => {
     const made = { name: 'made', typeId: Types.timestamp, default: { generated: 'now' } };
     expect(fieldChanges([id], [id, made]).lines).toEqual([
       'Field made (timestamp) is new: it is null in every existing row.',
@@ -108,7 +108,7 @@ describe('fieldChanges()', () => {
     expect(fieldChanges([id, of('a')], [id, name])).toEqual({ lines: [], loses: false });
   });
 
-  it('tells new fields with a default, which lose nothing', () => {
+  it('reports new fields with a default, which lose nothing', () => {
     expect(fieldChanges([id], [id, { ...name, default: { constant: '' } }])).toEqual({
       lines: ['Field name (varchar) is new: it is its default in every existing row.'],
       loses: false,

@@ -131,7 +131,7 @@ describe('values that carry over', () => {
     expect(carried(Types.varchar, Types.uuid, '01234567-89AB-cdef-0123-456789abcdef')).toBe(samples[Types.uuid]);
   });
 
-  it('refuses what the new type cannot hold', () => {
+  it('refuses values that the new type cannot hold', () => {
     const refused: [TypeId, TypeId, unknown][] = [
       [Types.uint16, Types.uint8, 256],
       [Types.int8, Types.uint8, -1],
@@ -162,7 +162,7 @@ describe('values that carry over', () => {
       expect(carried(from, to, value)).toMatch(/^MigrationError: Field 'value': .* \(row 1\)$/);
   });
 
-  it('holds what it can', () => {
+  it('takes values that the new type can hold', () => {
     expect(carried(Types.float64, Types.int64, 2 ** 62)).toBe(2n ** 62n);
     expect(carried(Types.int64, Types.float64, -(2n ** 60n))).toBe(-(2 ** 60));
     expect(carried(Types.float64, Types.float32, 0.1)).toBe(Math.fround(0.1));
@@ -228,7 +228,7 @@ function split(row: PlainRow): PlainRow {
 }
 
 describe('a migrate function', () => {
-  it('makes the row; what it leaves out is null or the default, what only the old version has is left out', () => {
+  it('makes the row; missing fields are null or the default, and fields of the old version alone are left out', () => {
     const seen: unknown[] = [];
     const migrate: MigrateFunction = (row, fromVersion) => {
       seen.push(fromVersion);
@@ -290,7 +290,7 @@ describe('a migrate function', () => {
     expect(error.message).toBe('`migrate` of version 2 threw: no name.');
   });
 
-  it('may do what it likes with the row that it is given, and keep what it returned', () => {
+  it('may change the row that it is given, and keep the row that it returned', () => {
     const kept: PlainRow[] = [];
     const migrate: MigrateFunction = (row) => {
       (row['tags'] as unknown[]).push('more');
@@ -324,7 +324,7 @@ describe('back to the version in force', () => {
   });
   const translation = new RowTranslation(from, to, undefined, undefined);
 
-  it('keeps what only the old version has, and takes what both have', () => {
+  it('keeps the fields of the old version alone, and takes the common ones', () => {
     const row1 = { id: 1, only: 'o', count: 5, price: 0.5, given: null };
     const row2 = { ...translation.forwardPlain(row1), count: 6n, added: 'a' };
     expect(translation.back(row2, row1)).toEqual({ id: 1, only: 'o', count: 6, price: 0.5, given: null });
@@ -339,7 +339,7 @@ describe('back to the version in force', () => {
     expect(translation.back({ id: 1, count: 1000n, price: 1, added: null }, undefined)).toMatchObject({ count: null });
   });
 
-  it('loses no precision of what the writer left alone', () => {
+  it('loses no precision of fields that the writer did not change', () => {
     const row1 = { id: 1, only: 'o', count: 5, price: 0.1, given: null };
     const row2 = translation.forwardPlain(row1);
     expect(row2['price']).not.toBe(0.1);
@@ -361,7 +361,7 @@ describe('back to the version in force', () => {
     expect(failure(() => bad.back(row2, row1)).message).toMatch(/`migrate` of version 1, field 'name'/);
   });
 
-  it('shares nothing with what it was given', () => {
+  it('shares nothing with its input', () => {
     const row1 = { id: 1, name: 'Ada Lovelace', tags: ['t'] };
     const one = new RowTranslation(person1, person2, undefined, (row) => {
       (row['tags'] as unknown[]).push('x');
@@ -420,7 +420,7 @@ describe('fields that were renamed', () => {
     expect(seen[0]).toEqual({ id: 1, title: 'b', count: 6, name: 'b', n: '6' });
   });
 
-  it('keep what was lost on the way where the writer has left it alone', () => {
+  it('keep values lost on the way if the writer did not change them', () => {
     const wide = shapeOf(1, { ...key, price: { typeId: Types.float64 } });
     const narrow = new TableShape(
       readSchema({
@@ -450,7 +450,7 @@ describe('fields that were renamed', () => {
 });
 
 describe('reconciling', () => {
-  it('takes what the old version has changed, and keeps everything else', () => {
+  it('takes the changes of the old version, and keeps everything else', () => {
     const shape = shapeOf(2, {
       ...key,
       a: { typeId: Types.json },
@@ -547,7 +547,7 @@ describe('primary keys of another type', () => {
     expect(translation.keepsKeys).toBe(false);
   });
 
-  it('of several fields goes by each of them', () => {
+  it('of several fields takes each of them into account', () => {
     const typed = (types: readonly TypeId[]): Record<string, FieldDefinition> =>
       Object.fromEntries(types.map((typeId, i) => [`k${i}`, { typeId }]));
     const from = shapeOf(1, typed([Types.varchar, Types.uint16, Types.varchar]), ['k0', 'k1', 'k2']);
@@ -576,7 +576,7 @@ describe('primary keys of another type', () => {
     expect(translation.back({ number: 5, text: null }, undefined)).toEqual({ id: 5, text: null });
   });
 
-  it('refuses keys that the other type cannot hold, or could not tell from another', () => {
+  it('refuses keys that the other type cannot hold or distinguish', () => {
     expect(
       failure(() => pair(Types.varchar, Types.uuid).forwardPlain({ id: String(samples[15]).toUpperCase() })).message,
     ).toMatch(/is not how the uuid/);

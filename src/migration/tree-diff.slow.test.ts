@@ -142,7 +142,7 @@ function mutate(random: SeededRandom, rows: Map<string, string>, count: number, 
 }
 
 describe('the difference of two trees', () => {
-  it('is what a model says, for trees that came from each other and for others', async () => {
+  it('is as a model says, for related trees and for others', async () => {
     for (let seed = 1; seed <= 12; seed++) {
       const random = new SeededRandom(seed);
       const lab = new Lab();
@@ -162,7 +162,7 @@ describe('the difference of two trees', () => {
     }
   });
 
-  it('costs reads in proportion to what differs', async () => {
+  it('costs reads in proportion to the differences', async () => {
     const lab = new Lab();
     const random = new SeededRandom(3);
     const rows = new Map<string, string>();
@@ -197,7 +197,7 @@ describe('the difference of two trees', () => {
     expect(await reads(first, more)).toBeLessThanOrEqual(2 * height + 2);
   });
 
-  it('tells rows apart that differ only in what lies in the heap, or in null and the empty text', async () => {
+  it('distinguishes rows that differ only in the heap, or in null and the empty text', async () => {
     const lab = new Lab();
     const one = await lab.apply(
       lab.tree(null),

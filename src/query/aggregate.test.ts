@@ -49,7 +49,7 @@ describe('a sum', () => {
     expect(total.value(2)).toBe(1.5e308);
   });
 
-  it('is the number next to the exact one, in whatever order', () => {
+  it('is the number next to the exact one, in any order', () => {
     const finite = fc.double({ noNaN: true, noDefaultInfinity: true, max: 1e300, min: -1e300 });
     fc.assert(
       fc.property(

@@ -21,7 +21,7 @@ describe('shapeOf', () => {
     expect(shapeOf(schemaOf('notes', ['text', 'id']))).not.toBe(shape);
   });
 
-  it('stays right where there are many, of which most are not used any more', () => {
+  it('stays right with many shapes, most of them not used any more', () => {
     const kept = Array.from({ length: 100 }, (_, i) => shapeOf(schemaOf(`kept${i}`)));
     for (let i = 0; i < 2000; i++) expect(shapeOf(schemaOf(`passing${i}`)).name).toBe(`passing${i}`);
     kept.forEach((shape, i) => expect(shapeOf(schemaOf(`kept${i}`))).toBe(shape));

@@ -40,7 +40,7 @@ describe('DiskCacheDriver', () => {
     expect(() => new DiskCacheDriver({ path: 'x', maxSizeBytes: 2.5 * mebibyte + 0.5 })).toThrow(/maxSizeBytes/);
   });
 
-  it('gives back what it holds, also to others that come later, until it is deleted', async () => {
+  it('returns its blocks, also to later instances, until they are deleted', async () => {
     const folder = path.join(newFolder(), 'made', 'for it');
     const cache = new DiskCacheDriver(folder);
     expect(await cache.get('db/a')).toBeUndefined();
@@ -91,7 +91,7 @@ describe('DiskCacheDriver', () => {
     expect(filesIn(folder)).toEqual([a]);
   });
 
-  it('stays within its bound, and lets go of what was not used for longest', async () => {
+  it('stays within its limit, and evicts the least recently used blocks', async () => {
     const folder = newFolder();
     const environment = new VirtualEnvironment({ startMs: Date.now() - 100_000_000 });
     const cache = new DiskCacheDriver({ path: folder, maxSizeBytes: mebibyte, environment });
@@ -123,7 +123,7 @@ describe('DiskCacheDriver', () => {
     expect(sizeOf(folder)).toBeLessThan(mebibyte * 1.2);
   });
 
-  it('removes what others left half written long ago, and touches nothing that is not its own', async () => {
+  it('removes old half-written files of others, and touches no foreign files', async () => {
     const folder = newFolder();
     const first = new DiskCacheDriver(folder);
     await first.set('db/a', block(1));

@@ -5,7 +5,7 @@ import { realEnvironment, type Environment } from '../base/env.ts';
 import { MemoryDriver } from './memory-driver.ts';
 
 describe('MemoryDriver', () => {
-  it('keeps its keys in the order of their UTF-8 bytes, whatever is put and deleted', async () => {
+  it('keeps its keys in the order of their UTF-8 bytes after all puts and deletions', async () => {
     const operations = fc.array(fc.tuple(fc.boolean(), fc.string({ unit: 'grapheme', minLength: 1, maxLength: 3 })));
     await fc.assert(
       fc.asyncProperty(operations, fc.integer({ min: 1, max: 5 }), async (steps, limit) => {

@@ -8,7 +8,7 @@ const none: RequestCounts = new ObservedDriver(new MemoryDriver()).snapshot();
 const thousandWrites = 0.005;
 const thousandReads = 0.0004;
 
-describe('what requests cost', () => {
+describe('the cost of requests', () => {
   it.each([
     ['put', thousandWrites],
     ['putLost', thousandWrites],
@@ -41,7 +41,7 @@ describe('what requests cost', () => {
     expect(costOf(none)).toBe(0);
   });
 
-  it('goes by another price table', () => {
+  it('follows another price table', () => {
     const prices = {
       per1000Writes: 1,
       per1000Reads: 10,

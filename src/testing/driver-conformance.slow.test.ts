@@ -165,7 +165,7 @@ describe('the conformance suite', () => {
     expect(await failures(() => new Driver())).toContain(rule);
   });
 
-  it('leaves out what a store need not support', () => {
+  it('leaves out rules that a store need not support', () => {
     const all = driverConformance({ create: () => new MemoryDriver() });
     const some = driverConformance({ create: () => new MemoryDriver(), supports: { oddKeys: false } });
     expect(all.length - some.length).toBe(1);

@@ -94,7 +94,7 @@ describe('each fault', () => {
     expect(await textAt(store, 'a')).toBe('some bytes');
   });
 
-  it('partialDelete: what is left is reported', async () => {
+  it('partialDelete: the remaining keys are reported', async () => {
     const { environment, store, faulty } = setup({ partialDelete: 1 });
     const keys = Array.from({ length: 40 }, (_, i) => `key ${i}`);
     for (const key of keys) await store.put(key, bytes(key), { if: 'any' });
@@ -144,7 +144,7 @@ describe('a seed', () => {
   });
 });
 
-describe('what only some drivers can do', () => {
+describe('optional abilities of drivers', () => {
   it('is there if the driver inside can do it, for a faulty driver and for a connected one', async () => {
     const environment = new VirtualEnvironment();
     const plain = new MemoryDriver();

@@ -74,7 +74,7 @@ function later(name: string): Promise<Node> {
 }
 
 describe('SingleFlight', () => {
-  it('reads once for all who ask meanwhile, and anew for those who ask later', async () => {
+  it('reads once for all callers at the same time, and again for later ones', async () => {
     const loads = new SingleFlight();
     let reads = 0;
     const read = (): Promise<Node> => {

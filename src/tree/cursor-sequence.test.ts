@@ -71,7 +71,7 @@ describe('CursorSequence', () => {
     }
   });
 
-  it('tells what is wrong with a cursor to whoever comes to it, however it fails', async () => {
+  it('reports the failure of a cursor to every reader that reaches it, however it fails', async () => {
     for (const fail of [
       () => {
         throw new Error('broken');

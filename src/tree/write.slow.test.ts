@@ -393,7 +393,7 @@ describe('copy on write', () => {
     expectSame(await lab.scan(false), lab.expected());
   });
 
-  it('tells an observer of every change, with the row that was there', async () => {
+  it('reports every change to an observer, with the earlier row', async () => {
     const random = randomOf(9);
     const lab = new Lab({ rows: true, blockSizeBytes: 512, slow: true });
     for (let round = 0; round < 20; round++) {

@@ -71,7 +71,7 @@ describe('Layers', () => {
     }
   });
 
-  it('of one commit become one, and those that are loose stay few', () => {
+  it('of one commit become one, and few stay separate', () => {
     const flushes = Array.from({ length: 64 }, (_, id): Change[] => [[id, 'x']]);
     expect(empty.withLayers(flushes.map(layerOfChanges)).layers).toHaveLength(1);
     let loose = empty;

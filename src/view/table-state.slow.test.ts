@@ -57,7 +57,7 @@ describe('A filter of keys', () => {
     expect(others.length).toBeLessThan(20_000 / 20);
   });
 
-  it('tells long keys apart by their ends, and takes keys that end alike for one', () => {
+  it('distinguishes long keys by their ends, and treats keys with equal ends as one', () => {
     const key = (beginning: string, end: number): Uint8Array => {
       const writer = new ByteWriter();
       writer.append(new TextEncoder().encode(beginning.repeat(200)));

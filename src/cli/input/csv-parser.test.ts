@@ -68,7 +68,7 @@ describe('CSV', () => {
     ['a\n5" disk\nb\n', 2, 2, 'within a text'],
     ['a,b\nx,"y"z\nc,d\n', 2, 5, 'follows the quote'],
     ['a\n"b\nc', 2, 1, 'never closed'],
-  ])('tells where quotes are wrong: %j', (text, line, column, message) => {
+  ])('names the place of wrong quotes: %j', (text, line, column, message) => {
     const problems = parse(text).flatMap(({ problem }) => problem ?? []);
     expect(problems).toMatchObject([{ line, column, message: expect.stringContaining(message) as unknown }]);
   });
@@ -85,7 +85,7 @@ describe('CSV', () => {
     expect(parse('a\n"b\nc"\n"d"\n').map(({ line }) => line)).toEqual([1, 3, 4]);
   });
 
-  it('gives back what was written, in whatever pieces it comes', () => {
+  it('returns the rows written, in pieces of any size', () => {
     const text = fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\r', ' ', 'é'), maxLength: 8 });
     fc.assert(
       fc.property(

@@ -15,7 +15,7 @@ it('keeps the digits of integers that numbers do not hold, and nothing else', ()
   });
 });
 
-it('takes no text for an integer, whatever controls it begins with', () => {
+it('takes no text for an integer, even if it begins with control characters', () => {
   const odd = ['\\u00019007199254740993', '\\"9007199254740993', '\\\\'];
   for (const written of odd) {
     const text = `{"a":"${written}","b":9007199254740993}`;
@@ -33,7 +33,7 @@ it('refuses large integers within json, or keeps them as asked', () => {
   expect(settleLargeIntegers(value, 'round')).toEqual({ a: [9007199254740992], b: null });
 });
 
-it('knows what is too deep', () => {
+it('refuses values that are nested too deeply', () => {
   expect(isTooDeep('['.repeat(200_000))).toBe(true);
   expect(isTooDeep(`"${'['.repeat(200_000)}"`)).toBe(false);
 });

@@ -186,7 +186,7 @@ describe('a value of another kind', () => {
     ['blob', Buffer.from('x')],
     ['bytes', 'text'],
     ['bytes', [1, 2]],
-  ] as const)('%s against %o is refused, whatever the operator', (type, compared) => {
+  ] as const)('%s against %o is refused, for every operator', (type, compared) => {
     for (const operator of operators) {
       const isTaken = operator !== 'PREFIX' || type === 'varchar' || type === 'bytes';
       const given = operator === 'IN' ? [compared] : operator === 'BETWEEN' ? [compared, compared] : compared;
@@ -205,7 +205,7 @@ describe('a value of another kind', () => {
     }
   });
 
-  it('is named, with the field and what is taken', () => {
+  it('is named, with the field and the allowed operators', () => {
     const message =
       "Cannot compare field 'field' of table 'people' with 'abc': a uint8 is compared with numbers other than NaN, and bigints, or null.";
     expect(() => compare('uint8', '=', 'abc')).toThrow(message);

@@ -110,12 +110,12 @@ describe('a store that keeps the rules', () => {
     expect(environment.timerCount).toBe(0);
   });
 
-  it('is told with so few requests that opening takes fewer than a hundred', async () => {
+  it('is found with so few requests that opening takes fewer than a hundred', async () => {
     // A get of Block 0, a list, a get, and then a put of Block 0 and a get of the first slot are the rest.
     expect((await reportOn((environment) => new Store(environment))).requests).toBe(93);
   });
 
-  it('is told within seconds where every request takes a third of one', async () => {
+  it('is found within seconds if every request takes a third of one', async () => {
     const environment = new VirtualEnvironment();
     const driver = new FaultyDriver(new Store(environment), { environment, faults: { latencyMs: [150, 150] } });
     const { certification } = await certify(environment, driver);
@@ -244,7 +244,7 @@ describe('a store that breaks a rule', () => {
   });
 });
 
-describe('what costs no data is a warning', () => {
+describe('a fault that loses no data is a warning', () => {
   it.each([
     [AlwaysSendsBytes, 'conditional reads'],
     [SortsByCodeUnit, 'order of lists'],
@@ -255,7 +255,7 @@ describe('what costs no data is a warning', () => {
     expect(report).toMatchObject({ safe: true, problems: [] });
   });
 
-  it("the clock's difference is told, less what its whole seconds explain", async () => {
+  it("the clock's difference is reported, less the part that its whole seconds explain", async () => {
     const { clockSkewMs } = await reportOn((environment) => new IsSlowClock(environment));
     expect(clockSkewMs).toBe(-299_000);
   });
@@ -275,7 +275,7 @@ describe('where requests are forbidden', () => {
     };
   }
 
-  it.each(['read', 'write', 'list'] as const)('%s: it is told, and nothing is called broken', async (kind) => {
+  it.each(['read', 'write', 'list'] as const)('%s: it is reported, and nothing is called broken', async (kind) => {
     const { certification, failure, requests } = await withForbidden(kind);
     expect(certification).toMatchObject({ safe: false, problems: [], permissions: { [kind]: 'forbidden' } });
     expect(failure).toMatchObject({ code: 'STORAGE', reason: 'forbidden', message: `Grant ${kind}.` });
@@ -291,7 +291,7 @@ describe('where requests are forbidden', () => {
     expect(left).toBeGreaterThan(5);
   });
 
-  it('reading what is missing, as without the permission to list: that one rule is not told', async () => {
+  it('a read of a missing object, as without the permission to list: that rule stays open', async () => {
     const { certification } = await withForbidden('read what is missing');
     expect(certification).toMatchObject({ safe: false, problems: [], permissions: { read: 'ok' } });
     expect(statusOf(certification, 'missing key')).toBe('skipped');
@@ -299,7 +299,7 @@ describe('where requests are forbidden', () => {
 });
 
 describe('a store that is out of reach', () => {
-  it('is neither safe nor unsafe, and that does not take for ever', async () => {
+  it('is neither safe nor unsafe, and the check ends in time', async () => {
     for (const fault of ['lostRequest', 'noAnswer', 'throttled'] as const) {
       const environment = new VirtualEnvironment();
       const driver = new FaultyDriver(new Store(environment), { environment, faults: { [fault]: 1 } });
@@ -311,7 +311,7 @@ describe('a store that is out of reach', () => {
     }
   });
 
-  it('is neither for a driver that throws what it should answer', async () => {
+  it('is neither for a driver that throws instead of answering', async () => {
     const report = await reportOn((environment) => new ThrowsOnLostRaces(environment));
     expect(report).toMatchObject({ safe: false, problems: [] });
     expect(statusOf(report, 'create-only put')).toBe('skipped');

@@ -127,7 +127,7 @@ describe('FileDriver', () => {
     expect(names('committed@')).toEqual([]);
   });
 
-  it('keeps few versions of an object that is replaced, and frees what they held', async () => {
+  it('keeps few versions of an object that is replaced, and frees the space of the others', async () => {
     const driver = new FileDriver(folder);
     await driver.put('block0', Buffer.alloc(100_000), { if: 'absent' });
     for (let i = 0; i < 40; i++) await replace(driver, 'block0', `version ${i}`);
@@ -233,7 +233,7 @@ describe('FileDriver', () => {
     expect(await driver.list('')).toEqual({ entries: [], more: false });
   });
 
-  it('lists a large quiet folder page by page, with what was put between the pages', async () => {
+  it('lists a large quiet folder page by page, with objects put between the pages', async () => {
     const driver = new FileDriver({ path: folder, durability: 'none' });
     await driver.put('n/seed', encodeUtf8('x'), { if: 'absent' });
     const bytes = readFileSync(path.join(folder, 'n@/seed'));
@@ -276,7 +276,7 @@ describe('FileDriver, when the file system fails', () => {
     expect(temporaries().length).toBe(outcome === 'unknown' ? 1 : 0);
   });
 
-  it('a reader makes durable what a writer could not', async () => {
+  it('a reader makes an object durable that a writer could not', async () => {
     const { system, driver } = faulty();
     await driver.put('before', encodeUtf8('x'), { if: 'absent' });
     system.faults.set('syncFolder', 'EIO');
@@ -325,7 +325,7 @@ describe('FileDriver, temporary files', () => {
     utimesSync(path.join(folder, name), past, past);
   };
 
-  it('sweeps what crashed writers left, once it is old', async () => {
+  it('sweeps the remains of crashed writers once they are old', async () => {
     const driver = new FileDriver(folder);
     await driver.put('k', encodeUtf8('x'), { if: 'absent' });
     for (const name of ['#young', '#old', '#swept-before']) writeFileSync(path.join(folder, name), 'left');
@@ -424,7 +424,7 @@ describe('Writes of a folder', () => {
     expect(desk.running).toBe(21);
   });
 
-  it('of the background are few beside others, and many again when those have ended', async () => {
+  it('of the background are few while others run, and many again when those have ended', async () => {
     const desk = new Desk();
     void desk.start(1, false);
     const all = desk.start(30, true);

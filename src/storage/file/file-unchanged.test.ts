@@ -80,7 +80,7 @@ describe('FileDriver asked whether a replaced object is unchanged', () => {
     expect(system.operations).toEqual(Array.from({ length: 6 }, () => 'status'));
   });
 
-  it('sees what others wrote', async () => {
+  it('sees the writes of others', async () => {
     const { driver, etag } = await readVersion();
     await replace(watched().driver, '4');
     expect(textOf(await driver.get('k', { ifNoneMatch: etag }))).toBe('4');
@@ -106,7 +106,7 @@ describe('FileDriver asked whether a replaced object is unchanged', () => {
     expect(textOf(await driver.get('k', { ifNoneMatch: etag }))).toBe('5');
   });
 
-  it('reads anew where the folder was restored from outside', async () => {
+  it('reads again after the folder was restored from outside', async () => {
     const { driver, etag } = await readVersion();
     const version = path.join(folder, 'k+', '3');
     const old = readFileSync(version, 'latin1');

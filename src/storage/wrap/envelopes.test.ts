@@ -300,7 +300,7 @@ describe('a driver that encrypts', () => {
     expect(again).toMatchObject({ bytes: content.subarray(chunkBytes, chunkBytes + 3) });
   });
 
-  it('hides what media type a blob has, and has nothing to do with other prefixes', async () => {
+  it('hides the media type of a blob, and leaves other prefixes alone', async () => {
     const inner = new MemoryDriver();
     const types: unknown[] = [];
     const put = inner.put.bind(inner);

@@ -10,7 +10,7 @@ async function* twoChunks(): AsyncGenerator<Uint8Array> {
 }
 
 describe('ObservedDriver', () => {
-  it('counts requests by what came of them, and the bytes', async () => {
+  it('counts requests by their outcomes, and the bytes', async () => {
     const driver = new ObservedDriver(new MemoryDriver());
     const put = await driver.put('a', encodeUtf8('12345'), { if: 'absent' });
     await driver.put('a', encodeUtf8('x'), { if: 'absent' });
@@ -51,7 +51,7 @@ describe('ObservedDriver', () => {
     expect(Object.values(driver.snapshot()).every((count) => count === 0)).toBe(true);
   });
 
-  it('counts what failed by call, and what took more than one request', async () => {
+  it('counts failures by call, and calls that took more than one request', async () => {
     const inner = new MemoryDriver();
     const refused = (): Promise<never> => Promise.reject(new StorageError('k', 'none', 'Refused.'));
     const driver = new ObservedDriver({
@@ -91,7 +91,7 @@ describe('ObservedDriver', () => {
     });
   });
 
-  it('tells a hook about every request', async () => {
+  it('calls a hook for every request', async () => {
     const seen: ObservedRequest[] = [];
     const driver = new ObservedDriver(new MemoryDriver(), { onRequest: (request) => seen.push(request) });
     await driver.put('k', encodeUtf8('123'), { if: 'any' });

@@ -47,14 +47,14 @@ const wrapped: readonly (readonly [name: string, wrap: (driver: StorageDriver) =
 ];
 
 describe.each(wrapped)('%s', (_, wrap, left) => {
-  it('has what the driver inside has', () => {
+  it('has the abilities of the driver inside', () => {
     const driver = wrap(fullDriver());
     for (const member of optional) {
       expect(driver[member] === undefined, member).toBe(left.includes(member));
     }
   });
 
-  it('lacks what the driver inside lacks', () => {
+  it('lacks the abilities that the driver inside lacks', () => {
     const inner = fullDriver();
     for (const member of optional) Object.defineProperty(inner, member, { value: undefined });
     const driver = wrap(inner);

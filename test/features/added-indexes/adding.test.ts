@@ -167,7 +167,7 @@ describe('while an index is being made', () => {
     expect(await shelf.findings(node)).toEqual([]);
   });
 
-  it('a version that comes up beside the table keeps its definition', async () => {
+  it('a next version of the table keeps its definition', async () => {
     const shelf = new Shelf();
     const node = await shelf.open(1, plain);
     await shelf.write(node, 'insert', allBooks);
@@ -185,7 +185,7 @@ describe('while an index is being made', () => {
     expect(await shelf.findings(next)).toEqual([]);
   });
 
-  it('snapshots and earlier states show what there was before', async () => {
+  it('snapshots and earlier states show the earlier schema', async () => {
     const shelf = new Shelf();
     const node = await shelf.open(1, plain, { ...turns, history: '1d' });
     await shelf.write(node, 'insert', allBooks);

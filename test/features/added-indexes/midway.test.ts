@@ -28,7 +28,7 @@ async function finish(): Promise<void> {
 }
 
 describe('an index that is half made', () => {
-  it('is told of, and is not used', async () => {
+  it('is reported, and is not used', async () => {
     expect(await shelf.block0()).toMatchObject({ format: 7 });
     expect(await shelf.find(node, 'author', 7)).toEqual({ ids: ofAuthor(7), index: undefined, coming: ['author'] });
     expect((await shelf.find(node, 'pages', 3)).coming).toEqual([]);
@@ -50,7 +50,7 @@ describe('an index that is half made', () => {
     expect((await shelf.find(node, 'author', 7)).index).toBe('author');
   });
 
-  it('follows the rows that have entries, whoever merges them, and no others', async () => {
+  it('follows the rows that have entries, whichever instance merges them, and no others', async () => {
     // On both sides of where it is: rows that move, go and come, and one that has the entry that it had before.
     await shelf.write(
       node,
@@ -70,7 +70,7 @@ describe('an index that is half made', () => {
     expect(await shelf.findings(node)).toEqual([]);
   });
 
-  it('gets no entries of many new rows at once whose turn has not come, and those of others', async () => {
+  it('gets entries of many new rows at once only up to the row that the chunks have reached', async () => {
     const many = (from: number) => Array.from({ length: 500 }, (_, i) => bookOf(from + i));
     await shelf.write(node, 'insert', many(1000));
     await shelf.merge(node);
@@ -134,7 +134,7 @@ describe('an index that is half made', () => {
     expect(blocks.length).toBeGreaterThan(1);
   });
 
-  it('is found to be damaged, and begun anew by repair()', async () => {
+  it('is found to be damaged, and begun again by repair()', async () => {
     const block = (await shelf.keys()).find((key) => key.startsWith('indexes/books/author/'));
     await shelf.store.delete([`${prefix}/${block}`]);
     const again = await shelf.open(2, plain, { blockSizeBytes: 512 });

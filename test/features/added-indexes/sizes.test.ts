@@ -37,7 +37,7 @@ async function opened(
 }
 
 describe('sizes of indexes', () => {
-  it('are told only when asked for, and nothing is read otherwise', async () => {
+  it('are reported only when asked for, and nothing is read otherwise', async () => {
     const { db, reads } = await opened(4000);
     const found = await db.indexes('books');
     expect(found.map((index) => 'sizeBytes' in index)).toEqual([false, false]);

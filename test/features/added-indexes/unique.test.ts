@@ -33,7 +33,7 @@ describe('a unique index', () => {
     }
   });
 
-  it('fails where rows agree, and says which; once they are put right, it is begun anew', async () => {
+  it('fails if rows have equal values, and names them; once they are corrected, it is begun again', async () => {
     const shelf = new Shelf();
     const node = await shelf.open(1, plain);
     await shelf.write(node, 'insert', allBooks);
@@ -223,7 +223,7 @@ describe('dropIndex()', () => {
     await shelf.run(snapshot.release());
   });
 
-  it('refuses what there is not, and a table that is migrated', async () => {
+  it('refuses an unknown index, and a table that is migrated', async () => {
     const shelf = new Shelf();
     const node = await shelf.open(1, byAuthor, { blockSizeBytes: 512 });
     await expect(shelf.run(node.db.dropIndex('books', 'author'))).rejects.toThrow(/There is no table 'books'/);

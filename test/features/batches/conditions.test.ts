@@ -54,7 +54,7 @@ describe('a change with a condition', () => {
     expect(await db.get(pages, 1)).toBeUndefined();
   });
 
-  it('rejects the whole flush where it is not, and says what it is', async () => {
+  it('rejects the whole flush if it does not hold, and gives the present value', async () => {
     const db = await open();
     const batch = db.batch();
     await batch.insert(pages, { id: 2 });
@@ -140,7 +140,7 @@ describe('a change with a condition', () => {
     expect(await failure(batch.flush())).toMatchObject({ code: 'ROW_NOT_FOUND' });
   });
 
-  it('sees what came before it in the batch, and in batches that it is part of', async () => {
+  it('sees earlier operations of the batch, and of its parent batches', async () => {
     const db = await open();
     const batch = db.batch();
     await batch.update(pages, { id: 1, version: 4 }, { if: { version: 3 } });

@@ -71,7 +71,7 @@ describe.each(['not merged', 'merged'])('rows that are there as they are, %s,', 
     expect(await nodes.run(a.db.query('people').execute())).toEqual(rows);
   });
 
-  it('are not written by an update either, nor by what comes to the same in the end', async () => {
+  it('are not written by an update either, nor by operations that together change nothing', async () => {
     const before = await log();
     const batch = a.db.batch();
     void batch.update('people', { id: 1, age: 30 });
@@ -81,7 +81,7 @@ describe.each(['not merged', 'merged'])('rows that are there as they are, %s,', 
     expect(await log()).toEqual(before);
   });
 
-  it('are written where another node has changed them, whatever this one has seen of it', async () => {
+  it('are written if another node has changed them, even unseen by this one', async () => {
     const b = await open(1);
     await upsert(b, { ...ann, age: 31 });
     // This node still shows the row as it writes it.
@@ -114,7 +114,7 @@ it('rows that a flush in the same commit changes are written', async () => {
   expect(await nodes.run(a.db.get('people', 1))).toEqual(ann);
 });
 
-it('a transaction of which nothing is to be written still rests on what it has read', async () => {
+it('a transaction without anything to write is still validated by its reads', async () => {
   const b = await open(1);
   let attempts = 0;
   await nodes.run(
@@ -140,7 +140,7 @@ it('an increment by nothing is not written', async () => {
   expect(await log()).toEqual(before);
 });
 
-it('triggers fire for a row that is not written, and what they add is', async () => {
+it('triggers fire for a row that is not written, and their additions are written', async () => {
   a.db.registerTrigger('people', 'update', async (row, batch) => {
     await batch.insert('files', { id: row['id'], name: 'seen' });
   });

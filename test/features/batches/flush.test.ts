@@ -148,7 +148,7 @@ describe('flush', () => {
     expect(batch.size).toBe(code === '' ? 0 : operations.length);
   });
 
-  it('takes what was there at the call of insert, update and upsert', async () => {
+  it('takes the values at the time of the call of insert, update and upsert', async () => {
     const db = await openDatabase([items]);
     for (const method of ['insert', 'upsert', 'update'] as const) {
       const raw = Buffer.from([1, 2, 3]);
@@ -209,7 +209,7 @@ describe('flush', () => {
     expect(await again.get(items, 5)).toBeUndefined();
   });
 
-  it('upsert replaces the whole row, and reads what an insert does', async () => {
+  it('upsert replaces the whole row, and reads as much as an insert', async () => {
     const driver = new ObservedDriver(newDriver());
     const db = await openDatabase([items], driver, { blockSizeBytes: 512 });
     await flushed(db, (batch) => {
@@ -273,7 +273,7 @@ describe('a mutation that failed', () => {
     await batch.flush();
   });
 
-  it('is never an unhandled rejection, whatever the caller awaits', async () => {
+  it('is never an unhandled rejection, whether or not the caller awaits it', async () => {
     const db = await openDatabase([items]);
     const stopped = makeDatabase([items]);
     db.registerTrigger('items', 'delete', () => Promise.reject(new Error('no deletes')));
@@ -328,7 +328,7 @@ describe('while a flush is under way', () => {
     return { db, driver };
   }
 
-  it('what is added belongs to the next flush, and an overlay shows everything', async () => {
+  it('additions belong to the next flush, and an overlay shows everything', async () => {
     const { db, driver } = await gated();
     const batch = db.batch();
     void batch.insert(items, { id: 1, name: 'a', age: 1 });
@@ -350,7 +350,7 @@ describe('while a flush is under way', () => {
     ]);
   });
 
-  it('a second flush of the batch waits its turn, and takes what was added meanwhile', async () => {
+  it('a second flush of the batch waits its turn, and takes the additions made meanwhile', async () => {
     const { db, driver } = await gated();
     const batch = db.batch();
     void batch.insert(items, { id: 1, name: 'a' });
@@ -365,7 +365,7 @@ describe('while a flush is under way', () => {
     expect(batch.size).toBe(0);
   });
 
-  it('that fails, what was added meanwhile comes after what is kept', async () => {
+  it('that fails, additions made meanwhile come after the kept operations', async () => {
     const { db, driver } = await gated();
     await flushed(db, (batch) => void batch.insert(items, { id: 1, name: 'old' }));
     const batch = db.batch();
@@ -385,7 +385,7 @@ describe('while a flush is under way', () => {
     expect(await names(db)).toEqual(['second', 'more']);
   });
 
-  it('clear() also drops what the flush would have given back', async () => {
+  it('clear() also drops the operations that the flush would have given back', async () => {
     const { db, driver } = await gated();
     const batch = db.batch();
     void batch.insert(items, { id: 1, name: 'a' });

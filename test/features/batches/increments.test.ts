@@ -154,7 +154,7 @@ describe('an increment', () => {
     expect(batch.size).toBe(0);
   });
 
-  it('of a row that is not there is refused, whatever else is in the batch', async () => {
+  it('of a missing row is refused, with any other operations in the batch', async () => {
     const db = await open();
     const batch = db.batch();
     for (let id = 10; id < 20; id++) await batch.insert(pages, { id });
@@ -277,7 +277,7 @@ describe('increments of several nodes', () => {
     }
   });
 
-  it('are added to what others have written, which this one has not seen', async () => {
+  it('are added to unseen writes of others', async () => {
     const driver = newDriver();
     const [a, b] = await Promise.all([0, 1].map((nodeId) => openDatabase([pages], driver, { nodeId })));
     await flushed(a as Database, (batch) => void batch.insert(pages, { id: 1, views: 5, small: 250 }));

@@ -34,7 +34,7 @@ const places: Readonly<Record<string, (db: Database) => Promise<void>>> = {
 
 describe('a batch of many rows', () => {
   for (const [place, settle] of Object.entries(places)) {
-    it(`is rejected for the one that is there already, ${place}`, async () => {
+    it(`is rejected for an existing key, ${place}`, async () => {
       const db = await openDatabase([items]);
       await inserts(db, 0, 10_000, 100).flush();
       await settle(db);
@@ -52,7 +52,7 @@ describe('a batch of many rows', () => {
     });
   }
 
-  it('of keys that were deleted is committed, and what it deletes itself is not', async () => {
+  it('of deleted keys is committed, and keys that it deletes itself are not inserted', async () => {
     const db = await openDatabase([items]);
     await inserts(db, 0, 100).flush();
     await db.checkpoint();

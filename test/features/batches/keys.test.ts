@@ -28,7 +28,7 @@ const given: readonly (readonly [type: keyof typeof Types, key: unknown, expecte
 ];
 
 describe('the key of a row', () => {
-  it.each(given)('is what it is read back as: %s', async (type, key, expected) => {
+  it.each(given)('equals the key that is read back: %s', async (type, key, expected) => {
     const typeId: TypeId = Types[type];
     const db = makeDatabase([{ name: 't', version: 1, fields: { id: { typeId } }, primaryKey: 'id' }]);
     await db.start();
@@ -43,7 +43,7 @@ describe('the key of a row', () => {
     await db.stop();
   });
 
-  it('is the one that was made, by which the row is found once it is flushed', async () => {
+  it('is the generated one, which finds the row once it is flushed', async () => {
     const db = makeDatabase([notes]);
     await db.start();
     const batch = db.batch();
@@ -63,7 +63,7 @@ describe('the key of a row', () => {
     await db.stop();
   });
 
-  it('is told after the triggers of the row, and not if one of them refuses it', async () => {
+  it('is returned after the triggers of the row, and not if one of them refuses it', async () => {
     const db = makeDatabase([notes]);
     await db.start();
     db.registerTrigger(notes, 'insert', async (row, batch) => {
@@ -80,7 +80,7 @@ describe('the key of a row', () => {
     await db.stop();
   });
 
-  it('may be ignored: what was refused is told by the flush', async () => {
+  it('may be ignored: the flush reports a refusal', async () => {
     const db = makeDatabase([notes]);
     await db.start();
     db.registerTrigger(notes, 'insert', () => {

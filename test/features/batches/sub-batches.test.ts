@@ -56,7 +56,7 @@ describe('a sub-batch', () => {
     expect(root.size).toBe(0);
   });
 
-  it('keeps the order: what is flushed comes after what its parent held', async () => {
+  it('keeps the order: flushed operations come after those of the parent', async () => {
     const db = await openDatabase([items]);
     const root = db.batch();
     const sub = root.subBatch();
@@ -197,7 +197,7 @@ describe('an overlay', () => {
     expect(await db.query(items).overlay(root).where('age', '=', 52).count()).toBe(15);
   });
 
-  it('is what the flush then writes', async () => {
+  it('equals the rows that the flush then writes', async () => {
     const { db, root, sub } = await layered();
     const shown = await db.query(items).overlay(sub).execute();
     await sub.flush();
@@ -209,7 +209,7 @@ describe('an overlay', () => {
     expect(await db.verify()).toMatchObject({ ok: true });
   });
 
-  it('shows what contradicts the database as far as it can be shown', async () => {
+  it('shows operations that contradict the database as far as it can', async () => {
     const db = await openDatabase([items]);
     await flushed(db, (batch) => void batch.insert(items, { id: 1, name: 'stored' }));
     const batch = db.batch();
@@ -229,7 +229,7 @@ describe('deleteWhere', () => {
     return db;
   }
 
-  it("deletes what the query finds, the batch's own writes included", async () => {
+  it("deletes the rows that the query finds, the batch's own writes included", async () => {
     const db = await ten();
     const batch = db.batch();
     void batch.insert(items, { id: 20, age: 8 });

@@ -74,7 +74,7 @@ describe('a partial upsert', () => {
     expect(await failure(db.getBlob(kept?.file ?? '').getBuffer())).toMatchObject({ code: 'BLOB_NOT_FOUND' });
   });
 
-  it('is told to triggers as what it will be', async () => {
+  it('reaches triggers as an insert or an update', async () => {
     const db = await openDatabase([pages]);
     const told: unknown[] = [];
     db.registerTrigger(pages, '*', (row, _batch, _api, operation, before) => {
@@ -100,7 +100,7 @@ describe('a partial upsert', () => {
     expect(row).toMatchObject({ title: 'uno', views: 1 });
   });
 
-  it('asks for what an insert asks for, and for an option that there is', async () => {
+  it('checks rows as an insert does, and refuses unknown options', async () => {
     const db = await openDatabase([pages]);
     await flushed(db, (batch) => void batch.insert(pages, { id: 1, title: 'one' }));
     const batch = db.batch();
@@ -166,7 +166,7 @@ describe('updateWhere', () => {
     expect(await db.get(pages, 1)).toMatchObject({ views: 1 });
   });
 
-  it('rejects what is no update, and a query of somebody else, and adds nothing', async () => {
+  it('rejects values that are no update, and a query of another table, and adds nothing', async () => {
     const db = await openDatabase([pages]);
     await flushed(db, (batch) => void batch.insert(pages, { id: 1, title: 'one' }));
     const batch = db.batch();

@@ -114,7 +114,7 @@ describe('a range', () => {
   const size = 3 * chunk + 100;
   const bytes = pattern(size);
 
-  it('is what Buffer.subarray gives, as a buffer and as a stream', async () => {
+  it('equals Buffer.subarray, as a buffer and as a stream', async () => {
     const db = await openDatabase([files]);
     const blob = db.getBlob(await store(db, bytes));
     const edges = [
@@ -238,7 +238,7 @@ describe('the system tables', () => {
     }
   });
 
-  it('list what was replaced, set to null, or went with its row, in every way in which that happens', async () => {
+  it('list blobs that were replaced, set to null or deleted with their rows, in every way', async () => {
     const db = await openDatabase([files]);
     await flushed(db, (batch) => {
       for (let id = 1; id <= 6; id++)

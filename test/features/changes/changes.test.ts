@@ -43,7 +43,7 @@ async function changesAfter({ db }: ClusterNode, position: number): Promise<Feed
 }
 
 describe('a commit in the feed', () => {
-  it('says what, where, when and by whom, row by row in the order of keys', async () => {
+  it('gives change, place, time and author, row by row in the order of keys', async () => {
     const node = await cluster.start(3);
     node.db.registerSchema(events);
     const reader = new FeedReader(node.db.changes());
@@ -175,7 +175,7 @@ describe('positions', () => {
     expect(reader.keys).toEqual([[1], [2], [3]]);
   });
 
-  it('that the log begins after are gone, and the error says what to do', async () => {
+  it('before the beginning of the log are gone, and the error says what to do', async () => {
     const node = await cluster.start(0);
     await commit(node, range(1, 6));
     await cluster.run(node.db.checkpoint());
@@ -194,7 +194,7 @@ describe('positions', () => {
     expect((await changesAfter(node, 5)).positions).toEqual([6]);
   });
 
-  it('are those of a retention that gc is given', async () => {
+  it('follow the retention given to gc', async () => {
     const node = await cluster.start(0);
     await commit(node, range(1, 6));
     await cluster.run(node.db.checkpoint());
@@ -249,7 +249,7 @@ describe('a slot', () => {
     expect((await changesAfter(node, 0)).error).toMatchObject({ code: 'CHANGES_EXPIRED', floor: 3 });
   });
 
-  it('that was trimmed and won once more tells nothing', async () => {
+  it('that was trimmed and won once more gives nothing', async () => {
     const { node, other } = await behind();
     const zombie = await cluster.store.get(`${prefix}/${commitName(1)}`);
     await cluster.advance(10);
@@ -261,7 +261,7 @@ describe('a slot', () => {
     expect(error).toMatchObject({ code: 'CHANGES_EXPIRED', position: 0, floor: 3 });
   });
 
-  it('that was trimmed and won once more tells nothing to who waits for it either', async () => {
+  it('that was trimmed and won once more gives nothing to a waiting reader either', async () => {
     const node = await cluster.start(0);
     const reader = new FeedReader(node.db.changes());
     const other = await cluster.start(1);

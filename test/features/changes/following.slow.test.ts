@@ -34,8 +34,8 @@ function large({ db }: ClusterNode): Promise<void> {
   return batch.flush();
 }
 
-describe('what following costs', () => {
-  it('is nothing for what the instance itself commits', async () => {
+describe('the cost of following', () => {
+  it('is nothing for commits of the instance itself', async () => {
     const node = await cluster.start(0);
     const reader = new FeedReader(node.db.changes());
     await commit(node, range(1, 31));
@@ -80,7 +80,7 @@ describe('what following costs', () => {
     },
   );
 
-  it('is no second read of what was merged before it was looked at', async () => {
+  it('is no second read of commits that were merged before the reader came to them', async () => {
     const writer = await cluster.withRows(1);
     const node = await cluster.start(1, { role: 'replica' });
     const reader = new FeedReader(node.db.changes());
@@ -113,7 +113,7 @@ describe('what following costs', () => {
     expect(lines).toHaveLength(108);
   });
 
-  it('is nothing while its reader is busy: it holds nothing back, and reads again what is merged meanwhile', async () => {
+  it('is nothing while its reader is busy: it holds nothing back, and rereads commits merged meanwhile', async () => {
     const node = await cluster.start(0, never);
     const gate = new Gate();
     const reader = new FeedReader(node.db.changes(), () => gate.opened);
@@ -158,7 +158,7 @@ describe('what following costs', () => {
 });
 
 describe('a commit too large for one object', () => {
-  it('is told row by row, from memory to the end of the log, before and after it is merged', async () => {
+  it('is delivered row by row, from memory to the end of the log, before and after the merge', async () => {
     const writer = await cluster.start(0);
     const replica = await cluster.start(1, { role: 'replica' });
     const early = new FeedReader(writer.db.changes());
@@ -286,7 +286,7 @@ describe('following among failures', () => {
     expect(follower.process.timerCount).toBe(0);
   }
 
-  it.each(range(1, 10))('tells every commit once and in order: seed %i', async (seed) => {
+  it.each(range(1, 10))('delivers every commit once and in order: seed %i', async (seed) => {
     await follow(seed, (['interval', 'adaptive', 'onDemand'] as const)[seed % 3] as Polling);
   });
 });

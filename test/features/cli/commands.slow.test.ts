@@ -107,7 +107,7 @@ describe('reading commands', () => {
     expect((await shown(['indexes', 'citie'])).messages).toContain('did you mean cities?');
   });
 
-  it('stats: what a database is made of', async () => {
+  it('stats: the contents of a database', async () => {
     const { output, status } = await shown(['stats', '--json']);
     expect(status).toBe(0);
     expect(jsonLines(output)[0]).toMatchObject({
@@ -173,7 +173,7 @@ describe('reading commands', () => {
     expect((await shown(['query', 'cities', '--where', 'id = 7', '--count', '--json'])).output).toBe('{"count":0}\n');
   });
 
-  it('query: what it may not cost', async () => {
+  it('query: limits of its cost', async () => {
     const { status, messages } = await shown(['query', 'cities', '--max-requests', '1']);
     expect({ status, messages }).toEqual({
       status: 3,
@@ -181,7 +181,7 @@ describe('reading commands', () => {
     });
   });
 
-  it('explain: steps, and what they took', async () => {
+  it('explain: steps, and their reads', async () => {
     const { output, status } = await shown(['explain', 'cities', '--where', 'country = IS', '--run', '--json']);
     expect(status).toBe(0);
     expect(jsonLines(output)[0]).toMatchObject({ table: 'cities', steps: expect.any(Array) as unknown });
@@ -276,7 +276,7 @@ describe('reading commands', () => {
 });
 
 describe('checks and repair', () => {
-  it('verify says what is wrong, repair mends it, and exit statuses tell', async () => {
+  it('verify reports faults, repair mends them, and exit statuses show both', async () => {
     const db = await open('damaged');
     const batch = db.batch();
     for (let id = 0; id < 600; id++) void batch.insert('cities', row(id));
@@ -313,7 +313,7 @@ describe('checks and repair', () => {
     expect((await run(['verify', url])).status).toBe(0);
   });
 
-  it('repair says what a hole in the log has cost, and goes on as it is told', async () => {
+  it('repair reports the losses of a hole in the log, and goes on as asked', async () => {
     const db = await open('holed');
     for (let id = 0; id < 4; id++) {
       const batch = db.batch();
@@ -342,7 +342,7 @@ describe('checks and repair', () => {
     expect((await run(['query', url, 'cities', '--count'])).output.trim()).toBe('3');
   });
 
-  it('gc tells first, asks, and deletes', async () => {
+  it('gc reports first, asks, and deletes', async () => {
     const url = folder.url('damaged');
     expect(await run(['gc', url])).toMatchObject({ status: 2 });
     const dry = await run(['gc', url, '--dry-run', '--log-hours', '0']);
@@ -420,7 +420,7 @@ describe('migrate', () => {
 });
 
 describe('migrate with names that fields had', () => {
-  it('keeps their values, and says so; refuses those that do not go with what is stored before it asks', async () => {
+  it('keeps their values, and says so; refuses keys that do not fit the stored objects before it asks', async () => {
     const db = await open('renamed');
     const batch = db.batch();
     for (let id = 0; id < 50; id++) void batch.insert('cities', row(id));
@@ -456,7 +456,7 @@ describe('migrate with names that fields had', () => {
 });
 
 describe('a table that an application brings up with a migrate function', () => {
-  it('is read in its old version, refused to whoever lacks the function, and finished', async () => {
+  it('is read in its old version, refused without the function, and finished', async () => {
     const first = await open('coded');
     const batch = first.batch();
     for (let id = 0; id < 50; id++) void batch.insert('cities', row(id));
@@ -558,7 +558,7 @@ describe('migrate --finish', () => {
 });
 
 describe('backups and keys', () => {
-  it('tell which keys they need, and are rewritten, step by step as documented', async () => {
+  it('name the keys that they need, and are rewritten, step by step as documented', async () => {
     const db = await open('turned');
     const batch = db.batch();
     for (let id = 0; id < 3000; id++) void batch.insert('cities', row(id));

@@ -84,7 +84,7 @@ const commands: readonly (readonly string[])[] = [
 const asked = ([name, ...words]: readonly string[], more: string[], options: RunOptions = {}): Promise<Ran> =>
   run([name as string, url, ...words, ...more], options);
 
-describe('what is printed', () => {
+describe('printed text', () => {
   it.each(commands)('as text, in a pipe and in a terminal: %j', async (...words) => {
     for (const options of [{}, { tty: 'output' }] as const) {
       const { output, messages } = await asked(words, [], options);

@@ -114,7 +114,7 @@ describe('one command', { timeout: 60_000 }, () => {
     expect(await rowsOf('piped')).toEqual([{ k: 7 }, { k: 8 }]);
   });
 
-  it('is told what goes with it', async () => {
+  it('is printed with the options that belong to it', async () => {
     const cities = await file('cities.csv', 'code\nFR\n');
     for (const [words, message] of [
       [['import', cities], 'pass --create'],
@@ -262,12 +262,12 @@ describe('the key', { timeout: 60_000 }, () => {
     expect(await rowsOf('cities')).toHaveLength(2);
   });
 
-  it('is looked for in the whole file, whatever the types come from', async () => {
+  it('is looked for in the whole file, wherever the types come from', async () => {
     const text = `id,name\n${Array.from({ length: 50 }, (_, i) => `${i},x`).join('\n')}\n49,y\n`;
     expect((await draft('t.csv', text, '--sample', '3')).primaryKey).toBe('row_id');
   });
 
-  it('that is asked for must tell all rows apart, which is found out before anything is made', async () => {
+  it('that is asked for must be unique for all rows, which is checked before anything is made', async () => {
     const made = await create('t.csv', 'a,b\n1,x\n2,x\n', '--key', 'b');
     expect(made).toMatchObject({
       status: 1,
@@ -415,7 +415,7 @@ describe('random rows', { timeout: 120_000 }, () => {
   });
 });
 
-describe('a draft tells what somebody should look at', () => {
+describe('a draft names the places that somebody should look at', () => {
   it('a first line that looks like values', async () => {
     const noHead = await run(['schema', 'draft', await file('no-head.csv', '1,A,2.5\n2,B,3.5\n')]);
     expect(noHead.messages).toContain('"1" looks like a value: if it is a row, pass --no-header.');

@@ -103,7 +103,7 @@ describe('a file to import', { timeout: 60_000 }, () => {
     expect(await rows()).toEqual([]);
   });
 
-  it('may say in a first line what separates its columns, as spreadsheets do', async () => {
+  it('may name the separator of its columns in a first line, as spreadsheets do', async () => {
     expect(await load('a.csv', 'sep=;\r\nid;name\r\n1;"a, b"\r\n')).toMatchObject({ status: 0 });
     expect(await names()).toEqual(['1 a, b']);
     const bad = await load('a.csv', 'sep=|\nid|name\n2|b\n3|c|d\n');
@@ -161,7 +161,7 @@ describe('several files', { timeout: 60_000 }, () => {
     expect(await names()).toEqual(['1 a', '2 b', '3 c', '4 d', '5 e', '6 null']);
   });
 
-  it('are told where there are none', async () => {
+  it('are named if there are none', async () => {
     const none = await run(['import', folder.url('main'), 't', folder.file('*.tsv')]);
     expect(none).toMatchObject({ status: 2, messages: expect.stringContaining('No file matches') as unknown });
     expect((await run(['import', folder.url('main'), 't', folder.path])).messages).toContain('is a folder');
@@ -171,7 +171,7 @@ describe('several files', { timeout: 60_000 }, () => {
 describe('bad rows', { timeout: 60_000 }, () => {
   const text = 'id,name\n1,a\nx,b\n2,5" disk\n3\n1,c\n4,d\n';
 
-  it('are left out if asked, and told in a file', async () => {
+  it('are left out if asked, and listed in a file', async () => {
     const rejects = folder.file('rejects.ndjson');
     const options = ['--on-bad-row', 'skip', '--rejects', rejects, '--rows-per-flush', '2'];
     expect(await load('a.csv', text, ...options)).toMatchObject({ status: 1, output: '2 rows imported into t.\n' });
@@ -257,7 +257,7 @@ describe('rows that are there', { timeout: 60_000 }, () => {
     expect(await names()).toEqual(['2 b']);
   });
 
-  it('are named too where only a unique index has what they would have', async () => {
+  it('are named too if only a unique index has their values', async () => {
     await load('a.csv', 'id,name\n2,b\n');
     const { status, messages } = await load('b.csv', 'id,name\n1,a\n3,b\n');
     const message = 'b.csv, line 3: unique index name "b" is in the table already';

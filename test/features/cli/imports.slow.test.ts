@@ -131,7 +131,7 @@ describe('a bad line', () => {
     expect(await ids()).toEqual([]);
   });
 
-  it('from a pipe leaves what came before it, and says where to go on', async () => {
+  it('from a pipe leaves the rows before it, and says where to go on', async () => {
     const lines = ['{"id":1}', '{"id":2}', '{"id":3}', '{"id":4}', '{"id":5}', 'oops', '{"id":7}'].join('\n');
     const first = await run(into('--rows-per-flush', '2', '--json'), { input: lines });
     expect(first.status).toBe(1);

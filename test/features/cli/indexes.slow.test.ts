@@ -42,7 +42,7 @@ const names = async (): Promise<string[]> => {
   return found.map(({ name }) => name);
 };
 
-it('drops an index after it was told to, and nothing else', async () => {
+it('drops an index after a confirmation, and nothing else', async () => {
   const asked = await indexes('--drop', 'name');
   expect(asked).toMatchObject({ status: 2, output: '' });
   expect(asked.messages).toMatch(
@@ -68,7 +68,7 @@ it('drops an index after it was told to, and nothing else', async () => {
   expect(await names()).toEqual(['country']);
 });
 
-it('tells that a definition that has it adds it again, and so it is', async () => {
+it('warns that a definition with it adds it again, and that happens', async () => {
   expect((await indexes('--drop', 'country')).messages).toContain(
     'Processes whose definition of the table has the index add it again',
   );

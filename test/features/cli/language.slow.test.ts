@@ -177,7 +177,7 @@ describe('a condition', () => {
     expect(json).toMatchObject({ error: { code: 'USAGE', position } });
   });
 
-  it('on several fields together finds what the library finds', async () => {
+  it('on several fields together finds the same rows as the library', async () => {
     const driver = new FileDriver(folder.file('db'));
     await using db = StoreDb({ dbPrefix: 'main', nodeId: 2, role: 'replica', driver, logLevel: 'silent' });
     db.registerSchema(cities);

@@ -83,7 +83,7 @@ describe('migrate --all', { timeout: 60_000 }, () => {
     expect(jsonLines(other.output)[0]).toMatchObject({ state: 'none', from: 1 });
   });
 
-  it('says what becomes of the fields, each thing once, before it asks one question for all', async () => {
+  it('reports the changes of the fields, each once, before it asks one question for all', async () => {
     for (const name of ['ada', 'grace']) await make(`tenants/${name}`);
     const letters = await open('tenants/mary', { ...notes, name: 'letters' });
     await letters.transaction((tx) => tx.insert('letters', { id: 1 }));
@@ -104,7 +104,7 @@ describe('migrate --all', { timeout: 60_000 }, () => {
     expect(none).toMatchObject({ status: 2, messages: expect.stringContaining('There is no database in') as unknown });
   });
 
-  it('tells how far all are, goes back, and retires the old version where no instance is known to use it', async () => {
+  it('reports the progress of all, goes back, and retires the old version if no instance is known to use it', async () => {
     for (const name of ['ada', 'grace']) await make(`tenants/${name}`);
     expect((await all('--to', schema, '--yes')).status).toBe(0);
     expect((await all('--cancel')).status).toBe(2);

@@ -57,7 +57,7 @@ async function shell(
 }
 
 describe('a long table', () => {
-  it('is printed piece by piece, whatever its length', async () => {
+  it('is printed piece by piece, at any length', async () => {
     const output = new PassThrough();
     const terminal = new Terminal(new PassThrough(), output, new PassThrough());
     let read = 0;
@@ -92,7 +92,7 @@ describe('a long table', () => {
 });
 
 describe('a pager', () => {
-  it('gets all rows, with what a terminal can show', async () => {
+  it('gets all rows, with values that a terminal can show', async () => {
     process.env['STOREDB_PAGER'] = `cat > '${folder.file('paged')}'`;
     const { output, status } = await run(['query', url, 't'], { tty: 'both' });
     expect({ output, status }).toEqual({ output: '', status: 0 });
@@ -108,7 +108,7 @@ describe('a pager', () => {
     expect((await readFile(folder.file('left'), 'utf8')).split('\n')).toHaveLength(4);
   });
 
-  it('that is not there is told', async () => {
+  it('that is missing is reported', async () => {
     process.env['PAGER'] = 'no-such-pager-1';
     const { messages, status } = await run(['query', url, 't'], { tty: 'both' });
     expect(messages).toContain('--no-pager');
@@ -159,13 +159,13 @@ describe('an export', () => {
     expect((await lstat(folder.file('pipe'))).isFIFO()).toBe(true);
   });
 
-  it('gives up waiting for a reader of a pipe when it is told to', async () => {
+  it('gives up waiting for a reader of a pipe on a signal', async () => {
     await execute('mkfifo', [folder.file('unread')]);
     const words = ['export', url, 't', folder.file('unread')];
     expect(await run(words, { signal: AbortSignal.timeout(400) })).toMatchObject({ status: 130 });
   });
 
-  it('goes to a device, and tells one that is full', async () => {
+  it('goes to a device, and reports a full one', async () => {
     expect(await run(['export', url, 't', '/dev/null'])).toMatchObject({ status: 0 });
     expect((await lstat('/dev/null')).isCharacterDevice()).toBe(true);
     const { status, messages } = await run(['export', url, 't', '/dev/full']);
@@ -175,7 +175,7 @@ describe('an export', () => {
     expect(await run(['export', url, 't', folder.path])).toMatchObject({ status: 2 });
   });
 
-  it('into a folder that is not there is told', async () => {
+  it('into a missing folder is reported', async () => {
     const { status, messages } = await run(['export', url, 't', folder.file('nowhere/t.csv')]);
     expect(status).toBe(2);
     expect(messages).toContain(`There is no folder ${folder.file('nowhere')}`);
@@ -188,7 +188,7 @@ describe('an export', () => {
     expect(status).toBe(0);
   });
 
-  it('tells how many texts a spreadsheet takes for formulas, and defuses them if asked', async () => {
+  it('counts the texts that a spreadsheet takes for formulas, and defuses them if asked', async () => {
     const texts = ['=1+1', '+1', '-1', '@x', "'=1", 'a=b', '\t=1'];
     const lines = texts.map((name, id) => `${JSON.stringify({ id, name, n: -id })}\n`).join('');
     const where = folder.url('formulas');
@@ -248,7 +248,7 @@ describe('an export', () => {
     expect({ status, output }).toEqual({ status: 2, output: '' });
   });
 
-  it('of what an import reads from a pipe needs no second reading', async () => {
+  it('of an import from a pipe needs no second reading', async () => {
     await execute('mkfifo', [folder.file('in')]);
     const line = `store-db export "$URL" t > in & store-db import 'file:db#piped' t in --schema t.json; wait`;
     expect(await shell(line)).toMatchObject({
@@ -260,7 +260,7 @@ describe('an export', () => {
 
 describe('an output that takes no more', () => {
   it.each(['export "$URL" t', 'query "$URL" t', 'query "$URL" t --json', 'tables "$URL"', '--help'])(
-    'is told in a line where it is full: %s',
+    'is reported in a line if it is full: %s',
     async (words) => {
       const { status, stderr } = await shell(`store-db ${words} > /dev/full`);
       expect(status).toBe(3);

@@ -89,7 +89,7 @@ describe('a file of Apache Arrow', () => {
     });
   });
 
-  it('has its types in a draft, whatever the values are', async () => {
+  it('has its types in a draft, for any values', async () => {
     expect(await draftOf(arrow)).toEqual({
       id: 'uint16',
       i8: 'int8',
@@ -181,7 +181,7 @@ describe('several files', () => {
     ).then(() => name);
   };
 
-  it('that differ in a type get that of their values', async () => {
+  it('that differ in a type get the type of their values', async () => {
     const files = [await file('INT32', [1, 2]), await file('INT64', [3n, 2n ** 40n])];
     expect(await draftOf(files[0] as string)).toEqual({ id: 'int32' });
     expect(await draftOf(...files)).toEqual({ id: 'int64' });
@@ -272,11 +272,11 @@ describe('a file that cannot be read', () => {
       () => `PAR1\0\0\0\0\0\0\0\0PAR1`,
       'it cannot be read as Parquet, and may be damaged',
     ],
-  ])('since it %s is told of', async (_, content, message) => {
+  ])('since it %s is reported', async (_, content, message) => {
     expect(await draft(content())).toMatchObject({ status: 1, messages: expect.stringContaining(message) as string });
   });
 
-  it('since its compression is not known is told of', async () => {
+  it('since its compression is not known is reported', async () => {
     const compressors = { LZ4_RAW: (input: Uint8Array) => input };
     const columnData = [{ name: 'id', type: 'INT32' as const, data: [1, 2] }];
     const bytes = parquetWriteBuffer({ columnData, codec: 'LZ4_RAW', compressors });
@@ -285,7 +285,7 @@ describe('a file that cannot be read', () => {
     expect(messages).toContain('bad.parquet: it is compressed with LZ4_RAW: write it with Snappy, zstd');
   });
 
-  it('is named, or has other values: nothing else comes of damage', async () => {
+  it('is named, or has other values: damage has no other effect', async () => {
     const whole = await readFile(duckdb);
     const random = new SeededRandom(5);
     for (let round = 0; round < 30; round++) {

@@ -61,7 +61,7 @@ const countOf = async (prefix = 'main'): Promise<string> => {
 };
 
 describe('drop', () => {
-  it('deletes all of a database after it was told to, and nothing else in the store', async () => {
+  it('deletes all of a database after a confirmation, and nothing else in the store', async () => {
     await fill();
     await fill('main/inner');
     await fill('mainly');
@@ -121,7 +121,7 @@ describe('drop', () => {
     expect(await keys()).toEqual([]);
   });
 
-  it('tells what the store did not delete, and stops there', async () => {
+  it('names the objects that the store did not delete, and stops there', async () => {
     await fill();
     const before = await keys();
     vi.spyOn(FileDriver.prototype, 'delete').mockImplementation(async (names) => {
@@ -145,7 +145,7 @@ describe('drop', () => {
 });
 
 describe('rename', () => {
-  it('moves a database to another prefix, after it was told to', async () => {
+  it('moves a database to another prefix, after a confirmation', async () => {
     await fill();
     const asked = await run(['rename', folder.url('main'), folder.url('moved')]);
     expect(asked).toMatchObject({ status: 2 });
@@ -201,7 +201,7 @@ describe('rename', () => {
 });
 
 describe('clear', () => {
-  it('deletes the rows that a condition finds, or all, after it was told to', async () => {
+  it('deletes the rows that a condition finds, or all, after a confirmation', async () => {
     await fill();
     const asked = await run(['clear', folder.url('main'), 'notes', '--where', "text = 'note 1'"]);
     expect(asked).toMatchObject({ status: 2 });
@@ -227,7 +227,7 @@ describe('clear', () => {
     expect((await run(['query', folder.url('m'), 'many', '--count'])).output).toBe('10\n');
   });
 
-  it('refuses what is no condition before anything is deleted', async () => {
+  it('refuses an invalid condition before anything is deleted', async () => {
     await fill();
     expect(await run(['clear', folder.url('main'), 'notes', '--where', "text = 'a' or", '--yes'])).toMatchObject({
       status: 2,

@@ -71,7 +71,7 @@ describe('the examples of docs/cli.md', () => {
     expect(screen).toContain(`\n${example}\n${prompt}.quit\n`);
   });
 
-  it('show what is wrong with a condition as it is told', async () => {
+  it('show the mistake in a condition with its message', async () => {
     const example = await blockOf('error: Table cities has no field');
     const ran = await run(['query', folder.url(), 'cities', '--where', 'contry = FR']);
     expect(ran).toEqual({ status: 2, output: '', messages: `${example}\n` });
@@ -116,13 +116,13 @@ describe('statements from the input', () => {
     expect(JSON.parse(json.messages)).toMatchObject({ error: { code: 'USAGE', position: 8 } });
   });
 
-  it('tell a query that is not complete at the end', async () => {
+  it('recognise a query that is not complete at the end', async () => {
     const { status, messages } = await shell('select name\n');
     expect(status).toBe(2);
     expect(messages).toContain('Expected from and a table');
   });
 
-  it('run commands with the database of the shell, and show what these have changed', async () => {
+  it('run commands with the database of the shell, and show their changes', async () => {
     await writeFile(folder.file('more.csv'), 'code,label\nx,y\n');
     const { status, output, messages } = await shell(
       `cities where id = 1\n.import '${folder.file('more.csv')}' --create --table codes --yes\ncodes\n.clear codes --yes\nselect count() from codes\n`,
@@ -158,7 +158,7 @@ describe('statements from the input', () => {
   });
 });
 
-describe('what is written', () => {
+describe('writes', () => {
   it.each<[string, string[], boolean]>([
     ['a; b', ['a', 'b'], false],
     ["a where b = ';' ;", ["a where b = ';'"], true],

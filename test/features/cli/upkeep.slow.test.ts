@@ -35,7 +35,7 @@ async function put(db: Database, id: number): Promise<void> {
 }
 
 describe('tend', () => {
-  it('merges what waits and deletes garbage, after it was told to', async () => {
+  it('merges pending commits and deletes garbage, after a confirmation', async () => {
     const db = await open(1);
     for (let id = 0; id < 3; id++) await put(db, id);
     await db.stop();
@@ -90,7 +90,7 @@ describe('tend', () => {
 });
 
 describe('snapshots release', () => {
-  it('ends a snapshot by its id, after it was told to', async () => {
+  it('ends a snapshot by its id, after a confirmation', async () => {
     const db = await open(1);
     await put(db, 1);
     const snapshot = await db.snapshot();
@@ -106,7 +106,7 @@ describe('snapshots release', () => {
 });
 
 describe('the script for bash', { timeout: 60_000 }, () => {
-  it('completes store-db, and npx store-db with what is installed in the project', async () => {
+  it('completes store-db, and npx store-db with the version installed in the project', async () => {
     const root = fileURLToPath(new URL('../../../', import.meta.url));
     const bin = folder.file('node_modules/.bin');
     await mkdir(bin, { recursive: true });

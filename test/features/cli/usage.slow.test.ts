@@ -40,7 +40,7 @@ describe('usage', () => {
     expect(messages).not.toContain('key:secret');
   });
 
-  it('every command has a help that says what it does', async () => {
+  it('every command has a help that describes it', async () => {
     const { output, status } = await run(['--help']);
     expect(status).toBe(0);
     for (const { name, summary } of commands) {
@@ -57,7 +57,7 @@ describe('usage', () => {
 });
 
 describe('a place without a database', () => {
-  it('is told, and stays as it is', async () => {
+  it('is reported, and stays unchanged', async () => {
     await using folder = await TestFolder.make();
     for (const command of ['tables', 'stats', 'verify', 'log', 'cat', 'snapshots', 'cost']) {
       const { status, messages } = await run([command, folder.url()]);
@@ -107,7 +107,7 @@ describe('the keys of an encrypted database', () => {
     ['{"keys":{"a":"c2VjcmV0', 'is not JSON'],
     ['{"keys":{"a":"c2VjcmV0"},"current":"a"}', 'encryption'],
     ['c2VjcmV0', 'cannot be read'],
-  ])('are not told to anybody: %s', async (given, message) => {
+  ])('are not shown to anybody: %s', async (given, message) => {
     await using folder = await TestFolder.make();
     const { status, output, messages } = await run(['tables', folder.url('nothing'), '--keys', given]);
     expect(status).not.toBe(0);

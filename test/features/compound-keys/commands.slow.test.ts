@@ -91,7 +91,7 @@ describe('import', () => {
 });
 
 describe('other commands', () => {
-  it('export what import takes, as text and as Parquet', async () => {
+  it('export files that import takes, as text and as Parquet', async () => {
     for (const name of ['out.csv', 'out.ndjson', 'out.parquet']) {
       expect(await run(['export', url, 'pages', folder.file(name)])).toMatchObject({ status: 0 });
       const target = folder.url(`copy of ${name}`);
@@ -110,7 +110,7 @@ describe('other commands', () => {
     expect(await rows()).toEqual([]);
   });
 
-  it('tell the fields of the key', async () => {
+  it('name the fields of the key', async () => {
     const { output } = await run(['tables', url]);
     expect(output).toContain('tenant, slug');
     const told = await run(['tables', url, '--json']);
@@ -125,7 +125,7 @@ describe('other commands', () => {
     expect(shell.output).toContain('tenant, slug');
   });
 
-  it('write the key into what they read of blocks', async () => {
+  it('write the key into rows recovered from blocks', async () => {
     const { output } = await run(['cat', url, 'block0', '--json']);
     expect(output).toContain('"primaryKey":["tenant","slug"]');
     const log = await run(['log', url, '--json']);

@@ -219,7 +219,7 @@ describe('conditions on the key', () => {
     expect(plan).toMatchObject({ access: 'keys', ranges: odd.length + 2000, filters: [] });
   });
 
-  it('on several fields say what is wrong with them', async () => {
+  it('on several fields name their mistakes', async () => {
     const loose = node.db.query('pages');
     const refused = (call: () => unknown): Error => {
       try {
@@ -340,7 +340,7 @@ describe('the order of the key', () => {
     );
   });
 
-  it('is that of pages, which begin behind a key', async () => {
+  it('serves pages, which begin after a key', async () => {
     const orders = [
       (query: Query<Row>) => query,
       (query: Query<Row>) => query.orderBy('tenant', 'desc').orderBy('slug', 'desc').orderBy('part', 'desc'),

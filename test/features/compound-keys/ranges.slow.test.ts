@@ -256,7 +256,7 @@ describe('a comparison with a tuple', () => {
     );
   });
 
-  it('finds what a naive comparison finds, of random fields and values', async () => {
+  it('finds the same rows as a naive comparison, for random fields and values', async () => {
     const random = new SeededRandom(7);
     const domains: Readonly<Record<Name, readonly Value[]>> = {
       sheet: ['', 's00', 's05', 's05a', 's11', 'x', null],

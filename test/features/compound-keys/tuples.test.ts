@@ -137,7 +137,7 @@ describe('a range behind fixed fields', () => {
     await found(all.where('x', '=', 4), ({ x }) => x === 4);
   });
 
-  it('is of few combinations: those of long lists are tested', async () => {
+  it('covers few combinations: those of long lists are tested', async () => {
     const sheets = Array.from({ length: 40 }, (_, i) => `s${i}`);
     const many = Array.from({ length: 29 }, (_, i) => i - 9);
     const query = all.where('sheet', 'IN', sheets).where('x', 'IN', many);
@@ -187,7 +187,7 @@ describe('an order', () => {
 });
 
 describe('-0 in a key', () => {
-  it('is the same key as 0, and is told as it is read', async () => {
+  it('is the same key as 0, and is returned as it is read', async () => {
     const batch = node.db.batch();
     expect(await nodes.run(batch.insert(cells, { sheet: 'zero', x: -0 }))).toEqual(['zero', -0]);
     await nodes.run(batch.flush());

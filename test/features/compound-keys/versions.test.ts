@@ -251,7 +251,7 @@ describe('indexes over such a table', () => {
   });
 });
 
-describe('care', () => {
+describe('maintenance', () => {
   async function opened(): Promise<{ readonly nodes: Nodes; readonly open: (id: number) => Promise<Member['db']> }> {
     const nodes = new Nodes();
     const open = async (id: number): Promise<Member['db']> => {
@@ -314,7 +314,7 @@ describe('care', () => {
     ]);
   });
 
-  it('tells changes by their keys', async () => {
+  it('reports changes by their keys', async () => {
     const { nodes, open } = await opened();
     const db = await open(2);
     const next = db.changes()[Symbol.asyncIterator]().next();

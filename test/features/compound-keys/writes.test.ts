@@ -99,7 +99,7 @@ describe('a definition', () => {
     expect(readSchema(pages).primaryKey).toEqual(['tenant', 'slug']);
   });
 
-  it('of one field in an array is that of the field', () => {
+  it('of one field in an array equals the key of the field', () => {
     expect(readSchema({ ...pages, primaryKey: ['slug'] })).toEqual(readSchema({ ...pages, primaryKey: 'slug' }));
   });
 });
@@ -243,7 +243,7 @@ describe('writes', () => {
   });
 });
 
-describe('what else goes by a key', () => {
+describe('other uses of a key', () => {
   it('updates and deletes the rows of a query', async () => {
     const batch = a.db.batch();
     for (let i = 0; i < 6; i++) void batch.insert(pages, { tenant: i % 2, slug: `s${i}`, views: i });
@@ -265,7 +265,7 @@ describe('what else goes by a key', () => {
     ]);
   });
 
-  it('is what triggers, functions, changes and blobs say', async () => {
+  it('is the one that triggers, functions, changes and blobs show', async () => {
     const seen: unknown[] = [];
     a.db.registerTrigger(pages, '*', async (row, _batch, api, operation, before) => {
       seen.push([operation, row, before, await api.get(pages, [1, 'x'])]);
@@ -297,7 +297,7 @@ describe('what else goes by a key', () => {
     expect(error.message).toContain("with primary key [3, 'f']");
   });
 
-  it('is what transactions conflict by', async () => {
+  it('decides conflicts of transactions', async () => {
     const batch = a.db.batch();
     for (const slug of ['x', 'y']) void batch.insert(pages, { tenant: 1, slug, views: 1 });
     await nodes.run(batch.flush());

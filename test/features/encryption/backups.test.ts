@@ -71,7 +71,7 @@ function ahead(inner: MemoryDriver, clock: { aheadMs: number }): StorageDriver {
 }
 
 describe('backups after a key was replaced', () => {
-  it('need only the new key if they were made with it, whatever older ones they share objects with', async () => {
+  it('need only the new key if they were made with it, even if they share objects with older ones', async () => {
     const [source, safe] = [new MemoryDriver(), new MemoryDriver()];
     const to = { driver: safe, prefix: 'b' };
     await withDatabase(source, { encryption: keys(1) }, async (db) => {
@@ -91,7 +91,7 @@ describe('backups after a key was replaced', () => {
     await expectRestorable(safe, only(2), 300, made?.id);
   });
 
-  it('tell which keys they need, and need only the current one once they are rewritten', async () => {
+  it('name the keys that they need, and need only the current one once they are rewritten', async () => {
     const [source, safe] = [new MemoryDriver(), new MemoryDriver()];
     const to = { driver: safe, prefix: 'b' };
     const first = await withDatabase(source, { encryption: keys(1) }, async (db) => {
@@ -172,7 +172,7 @@ describe('backups after a key was replaced', () => {
 });
 
 describe('backups after encryption was turned on', () => {
-  it('leave nothing readable of what the new one consists of, and nothing at all once rewritten', async () => {
+  it('leave no readable object of the new one, and none at all once rewritten', async () => {
     const [source, safe] = [new MemoryDriver(), new MemoryDriver()];
     const to = { driver: safe, prefix: 'b' };
     const moving = { ...keys(1), acceptUnencrypted: true };
@@ -228,7 +228,7 @@ describe('backups after encryption was turned on', () => {
     await expectRestorable(safe, undefined, 300, first.id);
   });
 
-  it('are refused where nothing says how they are to be stored, and where a database is', async () => {
+  it('are refused without options of their encoding, and in the place of a database', async () => {
     const driver = new MemoryDriver();
     await withDatabase(driver, {}, async () => undefined);
     const [from, empty] = [
@@ -244,7 +244,7 @@ describe('backups after encryption was turned on', () => {
 });
 
 describe('a further backup of an encrypted database', () => {
-  it('looks once at what the one before it has put, and never again', async () => {
+  it('reads the objects of the one before it once, and never again', async () => {
     const source = new MemoryDriver();
     const clock = { aheadMs: 0 };
     const inner = new MemoryDriver();

@@ -232,7 +232,7 @@ describe('an encrypted database', () => {
 });
 
 describe('the command', () => {
-  it('reads, rewrites, backs up and restores with keys from a file, and tells nothing of them', async () => {
+  it('reads, rewrites, backs up and restores with keys from a file, and reveals nothing of them', async () => {
     await using folder = await TestFolder.make();
     const [database, backups, restored] = ['data', 'backups', 'restored'].map(
       (name) => `file:${folder.path}/${name}#p`,
@@ -280,7 +280,7 @@ describe('keys', () => {
   const good = keyOf(3);
   const asText = Buffer.from(good).toString('base64');
 
-  it('are taken as bytes and as text, and open what the others wrote', async () => {
+  it('are taken as bytes and as text, and open objects of the other form', async () => {
     const driver = new MemoryDriver();
     const forms = [good, asText, asText.replace('=', ''), Buffer.from(good).toString('hex'), Buffer.from(good)];
     for (const key of forms) await (await open(driver, { encryption: { keys: { k: key }, current: 'k' } })).stop();
@@ -345,7 +345,7 @@ describe('keys', () => {
 });
 
 describe('a compressed database', () => {
-  it('is read by whoever was told, and by nobody else', async () => {
+  it('is read by holders of the key, and by nobody else', async () => {
     const driver = new MemoryDriver();
     await using db = await open(driver, { compression: 'deflate' });
     await fill(db, 300);

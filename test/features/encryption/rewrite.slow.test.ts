@@ -72,7 +72,7 @@ describe('db.rewrite()', () => {
     expect([...after.keys()].filter((name) => name.startsWith('blobs/'))).toHaveLength(6);
   });
 
-  it('leaves nothing in a folder that could be read before, nor what the key before is for', async () => {
+  it('leaves nothing in a folder that could be read before, nor objects under the earlier key', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'store-db-rewrite-'));
     const filesWith = async (text: string): Promise<string[]> => {
       const found: string[] = [];
@@ -209,7 +209,7 @@ describe('db.rewrite()', () => {
     await expectWhole(driver, { encryption: keys(1) }, 300);
   });
 
-  it('leaves alone what it cannot open, and says so', async () => {
+  it('leaves objects alone that it cannot open, and says so', async () => {
     const driver = new MemoryDriver();
     await using db = await open(driver, { encryption: keys(1) });
     await fill(db, 100);
@@ -233,7 +233,7 @@ describe('db.rewrite()', () => {
     await expect(late.verify({ deep: true })).rejects.toMatchObject({ code: 'ENCRYPTION_KEY', keyId: 'key-1' });
   });
 
-  it('compresses what pays, and leaves the rest', async () => {
+  it('compresses objects if that pays, and leaves the rest', async () => {
     const driver = new MemoryDriver();
     await using db = await open(driver);
     await fill(db, 300);

@@ -142,7 +142,7 @@ describe('a new version of the function', () => {
     expect((await nodes.find(again, 'www.site7.org')).ids).toEqual(ofSite(7));
   });
 
-  it('makes room among many by giving up what was left behind first', async () => {
+  it('makes room among many by giving up index versions that were left behind first', async () => {
     const nodes = new Sites();
     const node = await nodes.open(1, undefined, options);
     await nodes.write(node, 'insert', all);

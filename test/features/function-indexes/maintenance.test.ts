@@ -35,7 +35,7 @@ async function forge(nodes: Sites, change: (indexVersion: StoredIndexVersion) =>
 }
 
 describe('verify() and repair()', () => {
-  it('find entries that the function does not make, and make the index anew', async () => {
+  it('find entries that the function does not make, and rebuild the index', async () => {
     const { nodes, node } = await opened();
     // Not pure, or changed without a new version.
     const changed = (row: Row): unknown => (row['id'] === 7 ? 'other' : domain(row));
@@ -89,7 +89,7 @@ describe('verify() and repair()', () => {
     expect(await nodes.findings(again)).toEqual([]);
   });
 
-  it('tell of each index version, of states that are kept too', async () => {
+  it('report each index version, of kept states too', async () => {
     const { nodes, node } = await opened();
     const snapshot = await nodes.run(node.db.snapshot());
     const next = await nodes.open(2, 2, options);
@@ -106,7 +106,7 @@ describe('verify() and repair()', () => {
 });
 
 describe('making an index version in the background', () => {
-  it('goes on where a process died, past what was written meanwhile', async () => {
+  it('goes on where a process died, past rows written meanwhile', async () => {
     const nodes = new Sites();
     const writer = await nodes.open(1, undefined, options);
     const many = Array.from({ length: 3000 }, (_, id) => siteOf(id));
@@ -167,7 +167,7 @@ describe('making an index version in the background', () => {
     expect(await nodes.findings(next)).toEqual([]);
   });
 
-  it('says when it is complete, and what the function fails on', async () => {
+  it('says when it is complete, and names the rows on which the function fails', async () => {
     const { nodes, node } = await opened();
     const strict = ({ id }: Row): unknown => {
       if ((id as number) % 100 === 3) throw new Error('no');

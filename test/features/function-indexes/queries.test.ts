@@ -17,7 +17,7 @@ async function opened() {
 }
 
 describe('a query by an indexed function', () => {
-  it('goes by the index, which explain() names', async () => {
+  it('uses the index, which explain() names', async () => {
     const { nodes, node } = await opened();
     expect(await nodes.find(node, 'www.site7.org')).toEqual({ ids: ofSite(7), index: 'domain' });
     expect(await nodes.find(node, 'nowhere')).toEqual({ ids: [], index: 'domain' });
@@ -35,7 +35,7 @@ describe('a query by an indexed function', () => {
     expect(calls).toBe(0);
   });
 
-  it('shows commits that are not merged, and what a batch lays over', async () => {
+  it('shows unmerged commits, and the overlay of a batch', async () => {
     const { nodes, node } = await opened();
     await nodes.write(node, 'update', [
       { id: 7, url: 'moved' },
@@ -96,7 +96,7 @@ describe('a query by an indexed function', () => {
     expect([attempts, found]).toEqual([2, 1]);
   });
 
-  it('reads what a snapshot shows, and a replica too', async () => {
+  it('reads the state of a snapshot, and a replica too', async () => {
     const { nodes, node } = await opened();
     const snapshot = await nodes.run(node.db.snapshot());
     await nodes.write(node, 'update', [{ id: 7, url: 'moved' }]);
@@ -113,7 +113,7 @@ describe('a query by an indexed function', () => {
   });
 });
 
-describe('what a function returns', () => {
+describe('the results of a function', () => {
   const long = 'x'.repeat(1100);
   const cases: readonly [typeId: number, results: readonly unknown[], strange: readonly unknown[]][] = [
     [

@@ -106,7 +106,7 @@ describe('a blob whose row is gone', () => {
     expect((await listed(cluster, node))[1]).toEqual([gone]);
   });
 
-  it('whose object an interrupted run has deleted is not listed for ever', async () => {
+  it('whose object an interrupted run has deleted is not listed forever', async () => {
     const cluster = new Cluster();
     const node = await cluster.start(0);
     const gone = await store(cluster, node, 1, 'gone');
@@ -157,7 +157,7 @@ describe('an upload that no commit ever named', () => {
     expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   });
 
-  it('is judged by the clock of the store, whatever those of the nodes say', async () => {
+  it('is judged by the clock of the store, not by those of the nodes', async () => {
     const cluster = new Cluster();
     cluster.clock.skewMs = -90 * dayMs;
     const node = await cluster.start(0);
@@ -304,7 +304,7 @@ describe('a flush whose upload is condemned before its commit', () => {
     expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   });
 
-  it('does not go on with what an upload left behind that failed in a flush before', async () => {
+  it('does not continue a failed upload of an earlier flush', async () => {
     const cluster = new Cluster();
     const node = await cluster.start(0);
     const batch = node.db.batch();
@@ -368,7 +368,7 @@ describe('a flush whose upload is condemned before its commit', () => {
 });
 
 describe('flush and condemnation at the same slot', () => {
-  it.each(['the flush', 'gc'])('agree on what happened whoever is first: %s', async (first) => {
+  it.each(['the flush', 'gc'])('agree on the outcome in either order: %s', async (first) => {
     const cluster = new Cluster();
     const collector = await cluster.start(0);
     const writer = await cluster.start(1);

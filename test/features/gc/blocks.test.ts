@@ -21,7 +21,7 @@ async function expectRows(cluster: Cluster, { db }: ClusterNode, text: string): 
 }
 
 describe('blocks that a merge replaced', () => {
-  it('go at once, and exactly what is reachable stays', async () => {
+  it('are deleted at once, and exactly the reachable ones stay', async () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(count);
     const before = await blockNames(cluster);
@@ -81,7 +81,7 @@ describe('blocks that a merge replaced', () => {
     expect(await cluster.run(node.db.query(items).count())).toBe(0);
   });
 
-  it('stay while nothing is merged: they are what Block 0 reaches', async () => {
+  it('stay while nothing is merged: Block 0 reaches them', async () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(count);
     await cluster.run(cluster.put(node, all, 'second'));
@@ -106,7 +106,7 @@ async function mergeHeldUp(
 }
 
 describe('blocks of a merge under way', () => {
-  it('stay, however often others collect, and are what Block 0 reaches when it ends', async () => {
+  it('stay, however often others collect, and Block 0 reaches them when it ends', async () => {
     const cluster = new Cluster();
     const merging = await cluster.withRows(count);
     const other = await cluster.start(1);
@@ -164,8 +164,8 @@ describe('blocks of a merge under way', () => {
   });
 });
 
-describe('a node whose view is overtaken by a merge and gc', () => {
-  it('merges what is newer: its own merge has only lost', async () => {
+describe('a node whose view is outdated by a merge and gc', () => {
+  it('merges newer commits: its own merge has only lost', async () => {
     const cluster = new Cluster();
     const writer = await cluster.withRows(count);
     // It has no blocks in memory, so that its merge reads them.
@@ -186,7 +186,7 @@ describe('a node whose view is overtaken by a merge and gc', () => {
   it.each([
     ['alone', []],
     ['behind another one', [500]],
-  ])('flushes on what is newer: %s', async (_, before) => {
+  ])('flushes on the newer state: %s', async (_, before) => {
     const cluster = new Cluster();
     const writer = await cluster.withRows(count);
     const slow = await cluster.start(1);
@@ -223,7 +223,7 @@ describe('a node whose view is overtaken by a merge and gc', () => {
     expect(await cluster.failure(node.db.checkpoint())).toMatchObject({ code: 'CORRUPTION' });
   });
 
-  it('queries what is newer, where it has handed out nothing yet', async () => {
+  it('queries the newer state if it has returned nothing yet', async () => {
     const cluster = new Cluster();
     const writer = await cluster.withRows(count);
     const slow = await cluster.start(1);
@@ -294,7 +294,7 @@ describe('gc at the same time', () => {
     await expectRows(cluster, second, 'third');
   });
 
-  it('is not stopped by a snapshot that is released while it reads what that shows', async () => {
+  it('is not stopped by a snapshot that is released while it reads its state', async () => {
     const cluster = new Cluster();
     const holder = await cluster.withRows(count);
     const collector = await cluster.start(1);
@@ -308,7 +308,7 @@ describe('gc at the same time', () => {
     await expectRows(cluster, collector, 'second');
   });
 
-  it('keeps what a snapshot shows that is taken while it runs', async () => {
+  it('keeps the state of a snapshot that is taken while it runs', async () => {
     const cluster = new Cluster();
     const holder = await cluster.withRows(count);
     const collector = await cluster.start(1);

@@ -35,7 +35,7 @@ describe('the log', () => {
     expect(await cluster.run((await cluster.start(1)).db.query(items).count())).toBe(3);
   });
 
-  it('is never trimmed past what is merged, however old and young slots lie', async () => {
+  it('is never trimmed past the merged slots, in any mixture of old and young ones', async () => {
     const cluster = new Cluster();
     const node = await cluster.start(0);
     await commits(cluster, node, 3);
@@ -48,7 +48,7 @@ describe('the log', () => {
     expect(await cluster.block0()).toMatchObject({ logFloor: 3, appliedSeq: 3 });
   });
 
-  it('keeps for an hour what was merged, by the clock of the store', async () => {
+  it('keeps merged slots for an hour, by the clock of the store', async () => {
     const cluster = new Cluster();
     const node = await cluster.start(0);
     // Were it asked, it would say that all of it is a year old, or from the future.
@@ -71,7 +71,7 @@ describe('the log', () => {
     }
   });
 
-  it('keeps what follows a young slot: the floor is one number', async () => {
+  it('keeps the slots after a young one: the floor is one number', async () => {
     const cluster = new Cluster();
     const node = await cluster.start(0);
     cluster.clock.skewMs = 0;
@@ -130,7 +130,7 @@ describe('the log', () => {
     expect(await cluster.run((await cluster.start(1)).db.query(items).count())).toBe(3);
   });
 
-  it('is trimmed as ever beside such a commit', async () => {
+  it('is trimmed as usual around such a commit', async () => {
     const cluster = new Cluster();
     const node = await cluster.start(0);
     await commits(cluster, node, 3);

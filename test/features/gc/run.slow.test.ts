@@ -57,7 +57,7 @@ function keeping({ store }: Cluster, kept: (key: string) => boolean): Script<Del
 }
 
 describe('a dry run', () => {
-  it('writes nothing, and says what a run would delete, and why', async () => {
+  it('writes nothing, and reports the deletions of a run, and why', async () => {
     const cluster = new Cluster();
     const node = await withGarbage(cluster);
     const before = await cluster.names();
@@ -93,7 +93,7 @@ describe('a dry run', () => {
     );
   });
 
-  it('keeps what a run would keep', async () => {
+  it('keeps the same objects as a run', async () => {
     const cluster = new Cluster();
     const node = await withGarbage(cluster);
     await cluster.run(node.db.gc({ loopGraceMs: 0 }));
@@ -121,7 +121,7 @@ describe('the options of gc()', () => {
   });
 });
 
-describe('what gc costs', () => {
+describe('the cost of gc', () => {
   it('on a clean database is a look at Block 0 and a list of each folder', async () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(20);
@@ -170,7 +170,7 @@ describe('what gc costs', () => {
     expect(await cluster.names()).toEqual(['block0']);
   });
 
-  it('leaves probes of the store to whoever makes them, for a day', async () => {
+  it('leaves probes of the store to their owners, for a day', async () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(20);
     await cluster.store.put('db/probe/0123', new Uint8Array(1), { if: 'any' });
@@ -182,7 +182,7 @@ describe('what gc costs', () => {
     expect(await cluster.namesIn('probe')).toEqual([]);
   });
 
-  it('leaves alone what it does not know', async () => {
+  it('leaves unknown objects alone', async () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(20);
     const foreign = ['data/readme.txt', 'data/items/notes', 'blobs/picture.png', 'staged/x', 'committed/1', 'other/y'];
@@ -384,7 +384,7 @@ describe('gc on a store that fails now and then', () => {
   });
 });
 
-describe('gc beside many snapshots', () => {
+describe('gc with many snapshots', () => {
   it('reads their roots a few at a time, and warns of nothing', async () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(20);

@@ -216,7 +216,7 @@ const compressed: ReadonlySet<ObjectKind> = new Set<ObjectKind>(['catalogue']);
 
 describe('the stored format', () => {
   for (const kind of Object.keys(objects) as ObjectKind[]) {
-    it(`${kind}: what is encoded is what is stored, and what is stored is read`, () => {
+    it(`${kind}: encoding gives the stored bytes, and the stored bytes are read`, () => {
       const bytes = stored(kind);
       const written = compressed.has(kind) ? bytes : objects[kind].bytes;
       expect(Buffer.from(written).toString('hex')).toBe(Buffer.from(bytes).toString('hex'));

@@ -135,7 +135,7 @@ describe('creating a database', () => {
     expect(requests[firstProbe - 1]).toMatchObject({ kind: 'get', key: 'shop/block0' });
   });
 
-  it('is refused on an unsafe store, of which nothing is changed', async () => {
+  it('is refused on an unsafe store, and nothing there is changed', async () => {
     const driver = new Unsafe();
     const error: unknown = await open(driver)
       .start()
@@ -148,7 +148,7 @@ describe('creating a database', () => {
     expect(await driver.keys()).toEqual([]);
   });
 
-  it('is up to whoever creates it: a database that exists is opened without', async () => {
+  it('happens only at the creation: an existing database is opened without', async () => {
     const driver = new Uncertified();
     const first = open(driver);
     await first.start();
@@ -184,7 +184,7 @@ describe('creating a database', () => {
     expect((await driver.list('')).entries.map(({ key }) => key)).toEqual(['shop/block0']);
   });
 
-  it.each(['read', 'write', 'list'])('without permission to %s says what to grant', async (kind) => {
+  it.each(['read', 'write', 'list'])('without permission to %s names the permission to grant', async (kind) => {
     const driver = new Forbids(kind);
     const starting = open(driver).start();
     await expect(starting).rejects.toMatchObject({ code: 'STORAGE', reason: 'forbidden' });
@@ -223,7 +223,7 @@ describe('creating a database', () => {
 });
 
 describe('db.doctor()', () => {
-  it('tells about the store and the database before, while and after it is open', async () => {
+  it('reports the store and the database before, while and after it is open', async () => {
     const driver = new Uncertified();
     const db = open(driver);
     const before = await db.doctor();
@@ -251,7 +251,7 @@ describe('db.doctor()', () => {
     expect(await driver.keys()).toEqual(['shop/block0']);
   });
 
-  it('reports an unsafe store, what to do, and why start() fails', async () => {
+  it('reports an unsafe store, the remedy, and why start() fails', async () => {
     const db = open(new Unsafe());
     await expect(db.start()).rejects.toThrow(UnsafeStoreError);
     const report = await db.doctor();
@@ -284,7 +284,7 @@ describe('db.doctor()', () => {
     expect(damaged.recommendations).toEqual([expect.stringContaining('Restore the object block0')]);
   });
 
-  it('tells whether links for downloads can be made', async () => {
+  it('reports whether links for downloads can be made', async () => {
     const presigning = async (driver: StorageDriver): Promise<unknown> => {
       return (await open(driver).doctor()).checks.find(({ name }) => name === 'presigning');
     };
@@ -306,7 +306,7 @@ describe('db.doctor()', () => {
     });
   });
 
-  it('reports a store that is out of reach, and does not take for ever', async () => {
+  it('reports a store that is out of reach, and ends in time', async () => {
     const environment = new VirtualEnvironment();
     for (const fault of ['noAnswer', 'lostRequest'] as const) {
       const driver = new FaultyDriver(new MemoryDriver({ environment }), { environment, faults: { [fault]: 1 } });
@@ -349,7 +349,7 @@ describe('formatStoreReport()', () => {
     expect(lines.at(-2)).toMatch(/^- Allow the credentials to delete objects/);
   });
 
-  it('tells an unsafe store from one of which nothing is known', async () => {
+  it('distinguishes an unsafe store from an unknown one', async () => {
     expect(formatStoreReport(await open(new Unsafe()).doctor())).toMatch(/^safe +NO$/m);
     expect(formatStoreReport(await open(new Forbids('read')).doctor())).toMatch(/^safe +could not be told$/m);
   });

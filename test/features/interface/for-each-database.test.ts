@@ -35,7 +35,7 @@ beforeEach(() => {
 });
 
 describe('forEachDatabase()', () => {
-  it('opens each once, no more at a time than it is told, gives what was made of them, and stops them', async () => {
+  it('opens each once, no more at a time than the limit, returns the results, and stops them', async () => {
     const prefixes = names(20);
     await create(prefixes);
     const memory = new MemoryBudget(64 * 1024 * 1024);
@@ -85,13 +85,13 @@ describe('forEachDatabase()', () => {
     expect((await driver.list('tenants/9/')).entries).toEqual([]);
   });
 
-  it('creates what is not there where it is told to', async () => {
+  it('creates missing databases on request', async () => {
     const report = await forEachDatabase(names(3), () => true, { driver, logLevel, create: true });
     expect([...report.results.keys()]).toEqual(names(3));
     await expect(driver.get('tenants/2/block0')).resolves.toMatchObject({ status: 'found' });
   });
 
-  it('begins with no other one once it is told to stop', async () => {
+  it('begins with no other one once it is asked to stop', async () => {
     await create(names(6));
     const stopping = new AbortController();
     const report = await forEachDatabase(

@@ -127,7 +127,7 @@ describe('starting and stopping', () => {
     await db.stop();
   });
 
-  it('can be repeated, and what was flushed is there', async () => {
+  it('can be repeated, and flushed rows are there', async () => {
     const db = make();
     for (let id = 0; id < 5; id++) {
       await db.start();
@@ -175,7 +175,7 @@ describe('starting and stopping', () => {
     await db.stop();
   });
 
-  it('stop() waits for flushes of the same turn, sub-batches and slow triggers, and refuses what comes after it', async () => {
+  it('stop() waits for flushes of the same turn, sub-batches and slow triggers, and refuses later calls', async () => {
     const db = make();
     const log = { ...notes, name: 'log' };
     db.registerSchema(log);

@@ -63,7 +63,7 @@ describe('a custom logger', () => {
     await makeNoise({ logLevel: 'debug', logger: { debug: fail, info: fail, warn: fail, error: fail } });
   });
 
-  it('is told of a lost race for Block 0 as PreconditionFailed, with the key and both ETags', async () => {
+  it('gets a lost race for Block 0 as PreconditionFailed, with the key and both ETags', async () => {
     const lines: [string, object | undefined][] = [];
     const noop = (): void => undefined;
     const info = (message: string, details?: object): void => void lines.push([message, details]);

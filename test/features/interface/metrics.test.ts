@@ -29,8 +29,8 @@ async function load(db: Database): Promise<void> {
   await db.checkpoint();
 }
 
-describe('what stats() tells of requests', () => {
-  it('is what they cost on S3', async () => {
+describe('the requests in stats()', () => {
+  it('equals their price on S3', async () => {
     const db = await started();
     await load(db);
     const { requests, dollars, uptimeMs } = db.stats();
@@ -44,7 +44,7 @@ describe('what stats() tells of requests', () => {
     expect(db.stats().dollars).toBeCloseTo(dollars + 0.000005, 10);
   });
 
-  it('goes by the price table of the options', async () => {
+  it('follows the price table of the options', async () => {
     const prices = { per1000Writes: 1000, per1000Reads: 0, per1000Lists: 0, per1000Deletes: 0, perGigabyteRead: 0 };
     const db = await started({ prices });
     await load(db);
@@ -54,7 +54,7 @@ describe('what stats() tells of requests', () => {
   });
 });
 
-describe('what stats() tells of the cache', () => {
+describe('the cache in stats()', () => {
   it('is where blocks were found', async () => {
     const driver = new MemoryDriver();
     const kept = new Map<string, Uint8Array>();
@@ -103,7 +103,7 @@ describe('what stats() tells of the cache', () => {
 });
 
 describe('onRequest', () => {
-  it('is told of every request', async () => {
+  it('is called for every request', async () => {
     const seen: ObservedRequest[] = [];
     const db = await started({ onRequest: (request) => seen.push(request) });
     await load(db);

@@ -28,7 +28,7 @@ function refusal(options: unknown): InvalidOptionError {
 const noop = (): void => undefined;
 const logger = { debug: noop, info: noop, warn: noop, error: noop };
 
-describe('what is refused', () => {
+describe('refused options', () => {
   it.each([
     ['dbPrefix', undefined, 'undefined', '1 to 512 UTF-8 bytes'],
     ['dbPrefix', '', "''", '1 to 512 UTF-8 bytes'],
@@ -106,7 +106,7 @@ describe('what is refused', () => {
     expect(error.message).toContain(allowed);
   });
 
-  it("refuses a list of nodes beside nodeId 'auto'", () => {
+  it("refuses a list of nodes together with nodeId 'auto'", () => {
     const error = refusal({ ...good, nodeId: 'auto', nodes: [0, 1] });
     expect(error.option).toBe('nodes');
     expect(error.message).toContain("`nodeId: 'auto'`");
@@ -139,7 +139,7 @@ describe('no driver', () => {
   });
 });
 
-describe('what is accepted', () => {
+describe('accepted options', () => {
   it.each([
     ['the least', good],
     [

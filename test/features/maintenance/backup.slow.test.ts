@@ -70,7 +70,7 @@ const place = (prefix: string, driver: StorageDriver = safe): { driver: StorageD
 });
 
 describe('a backup', () => {
-  it('becomes a database of its own that holds just what was there', async () => {
+  it('becomes a separate database with exactly the same contents', async () => {
     const db = await open(store, 'main');
     await write(db, 0, 400, 3);
     await db.checkpoint();
@@ -102,7 +102,7 @@ describe('a backup', () => {
     expect((await again.doctor()).database.databaseId).toBe(restored.databaseId);
   });
 
-  it('copies only what is not there yet, and earlier ones stay as they were', async () => {
+  it('copies only missing objects, and does not change earlier backups', async () => {
     const db = await open(store, 'main');
     await write(db, 0, 2000, 4);
     const first = await db.backup(place('b'));

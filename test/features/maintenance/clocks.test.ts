@@ -162,7 +162,7 @@ describe('gc by a clock that is eight days ahead', () => {
     });
   });
 
-  it('on a folder is believed once it has been so for a day, or is told to be right', async () => {
+  it('on a folder is believed once it has been so for a day, or is confirmed', async () => {
     await setUp('folder');
     const db = await world.open(2, 8 * dayMs);
     expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBe(0);
@@ -238,7 +238,7 @@ describe('gc of commits and uploads by a clock that is ahead', () => {
     expect(await collected(holder)).toEqual([2, 1]);
   });
 
-  it.each([2, 8, 365])('by %i days, on a bucket, goes by the time of that', async (days) => {
+  it.each([2, 8, 365])("by %i days, on a bucket, follows the bucket's clock", async (days) => {
     await setUp('bucket');
     const wrong = await world.open(2, days * dayMs);
     expect(await collected(wrong, { logRetentionMs: 1.5 * hourMs })).toEqual([2, 0]);
@@ -253,7 +253,7 @@ describe('gc of commits and uploads by a clock that is ahead', () => {
     expect(world.ahead).toEqual([]);
   });
 
-  it('is believed once the clock has been so for a day, or is told to be right', async () => {
+  it('is believed once the clock has been so for a day, or is confirmed', async () => {
     await setUp('folder');
     const db = await world.open(2, 8 * dayMs);
     expect(await collected(db)).toEqual([0, 0]);
@@ -265,7 +265,7 @@ describe('gc of commits and uploads by a clock that is ahead', () => {
     expect(await collected(await world.open(2, 8 * dayMs), { trustClock: true })).toEqual([3, 1]);
   });
 
-  it('needs no clock for what goes whatever its age is', async () => {
+  it('needs no clock for objects that are deleted at any age', async () => {
     await setUp('folder');
     expect(await collected(await world.open(2, 8 * dayMs), { logRetentionMs: 0, graceMs: 0 })).toEqual([3, 1]);
     expect(world.ahead).toEqual([]);
@@ -273,7 +273,7 @@ describe('gc of commits and uploads by a clock that is ahead', () => {
 });
 
 describe('the time of a bucket', () => {
-  it('is that of its last answer', async () => {
+  it('is the time of its last answer', async () => {
     const { server } = await openServer();
     const driver = new ObjectStoreDriver({ bucket: Bucket, client: server.client() });
     expect(driver.storeTimeMs()).toBeUndefined();

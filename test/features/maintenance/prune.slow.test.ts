@@ -102,7 +102,7 @@ async function prunedWell(keepLast: number): Promise<{ readonly report: PruneRep
 }
 
 describe('pruneBackups()', () => {
-  it('removes what only old backups consist of, and tells before what it would remove', async () => {
+  it('removes objects that only old backups use, and lists them before', async () => {
     const states = await makeBackups(4);
     const ids = [...states.keys()];
     const before = await names();
@@ -122,7 +122,7 @@ describe('pruneBackups()', () => {
     for (const [id, state] of more) expect(await restored(id)).toBe(state);
   });
 
-  it('can fail at any request: what is listed is whole, and the next run ends it', async () => {
+  it('can fail at any request: every listed backup is whole, and the next run ends it', async () => {
     const states = await makeBackups(4);
     const { left } = await prunedWell(1);
     for (const effect of [false, true]) {
@@ -219,7 +219,7 @@ describe('pruneBackups()', () => {
     expect(environment.monotonicMs() - startedMs).toBeLessThan(3_601_000);
   });
 
-  it('leaves what a broken backup has copied for the next one', async () => {
+  it('leaves the copies of a broken backup for the next one', async () => {
     await makeBackups(1);
     const batch = db.batch();
     for (let id = 1000; id < 1400; id++) void batch.upsert(notes, { id, text: `text of ${id}` });
@@ -267,7 +267,7 @@ async function bytesOf(key: string): Promise<Uint8Array> {
   return found.bytes;
 }
 
-describe('what is kept', () => {
+describe('kept backups', () => {
   const at = (...times: string[]) =>
     times.map((time) => ({ id: time, generation: 1, createdAt: new Date(`${time}Z`) }));
   const backups = at(
@@ -280,7 +280,7 @@ describe('what is kept', () => {
     '2026-02-02T00:00',
   );
   const kept = (rules: Parameters<typeof keptBackups>[1]): string[] => [...keptBackups(backups, rules)].toSorted();
-  it('the newest, whatever the rules', () => {
+  it('the newest, under any rules', () => {
     expect(kept({ keepLast: 0 })).toEqual(['2026-02-02T00:00']);
     expect(keptBackups([], { keepLast: 3 }).size).toBe(0);
   });
@@ -295,7 +295,7 @@ describe('what is kept', () => {
     expect(kept({ keepWeekly: 4 })).toEqual(weekly);
     expect(kept({ keepMonthly: 9 })).toEqual(['2025-12-31T23:00', '2026-01-05T12:00', '2026-02-02T00:00']);
   });
-  it('what any of several rules keeps', () => {
+  it('those that any of several rules keeps', () => {
     expect(kept({ keepLast: 2, keepMonthly: 2 })).toEqual(['2026-01-05T12:00', '2026-02-01T23:59', '2026-02-02T00:00']);
   });
 });

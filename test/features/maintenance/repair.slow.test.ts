@@ -74,7 +74,7 @@ const damages: readonly (readonly [string, () => Promise<void>])[] = [
 ];
 
 describe('an index', () => {
-  it.each(damages)('is made anew where %s', async (_, damage) => {
+  it.each(damages)('is rebuilt if %s', async (_, damage) => {
     await damage();
     const before = await cluster.block0();
     expect((await cluster.findings(node)).length).toBeGreaterThan(0);
@@ -121,7 +121,7 @@ describe('an index', () => {
     await expectSound();
   });
 
-  it('is made anew beside others of its table that are left alone', async () => {
+  it('is rebuilt, and others of its table are left alone', async () => {
     const pairs = { ...items, name: 'pairs', fields: { ...items.fields, id: { typeId: Types.varchar } } } as const;
     const schema = { ...pairs, indexes: ['group', 'text'] } as const;
     node.db.registerSchema(schema);
@@ -160,7 +160,7 @@ describe('an index', () => {
     await expectSound(30_000);
   });
 
-  it('that keeps merges from going on is made anew without them, and they go on', async () => {
+  it('that keeps merges from going on is rebuilt without them, and they go on', async () => {
     await cluster.damage(await leafAt(0));
     const cold = await cluster.start(1);
     await cluster.run(
@@ -200,8 +200,8 @@ describe('an index', () => {
   });
 });
 
-describe('what cannot be repaired', () => {
-  it('are rows: an index is not made anew from the rest, and what is lost is told', async () => {
+describe('damage that cannot be repaired', () => {
+  it('are rows: an index is not rebuilt from the rest, and the losses are reported', async () => {
     const leaf = await leafAt(5, itemsTable);
     const indexLeaf = await leafAt(2);
     await cluster.damage(leaf);
@@ -313,7 +313,7 @@ describe('what cannot be repaired', () => {
     expect(again.unrepairable.map(({ message }) => message).join()).toContain(`with db.at(${generation})`);
   });
 
-  it('are counts of a table: they are told, and its index is right', async () => {
+  it('are counts of a table: they are reported, and its index is right', async () => {
     await cluster.rewriteRoot(itemsTable, (root) => ({ ...root, count: 1001 }));
     const { ok, repaired, unrepairable } = await repair();
     expect([ok, repaired]).toEqual([false, []]);
@@ -328,7 +328,7 @@ describe('what cannot be repaired', () => {
     expect(await repair()).toMatchObject({ ok: false, repaired: [], unrepairable: [{ table: 'items' }] });
   });
 
-  it('are blobs: their rows are named, and an index is made anew all the same', async () => {
+  it('are blobs: their rows are named, and an index is rebuilt all the same', async () => {
     const [blob] = await cluster.storeBlobs(node, { 5: 'five' });
     await cluster.run(node.db.checkpoint());
     await cluster.remove(blob as string);
@@ -353,7 +353,7 @@ describe('what cannot be repaired', () => {
 });
 
 describe('while others go on', () => {
-  it('begins anew when another node merges first', async () => {
+  it('begins again when another node merges first', async () => {
     const other = await cluster.start(1);
     // No row that comes belongs there, so that others can merge.
     await cluster.damage(await leafAt(-1));
@@ -395,7 +395,7 @@ describe('while others go on', () => {
     await expectSound(1000 + (id - 1000) / 10);
   });
 
-  it('is not overtaken by its own node', async () => {
+  it('is not outdated by its own node', async () => {
     await cluster.damage(await leafAt(-1));
     let merging: Promise<void> | undefined;
     node.driver.onPut(

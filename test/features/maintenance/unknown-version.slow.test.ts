@@ -66,7 +66,7 @@ describe('a read', () => {
 });
 
 describe('verify()', () => {
-  it('reports such a block, whichever it is, and goes on', async () => {
+  it('reports any such block, and goes on', async () => {
     const missed: string[] = [];
     let found = 0;
     for (const name of blocks()) {
@@ -84,7 +84,7 @@ describe('verify()', () => {
 });
 
 describe('repair()', () => {
-  it('does what it does for any block that is damaged', async () => {
+  it('acts as for any damaged block', async () => {
     const failed: string[] = [];
     for (const name of blocks()) {
       const db = openDatabase(storeWith(name), 1);

@@ -49,7 +49,7 @@ describe('a database that is as it should be', () => {
     });
   });
 
-  it('is told no more than before without deep, and no blob is read', async () => {
+  it('is reported no further than before without deep, and no blob is read', async () => {
     node.driver.takeLines();
     const report = await cluster.verify(node, false);
     expect(Object.keys(report).toSorted()).toEqual(['findings', 'ok', 'pendingCommits', 'tables']);
@@ -260,7 +260,7 @@ describe('snapshots and history', () => {
     for (const snapshot of snapshots) await cluster.run(snapshot.release());
   });
 
-  it('are named by what only they show', async () => {
+  it('are named by objects that only they show', async () => {
     const before = await cluster.leaves({ table: 'items' });
     const snapshot = await cluster.run(node.db.snapshot());
     await moveOn();
@@ -283,7 +283,7 @@ describe('snapshots and history', () => {
     expect(await cluster.findings(node)).toEqual([]);
   });
 
-  it('that are damaged in what they share with the present state are not named again', async () => {
+  it('that are damaged in objects shared with the present state are not named again', async () => {
     await cluster.run(node.db.snapshot());
     const [leaf] = await cluster.leaves({ table: 'items' });
     await cluster.damage(leaf as string);
@@ -292,7 +292,7 @@ describe('snapshots and history', () => {
     expect(found).not.toHaveProperty('snapshot');
   });
 
-  it('are told apart: history has a generation', async () => {
+  it('are distinguished: history has a generation', async () => {
     const keeper = await cluster.start(1, { history: '1d' });
     const { generation } = await cluster.block0();
     const [leaf] = await cluster.leaves({ table: 'items' });
@@ -324,7 +324,7 @@ describe('snapshots and history', () => {
 });
 
 describe('objects', () => {
-  it('that nothing refers to are counted as garbage, and those of nobody are named; neither is a finding', async () => {
+  it('that nothing refers to are counted as garbage, and foreign ones are named; neither is a finding', async () => {
     await cluster.collectAll(node);
     const { generation } = await cluster.block0();
     const birth = (n: number): string => n.toString(16).padStart(12, '0');
@@ -474,13 +474,13 @@ describe('while others go on', () => {
     expect(pins).toHaveLength(1);
   });
 
-  it('says so where it may not hold on to it, and is overtaken every time', async () => {
+  it('says so if it may not pin it, and its state is collected every time', async () => {
     await overtake(Infinity);
     node.driver.onPut(/^roots\//, refused, Infinity);
     expect(await cluster.failure(node.db.verify({ deep: true }))).toMatchObject({ code: 'CONTENTION' });
   });
 
-  it('finds what is damaged all the same', async () => {
+  it('finds the damage all the same', async () => {
     await overtake(1);
     await cluster.remove(blobs[4] as string);
     expect(only(await cluster.findings(node))).toMatchObject({ name: blobs[4] });
@@ -499,7 +499,7 @@ describe('while others go on', () => {
 });
 
 describe('a check', () => {
-  it('tells how far it has come', async () => {
+  it('reports its progress', async () => {
     await cluster.storeBlobs(node, { 9: 'pending' });
     await cluster.run(node.db.snapshot());
     const seen: VerifyProgress[] = [];

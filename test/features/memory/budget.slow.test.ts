@@ -17,7 +17,7 @@ interface Report {
   readonly memory: Readonly<Record<string, number>>;
 }
 
-it('what is held grows by no more than 1.5 times the budget', { timeout: 300_000 }, async () => {
+it('resident memory grows by no more than 1.5 times the budget', { timeout: 300_000 }, async () => {
   const child = fileURLToPath(new URL('budget-child.ts', import.meta.url));
   const folder = newFolder();
   const start = async (mode: string): Promise<string> => {

@@ -45,7 +45,7 @@ async function readAll(db: Database, word: string): Promise<{ driverHits: number
 }
 
 describe('cacheDriver', () => {
-  it('on disk spares all requests for blocks, across restarts and between instances, but not those of other databases', async () => {
+  it('on disk saves all requests for blocks, across restarts and between instances, but not between databases', async () => {
     const path = newFolder();
     const [red, blue] = [await store('red'), await store('blue')];
     const cold = await readAll(await start(red, { cacheDriver: new DiskCacheDriver(path) }), 'red');
@@ -100,7 +100,7 @@ describe('cacheDriver', () => {
     await db.stop();
   });
 
-  it('and a scan of everything leave in memory what is read again and again', async () => {
+  it('and a scan of everything leave blocks in memory that are read repeatedly', async () => {
     const driver = await store('right');
     const options = { maxMemoryBytes: 1024 * 1024, cacheBlockSize: 4096 };
     const db = await start(driver, options);

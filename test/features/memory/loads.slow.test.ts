@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 
 const run = promisify(execFile);
 
-it('blocks that have arrived are not held by what shared them on their way', { timeout: 60_000 }, async () => {
+it('blocks that have arrived are not held by the readers that shared their request', { timeout: 60_000 }, async () => {
   const child = fileURLToPath(new URL('loads-child.ts', import.meta.url));
   // Marking that runs while blocks come and go keeps those that it has seen, for as long as a whole collection.
   const flags = ['--expose-gc', '--no-incremental-marking', '--import', 'tsx'];

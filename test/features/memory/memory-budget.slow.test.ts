@@ -207,7 +207,7 @@ describe('a shared budget', () => {
     expect(memory.stats()).toMatchObject(nothing);
   });
 
-  it('leaves an instance with a bound of its own within that, and others what it does not take', async () => {
+  it('leaves an instance with a limit of its own within it, and others the rest', async () => {
     const driver = new MemoryDriver();
     await makeTenants(driver, 2, 6000);
     const memory = new MemoryBudget(8 * mebibyte);
@@ -221,7 +221,7 @@ describe('a shared budget', () => {
     expect(await free.query(notes).orderBy('text').execute()).toHaveLength(6000);
   });
 
-  it('merges what waits in the databases together where that is too much, idle ones first', async () => {
+  it('merges the pending commits of all databases if they are too much, idle ones first', async () => {
     const driver = new MemoryDriver();
     const memory = new MemoryBudget(2 * mebibyte);
     const lazy = { memory, mergePolicy: { minCommits: 2000, maxWaitMs: 86_400_000 } } as const;
@@ -261,7 +261,7 @@ describe('the option memory', () => {
   });
 
   it.each([undefined, null, '256 MB', 0, -1, 1.5, 1000, 1024 * 1024 - 1, Number.NaN, Infinity, 100n])(
-    'refuses a budget of %s bytes, and says what is allowed',
+    'refuses a budget of %s bytes, and names the limits',
     (bytes) => {
       const make = (): MemoryBudget => new MemoryBudget(bytes as number);
       expect(make).toThrow(InvalidOptionError);

@@ -232,7 +232,7 @@ describe('read-ahead', () => {
     }
   });
 
-  it('looks for a first row that passes a test without looking up others in vain', async () => {
+  it('looks for a first row that passes a test without needless lookups', async () => {
     const apart = Array.from({ length: 100 }, (_, i) => i * 199);
     for (const direction of ['asc', 'desc'] as const) {
       const world = await open(stored);
@@ -252,7 +252,7 @@ describe('read-ahead', () => {
     }
   });
 
-  it('looks rows up together beside a large commit that waits and is not in memory', async () => {
+  it('looks rows up together when a large pending commit is not in memory', async () => {
     const changed = await copied();
     const options = { mergePolicy: { minCommits: 1000 }, maxMemoryBytes: 4 * 1024 * 1024 };
     const { db, environment } = await open(changed, options);
@@ -353,7 +353,7 @@ describe('read-ahead', () => {
     await expect(measure(() => twice.flush())).rejects.toThrow(/unique/);
   });
 
-  it('counts in a budget what it takes to overlay a batch, as what the query reads itself', async () => {
+  it("counts in a budget the reads for the overlay of a batch, like the query's own reads", async () => {
     const { db, measure } = await open(stored);
     const batch = db.batch();
     for (let id = 0; id < rows; id += 1000) void batch.update(readings, { id, kind: 'new' });
@@ -374,7 +374,7 @@ describe('read-ahead', () => {
     expect((await fresh.measure(() => roomy.execute())).result).toMatchObject([{ id: 5 }]);
   });
 
-  it('reads together what a merge changes, of rows and of an index', async () => {
+  it('reads the blocks that a merge changes together, of rows and of an index', async () => {
     const changed = await copied();
     const writer = await open(changed, { mergePolicy: { minCommits: 1000 } });
     const batch = writer.db.batch();
@@ -488,7 +488,7 @@ describe('read-ahead', () => {
     expect(db.stats().memory?.scratchBytes).toBe(0);
   });
 
-  it('has a loop sort what is few', async () => {
+  it('has a loop sort few rows', async () => {
     const { db, environment, measure } = await open(stored);
     await environment.run(db.query(readings).where('text', '!=', null).count());
     const { gets, result } = await measure(async () => {
@@ -502,7 +502,7 @@ describe('read-ahead', () => {
     expect(result).toEqual(expected.map(({ id }) => id));
   });
 
-  it('gives the error of a leaf that cannot be read to whoever comes to it, and to nobody else', async () => {
+  it('gives the error of a leaf that cannot be read to the readers that reach it, and to nobody else', async () => {
     const broken = new MemoryDriver();
     const get = stored.get.bind(stored);
     let seen = 0;

@@ -24,7 +24,7 @@ async function opened(versions = new Versions(), options = { blockSizeBytes: 512
   return { versions, v1, v2: await versions.open(2, [users2], options) };
 }
 
-describe('what one version writes', () => {
+describe('writes of one version', () => {
   it('goes on sharing blocks with the base while only the new one writes', async () => {
     const { versions, v2 } = await opened();
     await versions.merge(v2);
@@ -41,7 +41,7 @@ describe('what one version writes', () => {
     expect(await versions.findings(v2)).toEqual([]);
   });
 
-  it('is merged by nodes that know neither version, beside other tables', async () => {
+  it('is merged by nodes that know neither version, together with other tables', async () => {
     const { versions, v1, v2 } = await opened();
     const neither = await versions.open(3, []);
     await versions.write(v2, 'update', [{ id: 7, email: 'x' }]);
@@ -158,7 +158,7 @@ describe('what one version writes', () => {
     await versions.run(old.release());
   });
 
-  it('is read anew when garbage was collected past the view', async () => {
+  it('is read again when garbage was collected past the view', async () => {
     const { versions, v1, v2 } = await opened();
     const churn = async (round: number): Promise<void> => {
       await versions.write(
@@ -215,7 +215,7 @@ describe('what one version writes', () => {
     }
   });
 
-  it('is read anew when only what is beside the active version has changed', async () => {
+  it('is read again when only the next version has changed', async () => {
     const { versions, v1 } = await opened();
     const driving = await versions.open(4, [users2], {
       blockSizeBytes: 512,
@@ -250,7 +250,7 @@ describe('what one version writes', () => {
     expect(await versions.run(late.db.get('users', 3))).toMatchObject({ name: 'name 3' });
   });
 
-  it('is there for an instance that opens the database anew', async () => {
+  it('is there for an instance that opens the database again', async () => {
     const { versions, v1, v2 } = await opened();
     await versions.write(v2, 'update', [{ id: 3, email: 'three' }]);
     await versions.merge(v1);
@@ -263,7 +263,7 @@ describe('what one version writes', () => {
 });
 
 describe('db.verify()', () => {
-  it('notices a next version that is not what it should be', async () => {
+  it('notices a next version with wrong contents', async () => {
     const { versions, v1, v2 } = await opened();
     await versions.merge(v1);
     await versions.write(
@@ -304,7 +304,7 @@ describe('db.verify()', () => {
 });
 
 describe('blobs', () => {
-  it('belong to a row in both versions, whichever of them writes or deletes it', async () => {
+  it('belong to a row in both versions, whether the one or the other writes or deletes it', async () => {
     const versions = new Versions();
     const photo = { photo: { typeId: Types.blob } };
     const v1 = await versions.open(1, [{ ...users1, fields: { ...users1.fields, ...photo } }]);
@@ -369,7 +369,7 @@ describe('a transaction of the new version', () => {
     return { ...world, attempts, failure };
   };
 
-  it('is made again when an old one changes what it read', async () => {
+  it('is repeated when an old one changes rows that it read', async () => {
     const { versions, v2, attempts, failure } = await race(async ({ v1 }) => {
       const batch = v1.db.batch();
       void batch.update('users', { id: 5, age: 77 });
@@ -388,7 +388,7 @@ describe('a transaction of the new version', () => {
     expect(attempts).toBe(2);
   });
 
-  it('is made again when another new one does, and not for what it did not read', async () => {
+  it('is repeated when another new one does, and not for rows that it did not read', async () => {
     const { versions } = await opened();
     const other = await versions.open(3, [users2]);
     const keyed = await versions.open(4, [users2]);
@@ -465,7 +465,7 @@ describe('a value that the new type of its field cannot hold', () => {
   const ranked1: SchemaDefinition = { ...ranked, version: 1, fields: { ...fields, rank: { typeId: Types.int32 } } };
   const ranked2: SchemaDefinition = { ...ranked, version: 2, fields: { ...fields, rank: { typeId: Types.int16 } } };
 
-  it('is no error where an index on another field tells that its row is not asked for', async () => {
+  it('is no error if an index on another field excludes its row', async () => {
     const versions = new Versions();
     const v1 = await versions.open(1, [ranked1], { blockSizeBytes: 512 });
     const v2 = await versions.open(2, [ranked2], { blockSizeBytes: 512 });
@@ -517,7 +517,7 @@ describe('versions that cannot be had', () => {
     expect(await versions.failure(other.db.query('users').execute())).toBeInstanceOf(MigrationPendingError);
   });
 
-  it('a definition that is not the one that others wrote with', async () => {
+  it('a definition that differs from the one of other writers', async () => {
     const { versions, v2 } = await opened();
     await versions.write(v2, 'update', [{ id: 1, level: 1 }]);
     const other = await versions.open(3, [{ ...users2, indexes: [] }]);
@@ -546,7 +546,7 @@ describe('an instance', () => {
     expect(await versions.failure(v1.db.get('users', 1))).toBeInstanceOf(InvalidSchemaError);
   });
 
-  it('keeps keys unique among its own unflushed writes and those of others', async () => {
+  it('keeps keys unique among its own unflushed writes and the writes of others', async () => {
     const { versions, v1, v2 } = await opened();
     const batches: { db: TestNode['db'] }[] = [v1, v2];
     const flushes = batches.map(({ db }) => {

@@ -119,7 +119,7 @@ class Chain {
 }
 
 describe('chains of schema changes', () => {
-  it('show every version what the model says, and lose nothing', async () => {
+  it('show every version as the model does, and lose nothing', async () => {
     for (let seed = 1; seed <= 6; seed++) {
       const chain = new Chain(seed);
       const { fleet, random, rows } = chain;
@@ -172,8 +172,8 @@ describe('chains of schema changes', () => {
   });
 });
 
-describe('what the old version changes after the switch', () => {
-  it('is brought in line however low the rate is, and the new version keeps what is its own', async () => {
+describe('changes of the old version after the switch', () => {
+  it('are brought in line at any rate, and the new version keeps its own fields', async () => {
     const fleet = new Fleet();
     const one = await fleet.open(1, [users1]);
     const ids = Array.from({ length: 60 }, (_, id) => id);

@@ -104,7 +104,7 @@ async function dyingAt(n: number, moment: 'before' | 'after'): Promise<boolean> 
   return puts >= n;
 }
 
-describe('whoever does the work may die', () => {
+describe('any instance that does the work may die', () => {
   it.each(['before', 'after'] as const)('%s any request that writes', async (moment) => {
     let n = 1;
     while (await dyingAt(n, moment)) n++;

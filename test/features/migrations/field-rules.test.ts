@@ -47,7 +47,7 @@ describe('a definition with rules', () => {
     expect(read).toThrow(message);
   });
 
-  it('is the same in whatever order its values are, and is read back as it was', async () => {
+  it('is the same in any order of its values, and is read back unchanged', async () => {
     const fields = {
       status: { ...status, required: true, default: 'draft' },
       size: { typeId: Types.uint64, oneOf: [1n, 2n ** 60n] },

@@ -19,7 +19,7 @@ function pendingBytes({ db }: Member): number {
 }
 
 describe('pairs of rows that wait to be merged', () => {
-  it('count with both rows, at whoever reads them', async () => {
+  it('count with both rows, at every reader', async () => {
     const fleet = new Fleet();
     const one = await fleet.open(1, [users1], lazy);
     const two = await fleet.open(2, [alike], lazy);

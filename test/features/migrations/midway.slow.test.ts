@@ -108,7 +108,7 @@ describe('half of a version', () => {
     await expectAll();
   });
 
-  it('shows what was written since, before and after it is merged', async () => {
+  it('shows later writes, before and after they are merged', async () => {
     await writeAround();
     await expectAll();
     await fleet.run(one.db.checkpoint());
@@ -119,7 +119,7 @@ describe('half of a version', () => {
     expect(await fleet.findings(two)).toEqual([]);
   });
 
-  it('shows what the new version wrote on both sides of the last row that was made', async () => {
+  it('shows writes of the new version on both sides of the last row that was made', async () => {
     const { rowsDone } = await fleet.status(two);
     const around = Array.from({ length: 24 }, (_, i) => ({
       id: (rowsDone - 12 + i) * 2,
@@ -138,7 +138,7 @@ describe('half of a version', () => {
     await expectAll();
   });
 
-  it('shows what was written to it when all that was made is gone', async () => {
+  it('shows writes to it when all made rows are gone', async () => {
     const batch = one.db.batch();
     for (const id of [...expected.keys()].slice(0, rowCount - 20)) {
       void batch.delete('users', id);

@@ -154,7 +154,7 @@ describe('a migrateVersion', () => {
     }
   });
 
-  it('is not compared with what older releases have begun', async () => {
+  it('is not compared with migrations begun by older releases', async () => {
     await old(5);
     const two = await fleet.open(2, [coded2]);
     await fleet.run(two.db.setTargetSchemaVersion('users', 2));
@@ -244,7 +244,7 @@ describe('a migrate function of the old version', () => {
 });
 
 describe('an instance that knows neither version', () => {
-  it('has the old one go where no row is to be made, and leaves rows that are out of line to others', async () => {
+  it('retires the old version if no row must be made, and leaves rows that are out of line to others', async () => {
     const one = await old(20);
     const two = await fleet.open(2, [coded2]);
     await fleet.run(two.db.setTargetSchemaVersion('users', 2));

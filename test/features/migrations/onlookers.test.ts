@@ -45,7 +45,7 @@ describe('a replica with the new version', () => {
 });
 
 describe('the feed of changes during a migration', () => {
-  it('tells each change once, in the version of the reader where the commit holds that', async () => {
+  it('reports each change once, in the version of the reader if the commit holds it', async () => {
     const fleet = new Fleet();
     const v1 = await fleet.open(1, [users1]);
     await fleet.write(v1, 'insert', [ann]);

@@ -79,7 +79,7 @@ describe('a migration', () => {
     expect(told).toContain('The migration of table users to version 2 has made 150 of 300 rows');
   });
 
-  it('keeps the old version unless it is told otherwise, and then while somebody is known to use it', async () => {
+  it('keeps the old version unless asked otherwise, and then while somebody is known to use it', async () => {
     const one = await fleet.open(1, [users1]);
     await fleet.write(one, 'insert', people(0, 20));
     await fleet.run(one.db.stop());
@@ -210,7 +210,7 @@ describe('cancelling', () => {
   }
 
   it.each(['dual-write', 'building', 'blocked', 'switched'])(
-    'in phase %s drops what was made for the new version',
+    'in phase %s drops the trees of the new version',
     async (state) => {
       const { one, two } = await reach(state);
       expect(await fleet.status(one)).toMatchObject({ state, from: 1, to: 2 });
@@ -315,7 +315,7 @@ describe('a row that cannot be migrated', () => {
     expect(await fleet.findings(two)).toEqual([]);
   });
 
-  it('that comes after the switch is told of, and keeps the old version from being retired', async () => {
+  it('that comes after the switch is reported, and keeps the old version from being retired', async () => {
     const one = await fleet.open(1, [users1]);
     await fleet.write(one, 'insert', people(0, 30));
     const two = await fleet.open(2, [strict]);

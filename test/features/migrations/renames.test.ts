@@ -73,7 +73,7 @@ const merges: Record<string, (one: Member, two: Member) => Promise<void>> = {
 };
 
 describe.each(Object.entries(merges))('two versions with other names side by side, %s', (_, merge) => {
-  it('see what either writes', async () => {
+  it("see each other's writes", async () => {
     const one = await fleet.open(1, [users1], { writeForwardInterval: 3_600_000 });
     await fleet.write(one, 'insert', [
       { id: 1, name: 'Ann', age: 31, old: 'a' },

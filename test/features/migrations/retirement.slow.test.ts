@@ -86,7 +86,7 @@ describe('an old version in use', () => {
     expect(await fleet.rows(replica)).toEqual([row]);
   });
 
-  it('is said of an instance before its start() resolves, and by an equal id of another beside it', async () => {
+  it('is recorded for an instance before its start() resolves, and separately for another with an equal id', async () => {
     const fleet = new Fleet();
     const first = await open(fleet);
     const two = await switched(fleet);
@@ -144,7 +144,7 @@ describe('finishing a migration', () => {
     expect(await fleet.findings(two)).toEqual([]);
   });
 
-  it('by force refuses whoever is left, before anything is written, and says what to deploy', async () => {
+  it('by force refuses the remaining instances, before anything is written, and says what to deploy', async () => {
     const fleet = new Fleet();
     const one = await open(fleet, { polling: 'onDemand' });
     const two = await switched(fleet);
@@ -169,7 +169,7 @@ describe('finishing a migration', () => {
     expect(await fleet.findings(two)).toEqual([]);
   });
 
-  it('refuses what it cannot do', async () => {
+  it('refuses impossible requests', async () => {
     const fleet = new Fleet();
     const one = await open(fleet);
     const two = await fleet.open(2, [users1, users2]);
@@ -189,7 +189,7 @@ describe('finishing a migration', () => {
     expect(await fleet.failure(replica.db.finishMigration('users'))).toMatchObject({ code: 'READ_ONLY' });
   });
 
-  it('goes on where the one that asked has died, and is not taken back by another target', async () => {
+  it('goes on after the asking instance has died, and is not cancelled by another target', async () => {
     const fleet = new Fleet();
     const one = await open(fleet);
     const two = await switched(fleet);

@@ -46,7 +46,7 @@ for (const [name, merge] of Object.entries(merges)) {
       expect(await versions.row(v2, 9)).toBeUndefined();
     });
 
-    it('what only one knows survives what the other writes', async () => {
+    it('fields of one version survive writes of the other', async () => {
       const given = await world();
       const { versions, v1, v2 } = given;
       await merge(given);

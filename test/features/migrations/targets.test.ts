@@ -58,7 +58,7 @@ describe('a target', () => {
     expect((await fleet.block0()).migrations).toEqual([]);
   });
 
-  it('can be that of a definition, as can what is asked about it', async () => {
+  it('can be given as a definition, also in questions about it', async () => {
     const { two } = await start(users2);
     const { db } = two;
     await fleet.run(db.setTargetSchemaVersion(users2, 2, { keepOld: true }));
@@ -96,7 +96,7 @@ describe('a target', () => {
     expect(second).toMatchObject({ birth: first?.birth, target: { rowsPerSecond: 7, retire: 'unused' } });
   });
 
-  it('begins a migration that is told apart from one before it, also where the clock stands still', async () => {
+  it('begins a migration that is distinguished from an earlier one, even if the clock stands still', async () => {
     const { two } = await start(users2);
     const births = new Set<number | undefined>();
     for (let i = 0; i < 3; i++) {
@@ -159,7 +159,7 @@ describe('a target', () => {
     expect((await fleet.block0()).migrations).toEqual([]);
   });
 
-  it('of another definition than the one that is coming up is refused', async () => {
+  it('of a definition other than the next version is refused', async () => {
     const { two } = await start(users2);
     const other = await fleet.open(3, [{ ...users2, indexes: [] }]);
     await fleet.run(set(two, 2, 'users', { rowsPerSecond: 1 }));
@@ -194,7 +194,7 @@ describe('a target', () => {
 });
 
 describe('the work', () => {
-  it('is done by whoever has the code, also if another node asked', async () => {
+  it('is done by an instance with the code, also if another node asked', async () => {
     const { one, two } = await start(users2);
     const asking = await fleet.open(3, [users1, users2]);
     await fleet.run(set(asking, 2, 'users', { rowsPerSecond: 1 }));

@@ -75,7 +75,7 @@ describe('verify() and repair()', () => {
     ]);
   });
 
-  it('find entries that are missing, and make the index anew with those that it is of', async () => {
+  it('find missing entries, and rebuild the index with the entries that belong in it', async () => {
     const { nodes, node } = await opened();
     await nodes.run(node.db.stop());
     await forge(nodes);
@@ -139,7 +139,7 @@ describe('verify() and repair()', () => {
   });
 });
 
-describe('what is stored of a condition', () => {
+describe('the stored form of a condition', () => {
   it('is the definition again, and text for people', async () => {
     const { nodes } = await opened();
     const block0 = await nodes.block0();

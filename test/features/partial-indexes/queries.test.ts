@@ -57,7 +57,7 @@ function refusal(where: unknown): string {
 }
 
 describe('a condition', () => {
-  it('is refused where it means nothing, with what was meant', () => {
+  it('is refused if it means nothing, with a suggestion', () => {
     const about = "The condition of index 'active' of table 'users': ";
     expect(refusal({ deletedat: null })).toBe(`${about}the table has no field 'deletedat': did you mean deletedAt?`);
     expect(refusal({ gone: null })).toBe(`${about}the table has no field 'gone'.`);
@@ -108,7 +108,7 @@ describe.each([
   ['not merged', async () => {}],
   ['merged', (node: TestNode) => nodes.run(node.db.checkpoint())],
 ] as const)('a unique index on some rows, %s', (_, settle) => {
-  it('lets rows outside agree, and none inside, whichever node writes them', async () => {
+  it('allows equal rows outside, and none inside, on every node', async () => {
     await put(a, { id: 1, email: 'x', deletedAt: gone }, { id: 2, email: 'x', deletedAt: gone }, { id: 3, email: 'x' });
     await settle(a);
     const error = await refused(b, { id: 4, email: 'x' });

@@ -59,7 +59,7 @@ describe('a replacement whose outcome is open', () => {
     await expectSound(a);
   });
 
-  it('is recognised as its own where a repeated put was told that the ETag is gone', async () => {
+  it('is recognised as its own if a repeated put learns that the ETag is gone', async () => {
     await nodes.run(insertMany(a, 0, 100));
     a.driver.onPut(/^block0$/, async (pass) => {
       await pass();
@@ -145,7 +145,7 @@ describe('a merge that loses the race for Block 0', () => {
     await expectSound(a);
   });
 
-  it('drops its work if another generation came first: deletes nothing, and merges anew', async () => {
+  it('drops its work if another generation came first: deletes nothing, and merges again', async () => {
     await nodes.run(insertMany(a, 0, 100));
     await nodes.run(b.db.refresh());
     a.driver.takeLines();
@@ -262,7 +262,7 @@ describe('a database that was replaced under a running instance', () => {
     await expectReplaced(a);
   });
 
-  it('is noticed by a higher revision without what was merged', async () => {
+  it('is noticed by a higher revision without the merged commits', async () => {
     const old = await nodes.block0();
     await nodes.run(nodes.insert(a, 1));
     await nodes.run(a.db.checkpoint());

@@ -42,7 +42,7 @@ describe('a put whose outcome is open', () => {
     expect(await nodes.names(a, [1])).toEqual(['row 1']);
   });
 
-  it('is recognised as its own where a repeated put was told that the slot is taken', async () => {
+  it('is recognised as its own if a repeated put learns that the slot is taken', async () => {
     a.driver.onPut(/^committed\/1$/, async (pass) => {
       await pass();
       return { status: 'lost' };
@@ -61,7 +61,7 @@ describe('a put whose outcome is open', () => {
     expect(await nodes.hasSlot(2)).toBe(false);
   });
 
-  it('takes no new slot while the old one is undecided, whatever waits behind it', async () => {
+  it('takes no new slot while the old one is in doubt, even if others wait behind it', async () => {
     a.driver.onPut(/^committed/, requestLost, 3);
     const first = batchOf(a, 1).flush();
     await nodes.environment.quiesce();
@@ -102,7 +102,7 @@ describe('a slot that another node won', () => {
     expect(await nodes.names(a, [1])).toEqual(["b's"]);
   });
 
-  it('rejects with ConditionFailedError if the winner changed what an update or a deletion asks for', async () => {
+  it('rejects with ConditionFailedError if the winner broke a condition of an update or deletion', async () => {
     await nodes.run(nodes.insert(a, 1));
     await nodes.run(b.db.refresh());
     overtake((winner) => winner.update(people, { id: 1, name: "b's" }, { if: { name: 'row 1' } }));
@@ -135,7 +135,7 @@ describe('a slot that another node won', () => {
     expect(await nodes.hasSlot(3)).toBe(false);
   });
 
-  it('resolves an update again on what the winner changed: both keep their change', async () => {
+  it("applies an update again on top of the winner's change: both changes stay", async () => {
     await nodes.run(nodes.insert(a, 1, 'old', 1));
     await nodes.run(b.db.refresh());
     overtake((winner) => winner.update(people, { id: 1, age: 99 }));
@@ -234,7 +234,7 @@ describe('a definite failure', () => {
 });
 
 describe('an outcome that stays unknown', () => {
-  it('is settled by the next flush: applied, and not twice', async () => {
+  it('is resolved by the next flush: applied, and not twice', async () => {
     a.driver.onPut(/^committed/, answerLost);
     a.driver.onGet(/^committed/, requestLost, Number.POSITIVE_INFINITY);
     a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
@@ -250,7 +250,7 @@ describe('an outcome that stays unknown', () => {
     await expectSound(a);
   });
 
-  it('is settled by the next flush: lost to another node, and so flushed', async () => {
+  it('is resolved by the next flush: lost to another node, and so flushed', async () => {
     a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
     const batch = batchOf(a, 1);
     expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
@@ -262,7 +262,7 @@ describe('an outcome that stays unknown', () => {
     expect(await nodes.hasSlot(3)).toBe(false);
   });
 
-  it('is settled by the next flush: still missing, and so put again at its slot', async () => {
+  it('is resolved by the next flush: still missing, and so put again at its slot', async () => {
     a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
     const batch = batchOf(a, 1);
     expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
@@ -293,7 +293,7 @@ describe('an outcome that stays unknown', () => {
     expect(await nodes.hasSlot(2)).toBe(false);
   });
 
-  it('stays unknown, not a definite error, while the store cannot tell', async () => {
+  it('stays unknown, not a definite error, while the store cannot answer', async () => {
     a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
     const batch = batchOf(a, 1);
     expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
@@ -306,14 +306,14 @@ describe('an outcome that stays unknown', () => {
     expect(await flushed).toBeInstanceOf(CommitOutcomeUnknownError);
   });
 
-  it('says what the store said last', async () => {
+  it('gives the last answer of the store', async () => {
     a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
     const batch = batchOf(a, 1);
     const error = await nodes.failure(batch.flush());
     expect(error.cause).toMatchObject({ code: 'STORAGE', message: 'There was no answer.' });
   });
 
-  it('is settled after a restart of the instance too', async () => {
+  it('is resolved after a restart of the instance too', async () => {
     a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
     const batch = batchOf(a, 1);
     expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
@@ -569,7 +569,7 @@ describe('operations that cancel out', () => {
     expect(await nodes.names(a, [1])).toEqual(['row 1']);
   });
 
-  it('take no other flush along: those of their group are accepted or rejected on their own', async () => {
+  it('affect no other flush: each flush of their group is accepted or rejected separately', async () => {
     await nodes.run(batchOf(a, 5).flush());
     a.driver.takeLines();
     // While the first one is under way the others wait, and then go together.

@@ -50,7 +50,7 @@ describe.each([
     expect(await nodes.names(a, [1000])).toEqual(['new']);
   });
 
-  it('fails a flush that must settle an older commit first within its deadline too', async () => {
+  it('fails a flush that must resolve an older commit first within its deadline too', async () => {
     const batch = oneRow();
     await failing(() => batch.flush());
     const { error, tookMs } = await failing(() => batch.flush());

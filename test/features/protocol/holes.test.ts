@@ -48,7 +48,7 @@ describe('opening', () => {
     expect(await ids(node)).toEqual([1, 2, 3, 4]);
   });
 
-  it('finds a hole where it reads more than one slot at a time, names it, and says what to do', async () => {
+  it('finds a hole if it reads more than one slot at a time, names it, and says what to do', async () => {
     await cluster.remove(slotOf(2));
     const error = await cluster.failure(cluster.make(1).db.start());
     expect(error).toMatchObject({ code: 'CORRUPTION', key: slotOf(2) });
@@ -78,10 +78,10 @@ describe('opening', () => {
   });
 });
 
-describe('a hole that cannot be seen, since the first slot that would be read is the one that is missing', () => {
+describe('a hole that cannot be seen, since the first slot to read is the missing one', () => {
   beforeEach(() => cluster.remove(slotOf(1)));
 
-  it('lets nobody apply what lies behind it: an acknowledged row that takes the slot stays', async () => {
+  it('lets nobody apply the commits behind it: an acknowledged row that takes the slot stays', async () => {
     const node = await cluster.start(1);
     expect(await ids(node)).toEqual([]);
     await cluster.run(cluster.put(node, [7], 'new'));
@@ -150,7 +150,7 @@ describe('repair()', () => {
     return cluster.start(1, { polling: 'onDemand' });
   }
 
-  it('says what is lost and what lies behind it, and does nothing by itself', async () => {
+  it('names the lost commit and the commits behind it, and does nothing by itself', async () => {
     const node = await damaged();
     node.driver.takeLines();
     for (const options of [{}, { dryRun: true }, { log: 'stop', dryRun: true }] as const) {
@@ -219,7 +219,7 @@ describe('repair()', () => {
     expect(seen).toEqual([1, 9]);
   });
 
-  it('tells whose commit was lost that it was not applied', async () => {
+  it('tells the writer of the lost commit that it was not applied', async () => {
     const node = await damaged();
     const { log } = await cluster.run(node.db.repair({ log: 'stop' }));
     const [stranded] = log?.stranded ?? [];

@@ -107,7 +107,7 @@ describe('the first call after a start', () => {
     expect(others.toSorted()).toEqual(['get committed/2 missing', expect.stringMatching(/^get data\/.* found$/)]);
   });
 
-  it('may be a query, whatever it takes', async () => {
+  it('may be a query of any cost', async () => {
     const db = make(1);
     slow();
     await environment.run(db.start());
@@ -162,7 +162,7 @@ describe('the first call after a start', () => {
     }
   });
 
-  it('counts with what is in the log', async () => {
+  it('counts with the commits in the log', async () => {
     await write((batch) => void batch.delete(notes, 6));
     const db = make(1);
     slow();
@@ -170,7 +170,7 @@ describe('the first call after a start', () => {
     expect(await environment.run(db.query(notes).count())).toBe(rows - 1);
   });
 
-  it('gives up what it does on a state that has turned out not to be the present one', async () => {
+  it('gives up its work on a state that has turned out to be outdated', async () => {
     await write((batch) => void batch.update(notes, { id: 5, text: 'changed' }));
     let calls = 0;
     const db = make(1);
@@ -186,7 +186,7 @@ describe('the first call after a start', () => {
     expect(calls).toBeLessThan(1.5 * rows);
   });
 
-  it('with a budget is made once, so that what it takes is counted once', async () => {
+  it('with a budget runs once, so that its reads are counted once', async () => {
     await write((batch) => void batch.update(notes, { id: 5, text: 'changed' }));
     const db = make(1);
     slow();
@@ -235,7 +235,7 @@ describe('a look behind the start', () => {
 
   // That a rejection which nobody handles fails the run is the test runner's own rule.
   it.each(calls)(
-    'that fails is told by the call that waits for it, and the next call looks again: %s',
+    'that fails is reported by the call that waits for it, and the next call looks again: %s',
     async (_, call) => {
       await write((batch) => void batch.update(notes, { id: 5, text: 'changed' }));
       const db = make(1);
@@ -248,7 +248,7 @@ describe('a look behind the start', () => {
     },
   );
 
-  it('does not change what is said of a table that is not registered', async () => {
+  it('does not change the error for a table that is not registered', async () => {
     const db = make(1, {}, []);
     slow();
     await environment.run(db.start());
@@ -323,7 +323,7 @@ describe('a look behind the start', () => {
   );
 
   it.each(calls.filter(([name]) => !isWaitedFor(name)))(
-    'is given up when the database is stopped, and so is what waits for it: %s',
+    'is given up when the database is stopped, and so are calls that wait for it: %s',
     async (_, call) => {
       const db = make(1);
       slow(60_000);
@@ -335,7 +335,7 @@ describe('a look behind the start', () => {
     },
   );
 
-  it('finds what is to be merged, and merges it although nobody asks', async () => {
+  it('finds commits to merge, and merges them although nobody asks', async () => {
     await write((batch) => void batch.update(notes, { id: 5, text: 'changed' }));
     await environment.run(writer.stop());
     const db = make(1, { mergePolicy: { minCommits: 1 } });
@@ -344,7 +344,7 @@ describe('a look behind the start', () => {
     expect(db.stats().log).toMatchObject({ tail: 2, appliedSeq: 2 });
   });
 
-  it('leaves nothing out of changes(): what others commit while it goes on is told', async () => {
+  it('leaves nothing out of changes(): commits of others meanwhile are reported', async () => {
     await write((batch) => void batch.update(notes, { id: 5, text: 'before the start' }));
     const db = make(1);
     slow(500);

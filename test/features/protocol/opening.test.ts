@@ -91,7 +91,7 @@ describe('where there are other objects', () => {
     expect(await nodes.keys()).toEqual(['holiday.jpg']);
   });
 
-  it('also where they are what is left of a database that lost its Block 0', async () => {
+  it('also if they are the remains of a database that lost its Block 0', async () => {
     const first = await nodes.start(0);
     await nodes.run(nodes.insert(first, 1));
     await nodes.run(first.db.stop());
@@ -189,7 +189,7 @@ describe('where there is a database', () => {
 });
 
 describe('expectAtLeast', () => {
-  it('refuses a database that was set back, which nothing else shows to whoever opens it', async () => {
+  it('refuses a database that was set back, which nothing else shows at the opening', async () => {
     const a = await nodes.start(0);
     const old = await nodes.store.get(`${prefix}/block0`);
     await nodes.run(nodes.insert(a, 1));

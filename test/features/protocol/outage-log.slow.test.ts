@@ -9,7 +9,7 @@ const what = 'A turn of the write-forward loop';
 it.each([
   ['gives no answer', requestLost],
   ['refuses everything', refused],
-] as const)('an instance that looks at a store in each interval tells little of one that %s', async (_, script) => {
+] as const)('an instance that looks at a store in each interval logs little about one that %s', async (_, script) => {
   const nodes = new Nodes();
   const node = await nodes.start(0, { writeForwardInterval: intervalMs, gcInterval: 60_000 });
   await nodes.run(nodes.insert(node, 1));

@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 
 describe('an overlay', () => {
-  it('shows what is being committed, and what was added meanwhile', async () => {
+  it('shows operations that are being committed, and later ones', async () => {
     let answer: () => void = () => undefined;
     a.driver.onPut(/^committed/, async (pass) => {
       await new Promise<void>((resolve) => {
@@ -38,7 +38,7 @@ describe('an overlay', () => {
     expect(await nodes.run(a.db.query(people).count())).toBe(1);
   });
 
-  it('shows what may or may not have been committed', async () => {
+  it('shows operations whose outcome is in doubt', async () => {
     a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
     const batch = a.db.batch();
     void batch.insert(people, { id: 1 });

@@ -66,7 +66,7 @@ describe('a refresh', () => {
     expect(await nodes.names(b, [0, 4])).toEqual(['row 0', 'row 4']);
   });
 
-  it('sees what was committed before it was called, although one is under way', async () => {
+  it('sees commits from before its call, although another is under way', async () => {
     let second: Promise<void> | undefined;
     b.driver.onGet(
       /^committed\/1$/,
@@ -96,7 +96,7 @@ describe('a refresh', () => {
     expect(await nodes.names(b, [0, 1, 2, 3])).toEqual(['row 0', 'row 1', 'row 2', 'row 3']);
   });
 
-  it('shows nobody what a slot holds before Block 0 has confirmed it', async () => {
+  it('shows a slot to nobody before Block 0 has confirmed it', async () => {
     await putTooLate();
     let seen: unknown = 'nothing was asked';
     const look = async (): Promise<void> => {
@@ -108,7 +108,7 @@ describe('a refresh', () => {
     expect(await nodes.names(b, [1, 2])).toEqual(['row 1', undefined]);
   });
 
-  it('reads on behind a trimmed slot that was put again, to what was committed on top of the first commit in it', async () => {
+  it('reads on behind a trimmed slot that was put again, to the commits on top of the first commit in it', async () => {
     await putTooLate();
     await nodes.run(nodes.insert(a, 3));
     b.driver.takeLines();
@@ -218,7 +218,7 @@ describe('damage', () => {
     }
   });
 
-  it('is told apart from a format of the future, in Block 0 and in commits', async () => {
+  it('is distinguished from a future format, in Block 0 and in commits', async () => {
     const block0 = await nodes.block0();
     await nodes.store.put(`${prefix}/block0`, encodeBlock0({ ...block0, format: 99 }), { if: 'any' });
     expect(await nodes.failure(nodes.make(2).db.start())).toBeInstanceOf(UnknownFormatError);
@@ -285,7 +285,7 @@ describe('a block that is gone', () => {
     expect(reader.driver.takeLines().length).toBeLessThan(8);
   });
 
-  it('fails a merge that needs it, and the log keeps what could not be merged', async () => {
+  it('fails a merge that needs it, and the log keeps the unmerged commits', async () => {
     const writer = await nodes.start(2, options);
     await removeLeaves();
     const batch = writer.db.batch();
@@ -295,7 +295,7 @@ describe('a block that is gone', () => {
     expect(await nodes.names(writer, [100])).toEqual([undefined]);
   });
 
-  it('fails a flush that must know what is in it', async () => {
+  it('fails a flush that depends on it', async () => {
     const writer = await nodes.start(2, options);
     await removeLeaves();
     const batch = writer.db.batch();

@@ -39,7 +39,7 @@ async function commitMany(count: number): Promise<void> {
 }
 
 describe('a commit that was written', () => {
-  it('is told by another process, by a replica, and by the one that wrote it; and is shown then', async () => {
+  it('is known to another process, to a replica, and to its writer; and is shown then', async () => {
     const error = await flushBlindly(true);
     for (const node of [b, replica, a]) {
       expect(await nodes.run(node.db.resolveCommit(error))).toBe(true);
@@ -49,7 +49,7 @@ describe('a commit that was written', () => {
     expect(await nodes.hasSlot(2)).toBe(false);
   });
 
-  it('takes two reads to tell, and two more where it is not shown yet', async () => {
+  it('takes two reads, and two more if it is not shown yet', async () => {
     const { commitId, slot } = await flushBlindly(true);
     await nodes.run(replica.db.resolveCommit({ commitId, slot }));
     expect(replica.driver.takeLines()).toEqual([
@@ -63,7 +63,7 @@ describe('a commit that was written', () => {
     expect(replica.driver.takeLines()).toEqual(['get committed/1 found', 'get block0 unchanged']);
   });
 
-  it('is told after it was merged and trimmed, as long as Block 0 lists it', async () => {
+  it('is known after it was merged and trimmed, as long as Block 0 lists it', async () => {
     const error = await flushBlindly(true);
     await nodes.run(b.db.refresh());
     await commitMany(127);
@@ -75,7 +75,7 @@ describe('a commit that was written', () => {
     expect(await nodes.failure(replica.db.resolveCommit(error))).toMatchObject({ code: 'COMMIT_OUTCOME_UNKNOWN' });
   });
 
-  it('is told by its slot after the list has moved past it, while the slot is there', async () => {
+  it('is known by its slot after the list has moved past it, while the slot is there', async () => {
     const error = await flushBlindly(true);
     await nodes.run(b.db.refresh());
     await commitMany(140);
@@ -181,7 +181,7 @@ describe('asking', () => {
     expect(await nodes.run(b.db.resolveCommit(error))).toBe(true);
   });
 
-  it('takes an error or what it says, and nothing else', async () => {
+  it('takes an error or its fields, and nothing else', async () => {
     const commitId = '0e0c1b1e-0000-4000-8000-000000000000';
     const wrong = [undefined, null, 1, commitId, {}, { commitId }, { commitId: 'x', slot: 1 }, { commitId, slot: 0 }];
     const ofNoDatabase = { commitId, slot: 1, databaseId: 'db' };

@@ -229,7 +229,7 @@ describe('clocks that are wrong', () => {
 });
 
 describe('the option nodes', () => {
-  it('says who shares authority, whoever is registered', async () => {
+  it('names the nodes that share authority, even others than the registered ones', async () => {
     const only = [1];
     const nodes = [0, 1, 2].map((id) => make(id, { nodes: async () => only }));
     for (const { db } of nodes) await environment.run(db.start());
@@ -241,7 +241,7 @@ describe('the option nodes', () => {
 });
 
 describe('a node that is stopped while it enters the list', () => {
-  it('is not entered by what was on the way', async () => {
+  it('is not entered by a request that was under way', async () => {
     await start(0);
     const seen = { puts: 0 };
     const slow: StorageDriver = {

@@ -28,7 +28,7 @@ async function timed<T>(call: () => Promise<T>): Promise<{ result: T; tookMs: nu
 const read = (): Promise<unknown> => a.db.get(people, 1);
 
 describe('a query on an old view, while the store does not answer', () => {
-  it('shows what there is after the time of the option, and the next ones at once', async () => {
+  it('shows the state in memory after the time of the option, and the next queries at once', async () => {
     await open(500);
     a.driver.onAll(hangs);
     const first = await timed(read);
@@ -72,7 +72,7 @@ describe('a query on an old view, while the store does not answer', () => {
     expect(nodes.environment.monotonicMs() - startedMs).toBeGreaterThan(30_000);
   });
 
-  it('shows what there is where the store fails', async () => {
+  it('shows the state in memory if the store fails', async () => {
     await open(5000);
     a.driver.onAll(requestLost);
     expect((await timed(read)).result).toMatchObject({ name: 'row 1' });

@@ -108,7 +108,7 @@ describe('polling at the interval', () => {
     expect(node.requests).toHaveLength(12);
   });
 
-  it('does not look again at what was looked at a moment ago', async () => {
+  it('does not look again a moment later', async () => {
     const node = await start(0, { nodes: [9] });
     await until(8 * second);
     node.requests.length = 0;
@@ -137,7 +137,7 @@ describe('adaptive polling', () => {
     expect(statuses.filter((status) => status === 'unchanged').length).toBeGreaterThanOrEqual(5);
   });
 
-  it('is not blind for what is behind a slot that was trimmed', async () => {
+  it('sees commits behind a slot that was trimmed', async () => {
     const [idle, other] = [await start(0, { polling: 'adaptive' }), await start(1, { polling: 'onDemand' })];
     await until(hour + 3 * second);
     await insert(other, 1);
@@ -178,7 +178,7 @@ describe('adaptive polling', () => {
     expect(looks(node)).toEqual([10, 20]);
   });
 
-  it('makes no haste for what others commit while nobody here asks', async () => {
+  it('does not hurry for commits of others while nobody here asks', async () => {
     const [idle, busy] = [await start(0, { polling: 'adaptive', nodes: [9] }), await start(1, { nodes: [9] })];
     await until(hour);
     idle.requests.length = 0;
@@ -190,7 +190,7 @@ describe('adaptive polling', () => {
     expect(idle.db.stats().log?.tail).toBe(10);
   });
 
-  it('merges what it flushed in the next slot of its own, however rarely it looks', async () => {
+  it('merges its own flushes in its next turn, however rarely it looks', async () => {
     const ids = [0, 1, 2, 3];
     const node = await start(2, { polling: 'adaptive', nodes: ids });
     // By now it has asked who shares authority.
@@ -204,7 +204,7 @@ describe('adaptive polling', () => {
     }
   });
 
-  it('merges what was left behind by a node that died', async () => {
+  it('merges the commits of a node that died', async () => {
     const ids = [0, 1, 2];
     const [dying, ...others] = await Promise.all(
       ids.map((nodeId) => start(nodeId, { polling: 'adaptive', nodes: ids })),
@@ -251,7 +251,7 @@ describe('adaptive polling', () => {
     expect(alone.requests[0]?.kind).toBe('get');
   });
 
-  it('merges what it believed to be alone with beside a node that came meanwhile', async () => {
+  it('merges its commits although it believed to be alone and another node came', async () => {
     const node = await start(0, { polling: 'onDemand' });
     await until(hour);
     await insert(node, 0);
@@ -316,7 +316,7 @@ describe('merging that takes long', () => {
 });
 
 describe('polling on demand', () => {
-  it('asks anew who shares authority when it is used', async () => {
+  it('asks again who shares authority when it is used', async () => {
     const sharing = [9];
     const node = await start(0, { polling: 'onDemand', nodes: () => sharing });
     await insert(node, 1);
@@ -337,7 +337,7 @@ describe('polling on demand', () => {
     expect(node.process.timerCount).toBe(0);
   });
 
-  it('has a timer until what it flushed is merged, and none after that', async () => {
+  it('has a timer until its flushes are merged, and none after that', async () => {
     const ids = [0, 1];
     const node = await start(1, { polling: 'onDemand', nodes: ids });
     await environment.advance(hour);
@@ -401,7 +401,7 @@ describe('polling on demand', () => {
 });
 
 describe.each(['interval', 'adaptive', 'onDemand'] as const)('with polling: %s', (polling) => {
-  it('a query shows what was committed two intervals ago', async () => {
+  it('a query shows commits from two intervals ago', async () => {
     const [reader, writer] = [await start(0, { polling, nodes: [9] }), await start(1, { nodes: [9] })];
     for (const idleMs of [0, 7 * second, 61 * second, 5 * hour]) {
       await environment.advance(idleMs);

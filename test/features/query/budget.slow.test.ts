@@ -53,7 +53,7 @@ async function refusal(running: Promise<unknown>): Promise<BudgetExceededError> 
 }
 
 describe('a budget', () => {
-  it('of requests ends a scan before the next one, and says what would help', async () => {
+  it('of requests ends a scan before the next one, and suggests a remedy', async () => {
     const table = await items();
     const reads = watchReads(table);
     const scan = table.query().where('weight', '=', 5).budget({ requests: 10 });
@@ -79,7 +79,7 @@ describe('a budget', () => {
     expect(reads.bytes).toBeGreaterThan(15_000);
   });
 
-  it('is enough if it is just what a query needs, and what is in memory is free', async () => {
+  it('is enough if it is exactly what a query needs; blocks in memory are free', async () => {
     const table = await items();
     const reads = watchReads(table);
     const query = table.query().where('size', 'BETWEEN', [100, 130]);
@@ -148,7 +148,7 @@ describe('a budget', () => {
     expect(rows).toBeGreaterThan(100);
   });
 
-  it('begins anew with each run, and covers every way to run a query', async () => {
+  it('begins again with each run, and covers every way to run a query', async () => {
     const table = await items();
     const query = table.query().where('weight', '>=', 0).budget({ requests: 3 });
     for (const run of [
@@ -175,7 +175,7 @@ describe('a budget', () => {
     await expect(running).rejects.toThrow(AbortedError);
   });
 
-  it('refuses what is no budget', async () => {
+  it('refuses an invalid budget', async () => {
     const table = await items(1);
     for (const budget of [
       undefined,

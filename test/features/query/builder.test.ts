@@ -72,13 +72,13 @@ describe('where', () => {
     }
   });
 
-  it('refuses at once what a field is not compared with', async () => {
+  it('refuses values at once that a field is not compared with', async () => {
     const table = await people(1);
     expect(() => table.query().where('age', '=', 'old')).toThrow(InvalidQueryError);
     expect(() => table.query().where('notes', '<', null)).toThrow(InvalidOperatorError);
   });
 
-  it('captures what it is given', async () => {
+  it('captures its arguments', async () => {
     const table = await people();
     const ids = [1, 2];
     const photo = Buffer.from([1]);
@@ -268,7 +268,7 @@ describe('the ways to run a query', () => {
     expect(() => table.query().select()).toThrow(InvalidQueryError);
   });
 
-  it('a query never changes: what is made of it is another one, whatever call made it', async () => {
+  it('a query never changes: every call returns another one', async () => {
     const table = await people(20);
     const base = table.query();
     const batch: Overlay = { overlayOn: async (state) => state, isOf: () => true };
@@ -325,7 +325,7 @@ describe('the ways to run a query', () => {
 });
 
 describe('overlay', () => {
-  it('shows the writes of a batch on top of what is stored', async () => {
+  it('shows the writes of a batch on top of the stored rows', async () => {
     const table = await people(20);
     const layer = await table.layer(
       [
@@ -405,7 +405,7 @@ describe('a block that is gone', () => {
     return { table, lose };
   }
 
-  it('makes the query begin anew on a newer state', async () => {
+  it('makes the query begin again on a newer state', async () => {
     const { table, lose } = await losing();
     const fresh = await people(3);
     await lose();

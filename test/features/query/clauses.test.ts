@@ -53,7 +53,7 @@ async function expectSame(table: TestTable, build: Build, filter: (row: Row) => 
 }
 
 describe('clauses', () => {
-  it('are null-safe: not() matches just what its clause does not', async () => {
+  it('are null-safe: not() matches exactly the rows that its clause does not', async () => {
     const table = await people();
     await expectSame(
       table,
@@ -135,7 +135,7 @@ describe('clauses', () => {
     expect(never.map(({ id }) => id)).toEqual([0, 2]);
   });
 
-  it('refuse what is no clause, and check fields at once', async () => {
+  it('refuse invalid clauses, and check fields at once', async () => {
     const table = await people(1);
     expect(() => table.query().where((() => true) as never)).toThrow(InvalidQueryError);
     expect(() => table.query().where(({ or }) => or('x' as never))).toThrow(/or\(\) takes clauses made with is\(\)/);
@@ -148,7 +148,7 @@ describe('clauses', () => {
     expect(() => table.query().where('notes', 'BETWEEN', [null, null])).toThrow(InvalidOperatorError);
   });
 
-  it('are captured: what is changed afterwards changes nothing', async () => {
+  it('are captured: later changes have no effect', async () => {
     const table = await people();
     const ages = [3, 5];
     const query = table.query().where(({ is }) => is('age', 'BETWEEN', ages));
@@ -240,7 +240,7 @@ describe('ways to the rows', () => {
     expect(unindexed).toMatchObject({ access: 'table', filters: ['age', 'shoe'] });
   });
 
-  it('a union reads what its branches need, and no more', async () => {
+  it('a union reads the blocks that its branches need, and no more', async () => {
     const table = await people(20_000);
     table.forgetBlocks();
     let reads = 0;

@@ -140,7 +140,7 @@ describe('an index on several fields', () => {
     expect(await explain(table, { wheres: [france] })).toMatchObject({ index: 'country', order: 'access' });
   });
 
-  it('tests values on the rows of which it holds only the beginning', async () => {
+  it('tests values on the rows if it stores only their beginnings', async () => {
     const table = await filled();
     const wheres: Where[] = [
       ['country', '=', countries[3]],

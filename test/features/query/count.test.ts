@@ -79,7 +79,7 @@ describe('count', () => {
     expect(await table.query().where('text', '>', 'x'.repeat(2000)).count()).toBe(0);
   });
 
-  it('takes what unmerged commits change into account', async () => {
+  it('takes changes of unmerged commits into account', async () => {
     const { table } = await events();
     await table.commit([event(10), event(5000)], [20, 30, 9999]);
     await table.commit([event(20)], [40]);

@@ -36,7 +36,7 @@ function stepOf({ steps }: Explanation, name: ExplainedStep['step']): ExplainedS
 }
 
 describe('explain', () => {
-  it('tells the steps, what each is likely to take, and what it took', async () => {
+  it('lists the steps, with expected and actual reads', async () => {
     const table = await cities();
     const query = table.query().where('country', '=', 'IS').where('people', '>', 50_000).orderBy('name').limit(2);
     table.forgetBlocks();
@@ -90,7 +90,7 @@ describe('explain', () => {
     expect(stepOf({ steps } as unknown as Explanation, 'table').estimated.blocks).toBeCloseTo(10, -1);
   });
 
-  it('tells of a scan how many rows match, from a sample', async () => {
+  it('estimates how many rows of a scan match, from a sample', async () => {
     const table = await cities();
     await table.query().execute();
     const told = await table.query().where('people', '<', 10_000).explain({ run: true });
@@ -102,7 +102,7 @@ describe('explain', () => {
     expect(estimated.rows).toBeLessThan(800);
   });
 
-  it('counts unmerged rows among those of the table', async () => {
+  it('counts unmerged rows among the rows of the table', async () => {
     const table = await cities();
     await table.commit([city(5000), city(5001)]);
     const told = await table.query().where('id', '>=', 5000).explain({ run: true });
@@ -110,7 +110,7 @@ describe('explain', () => {
     expect(stepOf(told, 'result').actual?.rows).toBe(2);
   });
 
-  it('lists the other ways with what they would cost', async () => {
+  it('lists the other plans with their costs', async () => {
     const table = await cities();
     await table.query().execute();
     const rare = await table.query().where('country', '=', 'IS').explain();
@@ -140,7 +140,7 @@ describe('explain', () => {
     expect(await missing(query())).toBeUndefined();
   });
 
-  it('names after a run what is missing where nobody could know before, with nothing in memory', async () => {
+  it('names after a run the missing index that nobody could know before, with nothing in memory', async () => {
     const table = new TestTable({ ...schema, indexes: ['people'] }, { inlineRoots: true });
     await table.commit(Array.from({ length: 4000 }, (_, id) => city(id)));
     await table.merge();

@@ -71,7 +71,7 @@ describe('an index that is not in memory, of a table that is', () => {
     expect(table.requests).toBe(requests);
   });
 
-  it('is not read for what it would not make cheaper', async () => {
+  it('is not read for queries that it would not make cheaper', async () => {
     const table = await scanned();
     for (let i = 0; i < 100; i++) {
       expect(await table.query().where('size', '<=', 1).where('text', '=', 'none').execute()).toEqual([]);

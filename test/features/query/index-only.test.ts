@@ -108,7 +108,7 @@ describe('rows made of index entries', () => {
     expect(only?.work).toMatchObject({ entries: expected.length, lookups: long.length });
   });
 
-  it('would not tell -0 from 0, and so are only folded', async () => {
+  it('do not distinguish -0 from 0, and so are only aggregated', async () => {
     for (const typeId of [Types.float64, Types.float32]) {
       const table = await tableOf(typeId, [-0, 0, -1.5, -Infinity, Infinity, 2 ** -100]);
       const runs = await runEveryPlan(table, compile(table, all, false, { names: ['id', 'value'] }));
@@ -237,7 +237,7 @@ describe('queries that an index answers by itself', () => {
     expect((await odd.select('price').explain()).indexOnly).toBe(false);
   });
 
-  it('show what unmerged commits have changed', async () => {
+  it('show changes of unmerged commits', async () => {
     const table = await sales();
     await table.commit(
       [

@@ -79,7 +79,7 @@ async function intersected(table: TestTable, rows: readonly Row[], query: ModelQ
 const rows = Array.from({ length: count }, (_, id) => row(id));
 
 describe('an intersection', () => {
-  it('of two values goes by primary key in either direction, and passes over what lies between', async () => {
+  it('of two values follows the primary key in either direction, and skips the keys in between', async () => {
     for (const primaryKey of ['id', 'key'] as const) {
       const table = await tableOf(primaryKey);
       for (const direction of ['asc', 'desc'] as const) {
@@ -93,7 +93,7 @@ describe('an intersection', () => {
     }
   });
 
-  it('of two values reads the leaves that can have what the smaller index has, and no others', async () => {
+  it('of two values reads the leaves that can have the keys of the smaller index, and no others', async () => {
     const rare = new Set([2, 6, 10, 3990, 3994, 3998]);
     const make = (id: number): Row => ({ ...row(id), rare: rare.has(id) ? 1 : 0 });
     const table = await tableOf('id', make, 512);
@@ -134,7 +134,7 @@ describe('an intersection', () => {
     expect(ordered.length).toBeGreaterThan(0);
   });
 
-  it('shows what unmerged commits and deletions have changed', async () => {
+  it('shows changes of unmerged commits and deletions', async () => {
     const table = await tableOf();
     const changed = [
       { ...row(50), often: 0 },
@@ -171,7 +171,7 @@ describe('an intersection', () => {
     expect([0, 1].map((i) => matches?.(node, node.rowBase(i)))).toEqual([true, false]);
   });
 
-  it('goes through an index in the order asked for, which no condition goes by, until it has enough', async () => {
+  it('reads an index without a condition in the requested order until it has enough', async () => {
     const table = await tableOf('id', (id) => ({ ...row(id), often: (id * 31) % 40, number: (id * 7919) % 4000 }));
     const query = table.query().where('often', '=', 3).orderBy('number').limit(5);
     const expected = Array.from({ length: count }, (_, id) => ({ often: (id * 31) % 40, number: (id * 7919) % 4000 }))
@@ -201,7 +201,7 @@ describe('an intersection', () => {
     expect(await wide.explain()).toMatchObject({ access: 'index', index: 'number' });
   });
 
-  it('is explained: its indexes, what each step takes, and what else there would be', async () => {
+  it('is explained: its indexes, the cost of each step, and the alternatives', async () => {
     const table = await tableOf();
     await table.query().execute();
     table.forgetBlocks();

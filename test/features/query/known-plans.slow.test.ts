@@ -144,7 +144,7 @@ describe('a query that was asked before', () => {
     expect([await ask(), await ask()]).toStrictEqual([1, 1]);
   });
 
-  it('is told from one whose values read like it', async () => {
+  it('is distinguished from one whose values look the same', async () => {
     const table = await things();
     const both = table.query().where('kind', '=', 'a').where('size', '=', 1);
     expect((await both.execute()).length).toBeGreaterThan(0);

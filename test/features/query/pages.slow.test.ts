@@ -64,7 +64,7 @@ const orders: readonly (readonly (readonly [field: string, direction: 'asc' | 'd
 ];
 
 describe('pages', () => {
-  it.each(orders)('by %o %o repeat and skip no row that stays, whatever comes and goes', async (...order) => {
+  it.each(orders)('by %o %o repeat and skip no row that stays, while others come and go', async (...order) => {
     const table = await items();
     const query = (): Query => {
       let built = table.query();
@@ -100,7 +100,7 @@ describe('pages', () => {
     expect(await table.query().where('id', '>', 100).page({ size: 5 })).toEqual({ rows: [], next: undefined });
   });
 
-  it('begin where they should, without reading what lies before', async () => {
+  it('begin at the right row, without reading the rows before it', async () => {
     const table = await items(20_000);
     let reads = 0;
     const get = table.driver.get.bind(table.driver);
@@ -161,7 +161,7 @@ describe('pages', () => {
     expect((await query().select('id').page({ size: 7, after })).rows).toHaveLength(7);
   });
 
-  it('refuse sizes that are none, and limits beside them', async () => {
+  it('refuse invalid sizes, and limits together with them', async () => {
     const table = await items(3);
     for (const size of [0, -1, 1.5, '3', undefined]) {
       await expect(table.query().page({ size: size as number })).rejects.toThrow(InvalidOptionError);

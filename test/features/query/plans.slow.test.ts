@@ -120,14 +120,14 @@ describe('the plan', () => {
     expect(await accessOf(table, { ...ordered, limit: undefined })).toBe('table');
   });
 
-  it('counts by the index what it would not read by it', async () => {
+  it('counts rows by an index by which it would not read them', async () => {
     const table = await tableOf(row);
     const query = compile(table, { ...none, wheres: [['tenth', '=', 3]] }, true);
     expect(await chosenFor(table, query)).toMatchObject({ kind: 'index', index: { name: 'tenth' } });
     expect(await accessOf(table, { wheres: [['tenth', '=', 3]] })).toBe('table');
   });
 
-  it('looks up no rows where the index holds what is asked for, and reads it whole instead of the table', async () => {
+  it('looks up no rows if the index has all fields of the query, and reads it whole instead of the table', async () => {
     const table = await tableOf(row, ['tenth', { fields: ['tenth', 'unique'] }]);
     const some = { ...none, wheres: [['tenth', '=', 3]] } as const;
     const planFor = async (query: ModelQuery, taken?: Taken, counts = false): Promise<Plan> => {
@@ -278,7 +278,7 @@ async function compareWithBest(table: TestTable, prepare: () => unknown, taken =
 }
 
 describe('the cost of the chosen plan', () => {
-  it('is within two times that of the best one, with everything in memory', async () => {
+  it('is within two times the cost of the best one, with everything in memory', async () => {
     const table = await tableOf(row);
     await warm(table);
     const compared = await compareWithBest(table, () => undefined);
@@ -286,7 +286,7 @@ describe('the cost of the chosen plan', () => {
     expect(compared.every(({ planning }) => planning === 0)).toBe(true);
   }, 60_000);
 
-  it('is within two times that of the best one with nothing in memory but the roots, and planning reads little', async () => {
+  it('is within two times the cost of the best one with only the roots in memory, and planning reads little', async () => {
     // That an index goes with the primary key cannot be known before it is read: the one that does is left out.
     const table = await tableOf(row, ['tenth', 'skewed', 'unique']);
     const compared = await compareWithBest(table, () => table.forgetBlocks());
@@ -297,10 +297,10 @@ describe('the cost of the chosen plan', () => {
   }, 60_000);
 });
 
-describe('the cost of the chosen plan, where indexes hold what is asked for', () => {
+describe('the cost of the chosen plan, if indexes have all fields of the query', () => {
   const indexes = ['tenth', 'skewed', 'unique', { fields: ['tenth', 'unique'] }, { fields: ['skewed', 'tenth'] }];
 
-  it('is within two times that of the best one, with everything in memory', async () => {
+  it('is within two times the cost of the best one, with everything in memory', async () => {
     const table = await tableOf(row, indexes);
     await warm(table, ['tenth', 'skewed', 'unique']);
     await table.query().orderBy('tenth').orderBy('unique').limit(count).execute();
@@ -311,7 +311,7 @@ describe('the cost of the chosen plan, where indexes hold what is asked for', ()
     expect(compared.filter(({ kind }) => kind === 'indexOnly').length).toBeGreaterThan(10);
   }, 60_000);
 
-  it('is within two times that of the best one with nothing in memory but the roots, or two requests more', async () => {
+  it('is within two times the cost of the best one with only the roots in memory, or two requests more', async () => {
     const table = await tableOf(row, indexes);
     const compared = await compareWithBest(table, () => table.forgetBlocks(), takenInPart);
     // Which of two takes a request less cannot be told without reading as much.

@@ -78,7 +78,7 @@ describe('places of rows', () => {
     { blockSizeBytes: 512 },
     { blockSizeBytes: 1024, cacheBytes: 24 * 1024 },
     { blockSizeBytes: 64 * 1024, inlineRoots: true },
-  ])('are those of the present rows, whatever is written: %o', async (options) => {
+  ])('are right for the present rows after all writes: %o', async (options) => {
     const players = new Players(options);
     await players.write(ids(0, count).map((id) => player(id * 2)));
     await players.table.merge();
@@ -98,7 +98,7 @@ describe('places of rows', () => {
     await players.check();
   });
 
-  it('are those of an older state too, while both are asked', async () => {
+  it('are right for an older state too, while both are queried', async () => {
     const players = new Players();
     await players.write(ids(0, count).map((id) => player(id * 2)));
     await players.table.merge();
@@ -170,7 +170,7 @@ describe('places of rows', () => {
     expect(others).toHaveLength(2);
   });
 
-  it('are kept by whoever looks up: a tree is the same for all who read it', async () => {
+  it('are kept by any lookup: all readers share a tree', async () => {
     const players = new Players();
     await players.write(ids(0, count).map((id) => player(id)));
     await players.table.merge();
@@ -188,7 +188,7 @@ describe('places of rows', () => {
     for (const found of [first, last]) expect(found?.hit).toMatchObject({ source: tree.leafAt(found?.way.path ?? 0) });
   });
 
-  it('are not told of children that a path has no room for', () => {
+  it('leave out children that a path has no room for', () => {
     const leaves = [5, 65_535, 65_541].map((i) => [i, { level: 0, find: () => 0, rowBase: () => 0 }] as const);
     const source = { counters: { hits: 0 }, peekChild: (_: unknown, i: number) => new Map(leaves).get(i) };
     const pathTo = (child: number): number => {

@@ -194,7 +194,7 @@ describe('offset', () => {
     expect(await steps(20)).not.toContain('skipped by counting');
   });
 
-  it('is told by explain()', async () => {
+  it('is shown by explain()', async () => {
     const skips = async (offset: number, limit: number): Promise<boolean> => {
       const { steps } = await table.query().orderBy('rank').offset(offset).limit(limit).explain();
       return steps.at(-1)?.description === `Returns them. The ${offset} before them are skipped by counting.`;

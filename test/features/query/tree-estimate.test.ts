@@ -31,7 +31,7 @@ async function leavesOf(
 }
 
 describe('leaves of a tree', () => {
-  it('are told by the length of a root that is not in memory, whatever the length of rows', async () => {
+  it('come from the length of a root that is not in memory, for rows of any length', async () => {
     for (const rowBytes of [10, 100, 700]) {
       const { estimated, real, level } = await leavesOf(2000, rowBytes, 16_384, false);
       expect(level).toBe(1);
@@ -40,7 +40,7 @@ describe('leaves of a tree', () => {
     }
   });
 
-  it('are told by the root where that is in memory, and nothing below it', async () => {
+  it('come from the root if it is in memory, and nothing below it', async () => {
     for (const [rows, rowBytes] of [
       [4000, 300],
       [20_000, 20],

@@ -29,13 +29,13 @@ const schema = {
 };
 
 describe('values of a context of node:vm', () => {
-  it('are not those of this realm', () => {
+  it('come from another realm', () => {
     expect(foreign<unknown>('new Date()') instanceof Date).toBe(false);
     expect(foreign<unknown>('new Uint8Array(1)') instanceof Uint8Array).toBe(false);
     expect(foreign<unknown>('({})') instanceof Object).toBe(false);
   });
 
-  it('are written, compared and read as those of this one', async () => {
+  it('are written, compared and read like values of this one', async () => {
     const db = await openDatabase([foreign<typeof schema>(JSON.stringify(schema).replace(/^/, '(').replace(/$/, ')'))]);
     const batch = db.batch();
     const row = foreign<Row>(
@@ -89,7 +89,7 @@ describe('values of a context of node:vm', () => {
     ['an object that another is the prototype of', 'Object.create({ a: 1 })'],
     ['bytes', 'Uint8Array.of(1)'],
     ['an invalid Date', 'new Date(NaN)'],
-  ])('are refused as json where those of this one are: %s', async (_what, text) => {
+  ])('are refused as json like values of this one: %s', async (_what, text) => {
     const db = await openDatabase([schema]);
     const batch = db.batch();
     await expect(batch.insert('t', { id: 1, json: foreign(text) })).rejects.toMatchObject({ code: 'ENCODE' });
@@ -97,7 +97,7 @@ describe('values of a context of node:vm', () => {
     batch.clear();
   });
 
-  it('are told by name in messages: the reason of an error, a Date', async () => {
+  it('are named in messages: the reason of an error, a Date', async () => {
     const db = await openDatabase([schema]);
     db.registerFunction('broken', foreign('() => { throw new Error("as it happens"); }'));
     db.registerFunction('late', foreign('async () => { throw new Error("nobody waits"); }'));
@@ -113,7 +113,7 @@ describe('values of a context of node:vm', () => {
 });
 
 describe('the database within a context of node:vm', () => {
-  it('works with what the runtime gives it, which is of another realm', async () => {
+  it("works with the runtime's objects, which come from another realm", async () => {
     const entry = fileURLToPath(new URL('./within.ts', import.meta.url));
     const bundle = await rolldown({ input: entry, platform: 'node', external: [/^node:/, /^@aws-sdk/, 'zstddec'] });
     const { output } = await bundle.generate({ format: 'cjs', codeSplitting: false });

@@ -106,7 +106,7 @@ describe.each(ways)('with fake timers %s', (_what, toFake) => {
     expect(server.log.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('goes by the real time', async () => {
+  it('follows the real time', async () => {
     const db = makeDatabase([schema], new MemoryDriver());
     await db.start();
     const snapshot = await db.snapshot();

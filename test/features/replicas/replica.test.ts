@@ -50,7 +50,7 @@ async function failure(promise: Promise<unknown>): Promise<Error & { code?: stri
 }
 
 describe('a replica', () => {
-  it('shows what is merged and what is pending, and takes two reads to open', async () => {
+  it('shows merged and pending commits, and takes two reads to open', async () => {
     const writer = await cluster.withRows(100);
     const opened = make(7);
     await cluster.run(opened.db.start());
@@ -158,7 +158,7 @@ describe('a replica', () => {
     expect(await cluster.run(db.getBlob(row?.file ?? '').getString())).toBe('some bytes');
   });
 
-  it('checks the database without holding on to what it checks', async () => {
+  it('checks the database without a pin', async () => {
     const writer = await cluster.withRows(200);
     await cluster.run(cluster.put(writer, range(100, 300), 'second'));
     const { db } = await follow(1);
@@ -171,7 +171,7 @@ describe('a replica', () => {
     expect(damaged.findings.map(({ name }) => name)).toEqual([leaf]);
   });
 
-  it('checks again where garbage was collected past what it checked', async () => {
+  it('checks again if garbage was collected past the state that it checked', async () => {
     const writer = await cluster.withRows(200);
     const { db, driver } = await follow(1);
     let collected = 0;
@@ -233,7 +233,7 @@ describe('a replica whose writers are gone', () => {
   });
 });
 
-describe('a replica with less memory than what is pending takes', () => {
+describe('a replica with less memory than the pending commits take', () => {
   it('says so, merges nothing, and goes on once somebody else has merged', async () => {
     const writer = await cluster.start(0, { mergePolicy: { minCommits: 2000, maxWaitMs: 86_400_000 } });
     const options = { maxMemoryBytes: 1024 * 1024, writeForwardInterval: 5 * second };
@@ -251,7 +251,7 @@ describe('a replica with less memory than what is pending takes', () => {
 });
 
 describe('a loop of a replica that takes long', () => {
-  it('holds on to nothing, and ends if what it reads is collected', async () => {
+  it('pins nothing, and ends if the blocks that it reads are collected', async () => {
     const writer = await cluster.withRows(500);
     const replica = await follow(1);
     const loop = replica.db.query(items)[Symbol.asyncIterator]();
@@ -270,7 +270,7 @@ describe('a loop of a replica that takes long', () => {
 });
 
 describe('positions', () => {
-  it('bring a replica up to what a writer wrote', async () => {
+  it("bring a replica up to a writer's commits", async () => {
     const writer = await cluster.withRows(1);
     const replica = await follow(1);
     expect([writer.db.position, replica.db.position]).toEqual([1, 1]);
@@ -313,7 +313,7 @@ describe('positions', () => {
   });
 });
 
-describe('what a replica asks of the store by itself', () => {
+describe('the requests of an idle replica', () => {
   it('is two reads an interval', async () => {
     await cluster.withRows(1);
     const { driver, db } = await follow(1, { writeForwardInterval: 5 * second });

@@ -5,7 +5,7 @@ import { requestLost } from '../protocol/scripted-driver.ts';
 
 const second = 1000;
 
-describe('what db.stats() tells of the log', () => {
+describe('the log in db.stats()', () => {
   it('is how long ago it was known to be the newest', async () => {
     const cluster = new Cluster();
     const writer = await cluster.withRows(1);
@@ -38,7 +38,7 @@ describe('what db.stats() tells of the log', () => {
     expect(replica.db.stats().log?.ageMs).toBeGreaterThanOrEqual(55 * second);
   });
 
-  it('is what waits to be merged, who merges, and what the instance is', async () => {
+  it("has the pending commits, the merging nodes, and the instance's role", async () => {
     const cluster = new Cluster();
     const writer = await cluster.withRows(1);
     const replica = await cluster.start(9, { role: 'replica' });

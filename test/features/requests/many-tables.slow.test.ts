@@ -84,7 +84,7 @@ describe(`a database of ${tables} tables`, () => {
     await environment.run(db.stop());
   });
 
-  it('writes what a commit and its merge change, and not what there is', async () => {
+  it('writes only the blocks that a commit and its merge change', async () => {
     const db = make();
     await environment.run(db.start());
     const bills: number[] = [];

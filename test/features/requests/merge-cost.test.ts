@@ -139,7 +139,7 @@ describe('a merge', () => {
     expect(cost.blocksRead).toBeLessThanOrEqual(cost.blocksWritten);
   });
 
-  it('of what it has flushed itself reads no commit, and nothing afterwards', async () => {
+  it('of its own flushes reads no commit, and nothing afterwards', async () => {
     await environment.run(writer.refresh());
     await commit(5, false);
     const [from, { blocksWritten = 0 } = {}] = [writer.stats().requests, writer.stats().merges];
@@ -153,7 +153,7 @@ describe('a merge', () => {
     expect(put - from.put).toBeLessThanOrEqual(5 + 1);
   });
 
-  it('that others were faster with is not made again from the slots: Block 0 tells', async () => {
+  it('that others finished first is not repeated from the slots: Block 0 shows it', async () => {
     const late = make(1);
     await environment.run(late.start());
     await commit(60, false);

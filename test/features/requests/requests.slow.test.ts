@@ -152,7 +152,7 @@ describe('on a small database', () => {
     expect(await costOf(db, () => db.get(cities, 1))).toEqual({});
   });
 
-  it('reading what is flushed but not merged takes nothing', async () => {
+  it('reading rows that are flushed but not merged takes nothing', async () => {
     await insert(db, 4);
     expect(await costOf(db, () => db.get(cities, 4))).toEqual({});
   });
@@ -287,7 +287,7 @@ describe('on a table of all cities', () => {
     await db.stop();
   });
 
-  it('flushing an update of a row whose leaf is not cached reads that leaf besides', async () => {
+  it('flushing an update of a row whose leaf is not cached also reads that leaf', async () => {
     const db = await open();
     const batch = db.batch();
     void batch.update(cities, { id: 90_000, name: 'changed' });

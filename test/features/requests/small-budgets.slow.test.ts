@@ -109,7 +109,7 @@ describe('verify()', () => {
     for (const each of [db, other]) await environment.run(each.stop());
   });
 
-  it('begins anew as soon as it finds its state collected, and holds on to the next one', async () => {
+  it('begins again as soon as it finds its state collected, and pins the next one', async () => {
     const db = await open();
     const other = await open({ nodeId: 1, driver });
     await environment.run(writeAll(db, 'a'));

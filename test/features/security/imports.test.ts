@@ -58,7 +58,7 @@ describe('files to import', () => {
     expect(message.length).toBeLessThan(10_000);
   });
 
-  it('may have JSON of any depth: only what a row can hold is parsed', async () => {
+  it('may have JSON of any depth: only values that a row can hold are parsed', async () => {
     for (const open of ['[', '{"a":']) {
       const text = `{"id":1}\n{"id":1,"__proto__":${open.repeat(400_000)}`;
       expect(await badLine('ndjson', [text])).toMatchObject({ line: 2, message: 'it is nested too deeply for a row' });
@@ -71,7 +71,7 @@ describe('files to import', () => {
     ]);
   });
 
-  it('may name what objects have by themselves: those are fields, or refused', async () => {
+  it('may use names of built-in properties: those are fields, or refused', async () => {
     const [row] = await read('ndjson', ['{"id":1,"__proto__":{"polluted":true}}']);
     expect(Object.getPrototypeOf(row?.document)).toBe(Object.prototype);
     expect(row?.document['polluted']).toBeUndefined();

@@ -86,7 +86,7 @@ describe('messages of errors', () => {
     }
   });
 
-  it('are so in log lines as well, whoever made the error', () => {
+  it('are so in log lines as well, for any source of the error', () => {
     const lines: string[] = [];
     const line = (message: string): unknown => lines.push(message);
     const logger = filteredLogger({ debug: line, info: line, warn: line, error: line }, 'info');
@@ -95,7 +95,7 @@ describe('messages of errors', () => {
     expect(lines[0]?.length).toBeLessThan(8300);
   });
 
-  it('say of bigints what fits', () => {
+  it('shorten bigints', () => {
     expect(describeValue(-(2n ** 63n))).toBe('-9223372036854775808n');
     expect(describeValue(-(2n ** 300n))).toBe('a bigint of more than 77 digits');
   });

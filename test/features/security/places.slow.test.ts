@@ -160,7 +160,7 @@ describe('names of objects', () => {
     }
   });
 
-  it('may hold what is no text', () => {
+  it('may hold bytes that are no text', () => {
     expect(unescapeSegment('_ff')).toBe('_ff');
     expect(unescapeSegment('_c3_a9')).toBe('é');
   });

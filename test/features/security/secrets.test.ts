@@ -131,7 +131,7 @@ function expectNoSecrets(text: string): void {
     expect(plain).not.toContain(part.toLowerCase());
 }
 
-describe('an indiscreet store that repeats what it was sent', () => {
+describe('an indiscreet store that repeats its requests', () => {
   it.each(Object.keys(indiscretions))('in %s does not get secrets into errors', async (kind) => {
     answer = indiscretions[kind] as typeof answer;
     signatures = [];
@@ -162,7 +162,7 @@ describe('an indiscreet store that repeats what it was sent', () => {
     'its code and its name',
     'what it did not delete',
   ];
-  it.each(refusals)('in %s does not get them into what doctor() tells', async (kind) => {
+  it.each(refusals)('in %s does not get them into the report of doctor()', async (kind) => {
     answer = indiscretions[kind] as typeof answer;
     const driver = new ObjectStoreDriver({ bucket: 'bucket', endpoint });
     const db = StoreDb({ dbPrefix: 'app', nodeId: 0, driver, logLevel: 'silent' });
@@ -172,7 +172,7 @@ describe('an indiscreet store that repeats what it was sent', () => {
     await driver.close();
   });
 
-  it('does not get them into log lines or what shows a database', async () => {
+  it('does not get them into log lines or the inspected form of a database', async () => {
     answer = indiscretions['its message'] as typeof answer;
     const lines: unknown[] = [];
     const line = (...words: unknown[]): unknown => lines.push(words);
@@ -216,7 +216,7 @@ describe('credentials where they do not belong', () => {
     expect(shown(refused)).not.toContain(encodeURIComponent(secretKey));
   });
 
-  it('are left out of what a driver says of its endpoint', () => {
+  it("are left out of a driver's description of its endpoint", () => {
     const driver = new ObjectStoreDriver({ bucket, endpoint: 'http://127.0.0.1/gateway?key=hush#hush' });
     expect(driver.describe()).toMatchObject({ endpoint: 'http://127.0.0.1/gateway' });
   });

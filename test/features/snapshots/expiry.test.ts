@@ -94,7 +94,7 @@ describe('a snapshot that is held', () => {
 });
 
 describe('a snapshot that somebody else ends', () => {
-  it('has expired to its holder, and what only it showed is garbage', async () => {
+  it('has expired for its holder, and blocks that only it showed are garbage', async () => {
     const cluster = new Cluster();
     const { collector, snapshot } = await heldByAnother(cluster);
     expect(await cluster.run(collector.db.releaseSnapshot('0-none'))).toBe(false);
@@ -131,7 +131,7 @@ describe('a snapshot whose holder crashed', () => {
     expect(await cluster.garbage()).toMatchObject({ missing: [], superfluous: [] });
   });
 
-  it('is not ended by whoever does not collect', async () => {
+  it('is not ended by an instance that does not collect', async () => {
     const cluster = new Cluster();
     const { collector, holder } = await heldByAnother(cluster);
     holder.environment.freeze();
@@ -142,7 +142,7 @@ describe('a snapshot whose holder crashed', () => {
 });
 
 describe('a holder that was paused past the end of its snapshot', () => {
-  it('learns it, whether or not it has what it asks for in memory', async () => {
+  it('learns it, whether or not the blocks are in memory', async () => {
     const cluster = new Cluster();
     const { collector, holder, snapshot } = await heldByAnother(cluster);
     await expectRows(cluster, snapshot);
@@ -189,7 +189,7 @@ describe('a holder that was paused past the end of its snapshot', () => {
     await expectExpired(cluster, snapshot);
   });
 
-  it('is told so as well where only the bytes of a blob are gone', async () => {
+  it('learns it too if only the bytes of a blob are gone', async () => {
     const cluster = new Cluster();
     const writer = await cluster.start(0);
     const holder = await cluster.start(1);
@@ -239,7 +239,7 @@ describe('a release that fails', () => {
 });
 
 describe('stop()', () => {
-  it('releases what is held, and leaves no timer', async () => {
+  it('releases the held snapshots, and leaves no timer', async () => {
     const cluster = new Cluster();
     const { collector, holder, snapshot } = await heldByAnother(cluster);
     await cluster.run(holder.db.snapshot());
@@ -253,7 +253,7 @@ describe('stop()', () => {
     expect(await cluster.garbage()).toMatchObject({ superfluous: [] });
   });
 
-  it('ends with the store out of reach, and what was held expires', async () => {
+  it('ends with the store out of reach, and held snapshots expire', async () => {
     const cluster = new Cluster();
     const { collector, holder } = await heldByAnother(cluster);
     holder.driver.onAll(hangs);

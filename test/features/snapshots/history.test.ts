@@ -59,7 +59,7 @@ class World {
 }
 
 describe('history', () => {
-  it('gives every state of its window, by generation and by time, whatever was collected', async () => {
+  it('gives every state of its window, by generation and by time, after any run of gc', async () => {
     const world = new World();
     const db = await world.open({ history: '1d' });
     const known: { readonly generation: number; readonly at: Date; readonly text: string }[] = [];

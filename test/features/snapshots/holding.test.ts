@@ -35,7 +35,7 @@ async function replaceAll(cluster: Cluster, node: ClusterNode, count: number, te
 }
 
 describe('a snapshot', () => {
-  it('shows what was committed before, by whomever, merged or not, and nothing after', async () => {
+  it('shows all earlier commits of any node, merged or not, and nothing after', async () => {
     const cluster = new Cluster();
     const first = await cluster.withRows(30);
     const second = await cluster.start(1);
@@ -181,7 +181,7 @@ describe('a snapshot', () => {
 });
 
 describe('db.snapshots()', () => {
-  it('lists what is held, by whichever node, for every node', async () => {
+  it('lists the snapshots of all nodes, on every node', async () => {
     const cluster = new Cluster();
     const first = await cluster.withRows(5);
     const second = await cluster.start(7);
@@ -283,7 +283,7 @@ describe('taking a snapshot', () => {
     expect(await cluster.run(textsOf(snapshot))).toEqual(texts(range(0, 200), 'first'));
   });
 
-  it('succeeds for two instances at once, whatever they do to Block 0 meanwhile', async () => {
+  it('succeeds for two instances at once, although both replace Block 0 meanwhile', async () => {
     const cluster = new Cluster();
     const nodes = [await cluster.withRows(50), await cluster.start(1), await cluster.start(2)];
     await cluster.run(Promise.all(nodes.map((node, i) => cluster.put(node, [100 + i], 'tail'))));
@@ -329,7 +329,7 @@ describe('taking a snapshot', () => {
     expect(await cluster.namesIn('roots')).toEqual([`roots/${snapshot.id}`]);
   });
 
-  it('whose answer is lost is not taken twice, whoever has replaced Block 0 since', async () => {
+  it('whose answer is lost is not taken twice, even if another node has replaced Block 0 since', async () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(5);
     node.driver.onPut(/^block0$/, async (pass, request) => {

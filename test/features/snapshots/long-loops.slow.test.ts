@@ -53,7 +53,7 @@ beforeEach(() => {
 });
 
 describe('a loop', () => {
-  it('pins what it reads once it has taken ten seconds, and not before', async () => {
+  it('pins its state once it has taken ten seconds, and not before', async () => {
     const db = await open();
     const other = await open({ nodeId: 1 });
     await write(db, 'a');

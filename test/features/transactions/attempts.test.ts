@@ -37,7 +37,7 @@ async function nameOf(id: number): Promise<string | undefined> {
   return (await nodes.run(a.db.get(people, id)))?.name ?? undefined;
 }
 
-describe('what a transaction sees', () => {
+describe('the view of a transaction', () => {
   it('is its own writes, and nobody else does', async () => {
     await nodes.run(
       a.db.transaction(async (tx) => {
@@ -94,7 +94,7 @@ describe('what a transaction sees', () => {
     expect((await nodes.failure(a.db.transaction((tx) => tx.get(people, 3)))).name).toBe('StorageError');
   });
 
-  it('is only as fresh as what a query sees, if that is asked for: a view that is too old is brought up to date', async () => {
+  it('is as fresh as the view of a query, if that is asked for: a view that is too old is refreshed', async () => {
     const fresh = { fresh: false };
     await nodes.run(change());
     expect(await nodes.run(a.db.transaction((tx) => tx.get(people, 1), fresh))).toMatchObject({ name: 'first' });
@@ -122,7 +122,7 @@ describe('what a transaction sees', () => {
 });
 
 describe('requests', () => {
-  it('of a transaction that nobody disturbs are two reads, and those of a flush', async () => {
+  it('of an undisturbed transaction are two reads, and the requests of a flush', async () => {
     await nodes.run(nodes.insert(a, 5));
     const ofFlush = a.driver.takeLines();
     await nodes.run(a.db.transaction(readAndWrite));
@@ -224,7 +224,7 @@ describe('attempts', () => {
     expect(Math.min(...fractions)).toBeLessThan(0.8);
   });
 
-  it('begin with what was in the way of the one before', async () => {
+  it('begin with the conflicting commits of the attempt before', async () => {
     const seen: string[] = [];
     await nodes.run(
       a.db.transaction(async (tx) => {
@@ -281,7 +281,7 @@ describe('errors', () => {
     expect(await nodes.failure(a.db.transaction(throwing))).toBe(mine);
   });
 
-  it('of the function are passed on also where what it read has changed', async () => {
+  it('of the function are passed on even if its reads have changed', async () => {
     const failing = a.db.transaction(async (tx) => {
       await readAndWrite(tx);
       await change();
@@ -497,7 +497,7 @@ describe('a transaction that has ended', () => {
     for (const call of calls) expect((await nodes.failure(call())).name).toBe('BatchStateError');
   });
 
-  it('does not take in what comes while it is committed', async () => {
+  it('does not include operations added while it is committed', async () => {
     let late: Promise<Error> | undefined;
     let lateRead: Promise<Error> | undefined;
     let kept: Transaction | undefined;
@@ -576,7 +576,7 @@ describe('a transaction that has ended', () => {
     expect(await nodes.run(a.db.get(people, 60))).toBeUndefined();
   });
 
-  it('deletes only what its own queries find', async () => {
+  it('deletes only rows that its own queries find', async () => {
     const given = a.db.transaction((tx) => tx.deleteWhere(a.db.query(people)));
     expect((await nodes.failure(given)).name).toBe('BatchStateError');
   });

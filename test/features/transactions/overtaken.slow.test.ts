@@ -37,7 +37,7 @@ describe('commits that were merged meanwhile', () => {
     return attempts;
   }
 
-  it('are conflicts if they change what was read', async () => {
+  it('are conflicts if they change rows that were read', async () => {
     const attempts = await attemptsOf(async (a, b) => {
       await b.db.transaction((tx) => tx.update(people, { id: 1, name: 'changed' }));
       await a.db.refresh();
@@ -70,7 +70,7 @@ describe('commits that were merged meanwhile', () => {
     expect(attempts).toBe(1);
   });
 
-  it('are conflicts if they change what was read, also where they are read after they were merged', async () => {
+  it('are conflicts if they change rows that were read, even if they are read after their merge', async () => {
     const attempts = await attemptsOf(async (a, b) => {
       await nodes.insert(b, 2, 'another', 20);
       await b.db.transaction((tx) => tx.update(people, { id: 1, name: 'changed' }));
@@ -81,7 +81,7 @@ describe('commits that were merged meanwhile', () => {
     expect(attempts).toBe(2);
   });
 
-  it('and trimmed, so that nobody can tell what they changed, are conflicts', async () => {
+  it('and trimmed, so that nobody knows their changes, are conflicts', async () => {
     const attempts = await attemptsOf(async (a, b) => {
       await nodes.insert(b, 2, 'another', 20);
       await b.db.checkpoint();
@@ -111,7 +111,7 @@ describe('commits that were merged meanwhile', () => {
     expect(await many).toBe(2);
   });
 
-  it('and were won in a slot that is dead by now are looked for in what was merged', async () => {
+  it('and were won in a slot that is dead by now are looked for in the merged commits', async () => {
     const a = await nodes.start(0);
     const b = await nodes.start(1);
     await nodes.run(nodes.insert(a, 1, 'first', 10));
@@ -137,7 +137,7 @@ describe('commits that were merged meanwhile', () => {
 });
 
 describe('commits with staged rows', () => {
-  it('are conflicts with whatever was read of their tables, and with nothing else', async () => {
+  it('are conflicts with all reads of their tables, and with nothing else', async () => {
     const nodes = new Nodes();
     const a = await nodes.start(0);
     const b = await nodes.start(1);
@@ -229,7 +229,7 @@ describe('a view whose blocks were collected', () => {
     },
   );
 
-  it('ends it whatever the function makes of the error', async () => {
+  it('ends it even if the function catches the error', async () => {
     let attempts = 0;
     const text = await cluster.run(
       a.db.transaction(async (tx) => {
@@ -262,7 +262,7 @@ describe('a view whose blocks were collected', () => {
   });
 
   it.each(['before', 'after'])(
-    'ends it if how rows were before cannot be told any more: seen %s it is gone',
+    'ends it if the earlier rows are not known any more: seen %s it is gone',
     async (seen) => {
       let attempts = 0;
       await cluster.run(

@@ -81,7 +81,7 @@ describe('anomalies', () => {
     await expectSound();
   });
 
-  it('lets no two write after reading what the other one writes', async () => {
+  it('lets no two write after each has read rows that the other writes', async () => {
     const leave = ({ db }: TestNode, own: number, other: number): Promise<boolean> =>
       db.transaction(async (tx) => {
         if ((await tx.get(people, other))?.name === 'away') return false;
@@ -97,7 +97,7 @@ describe('anomalies', () => {
     ['a range of primary keys', (tx: Transaction) => tx.query(people).where('id', '>', 100).count()],
     ['a function', (tx: Transaction) => tx.query(people).where('isOdd77', '=', true).count()],
     ['all rows', async (tx: Transaction) => (await tx.query(people).execute()).filter(({ age }) => age === 77).length],
-  ])('lets no row appear in what was counted by %s', async (_, count) => {
+  ])('lets no row appear among the rows counted by %s', async (_, count) => {
     for (const { db } of [a, b]) db.registerFunction('isOdd77', (row) => row['age'] === 77);
     const insertFirst = ({ db }: TestNode, id: number): Promise<boolean> =>
       db.transaction(async (tx) => {
@@ -238,7 +238,7 @@ describe('a change', () => {
     expect(a.db.stats().transactions).toMatchObject({ committed: 0, conflicts: 1, failed: 1 });
   });
 
-  it('of what an own update is laid over counts, once that was looked at', async () => {
+  it('of a row under an own update counts, once the row was read', async () => {
     // By what is stored, the row does not match, neither before nor after.
     const read: Change = async (tx) => {
       await tx.update(people, { id: 3, age: 99 });
@@ -297,7 +297,7 @@ describe('members of one commit', () => {
     await expectSound();
   });
 
-  it('share it where none changes what another has read', async () => {
+  it('share it if none changes rows that another has read', async () => {
     const all = await whileHeld(() => Promise.all([1, 2, 3, 4].map((id) => double(a, id))));
     await nodes.run(all.done);
     expect(a.driver.takeLines().filter((line) => line.startsWith('put committed'))).toHaveLength(2);
@@ -385,7 +385,7 @@ describe('a slot that others won', () => {
     expect([attempts, won]).toEqual([1, 3]);
   });
 
-  it('is a conflict if it changes what was read, and the next attempt sees it', async () => {
+  it('is a conflict if it changes rows that were read, and the next attempt sees it', async () => {
     a.driver.onPut(
       /^committed/,
       after(() => commits(b, (tx) => tx.update(people, { id: 1, age: 200 }))),
@@ -415,7 +415,7 @@ describe('a slot that others won', () => {
 });
 
 describe('a transaction whose writes cancel out', () => {
-  it('still needs what it read to hold', async () => {
+  it('still needs its reads to hold', async () => {
     const seen: unknown[] = [];
     a.driver.takeLines();
     await nodes.run(

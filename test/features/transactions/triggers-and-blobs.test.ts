@@ -46,7 +46,7 @@ describe('triggers', () => {
   const write = (tx: Transaction): Promise<void> => tx.update(items, { id: 1, group: 9 });
   const rename = (id: number) => (tx: Transaction) => tx.update(items, { id, text: 'changed' });
 
-  it('fire, and what they add is committed as well', async () => {
+  it('fire, and their additions are committed as well', async () => {
     a.db.registerTrigger('items', 'update', async (row, batch, dbApi) => {
       const other = await dbApi.get(items, 2);
       await batch.upsert(items, { id: 50, text: `${String(row['text'])}, ${other?.text}, ${String(row['group'])}` });
@@ -55,7 +55,7 @@ describe('triggers', () => {
     expect(await textOf(50)).toBe('first 1, first 2, 9');
   });
 
-  it('make what they read part of what the transaction has read', async () => {
+  it('add their reads to the reads of the transaction', async () => {
     a.db.registerTrigger('items', 'update', async (row, batch, dbApi) => {
       if (row['id'] === 50) return;
       const other = await dbApi.get(items, 2);
@@ -66,7 +66,7 @@ describe('triggers', () => {
     expect(await textOf(50)).toBe('changed');
   });
 
-  it('make what their queries find part of it, too', async () => {
+  it('add the results of their queries, too', async () => {
     a.db.registerTrigger('items', 'update', async (row, batch, dbApi) => {
       if (row['id'] === 50) return;
       const count = await dbApi.query(items).where('group', '=', 77).count();
@@ -94,7 +94,7 @@ describe('triggers', () => {
     expect(told[0]).toEqual([operation, change === write || operation === 'delete' ? 'first 1' : null]);
   });
 
-  it('that are told of an insert have read nothing', async () => {
+  it('that fire for an insert have read nothing', async () => {
     a.db.registerTrigger('items', '*', () => undefined);
     const insertAndDelete = async (): Promise<void> => {
       await b.db.transaction((tx) => tx.insert(items, { id: 70 }));
@@ -146,7 +146,7 @@ describe('blobs', () => {
     expect(seen).toEqual(['BlobNotFoundError', 'old', 'new']);
   });
 
-  it('are not uploaded where it shows before that the attempt is in vain', async () => {
+  it('are not uploaded if the attempt is known to fail before', async () => {
     let attempts = 0;
     await cluster.run(
       a.db.transaction(async (tx) => {

@@ -164,7 +164,7 @@ describe('a call after the end of a trigger', () => {
     await batch.flush();
   });
 
-  it('reads nothing either: what a read that is late would lead to is lost', async () => {
+  it('reads nothing either: the effects of a late read would be lost', async () => {
     const { db, given } = await start();
     const batch = db.batch();
     let asked: { execute(): Promise<unknown> } | undefined;

@@ -98,7 +98,7 @@ describe.each(failing)('a trigger that %s', (_, fail, error) => {
     expect(root.size).toBe(2);
   });
 
-  it('is never an unhandled rejection, whoever looks', async () => {
+  it('is never an unhandled rejection, with or without a handler', async () => {
     const { db } = await start();
     let caught: unknown;
     const unhandled = await unhandledDuring(async () => {

@@ -40,7 +40,7 @@ function watch(db: Database): Fired[] {
 }
 
 describe('a trigger', () => {
-  it('is told of the row before it, as the batch has it then', async () => {
+  it('gets the row before it, as the batch has it then', async () => {
     const db = makeDatabase([items]);
     await db.start();
     const first = db.batch();
@@ -110,7 +110,7 @@ describe('a trigger', () => {
     expect(await db.get(items, 1)).toBeUndefined();
   });
 
-  it('that is registered later fires for what is added later', async () => {
+  it('that is registered later fires for later operations', async () => {
     const db = await openDatabase([items]);
     const batch = db.batch();
     await batch.insert(items, { id: 1 });
@@ -196,7 +196,7 @@ describe('the row', () => {
     ]);
   });
 
-  it('of an upsert comes as that of an insert or of an update, whichever it is', async () => {
+  it('of an upsert comes as an insert or an update', async () => {
     const db = await openDatabase([items]);
     await flushed(db, (batch) => void batch.insert(items, { id: 1, name: 'stored', age: 1 }));
     const fired = watch(db);
@@ -215,7 +215,7 @@ describe('the row', () => {
     ]);
   });
 
-  it('of an update that finds no row has what was given; the flush is rejected', async () => {
+  it('of an update that finds no row has the given fields; the flush is rejected', async () => {
     const db = await openDatabase([items]);
     const fired = watch(db);
     const batch = db.batch();
@@ -243,7 +243,7 @@ describe('the row', () => {
     expect(fired.map(({ row }) => row['photo'])).toEqual([reference, second, second, second, first, first, null]);
   });
 
-  it('may be changed by a trigger without any effect on what is stored, or on what the next trigger sees of it', async () => {
+  it('may be changed by a trigger without any effect on the stored row or on the next trigger', async () => {
     const db = await openDatabase([items]);
     db.registerTrigger('items', 'insert', (row) => void Object.assign(row, { name: 'changed', id: 5 }));
     await flushed(db, (batch) => void batch.insert(items, { id: 1, name: 'given' }));
@@ -251,8 +251,8 @@ describe('the row', () => {
   });
 });
 
-describe('what triggers add', () => {
-  it('follows directly what fired it, whoever waits for what', async () => {
+describe('operations added by triggers', () => {
+  it('follow directly the operation that fired them, in any order of waiting', async () => {
     const db = await openDatabase([items, log]);
     let seq = 0;
     const order: string[] = [];
@@ -343,7 +343,7 @@ describe('what triggers add', () => {
 });
 
 describe('the handles', () => {
-  it("let a trigger see the batch's own writes, and those of the batch's parents", async () => {
+  it('let a trigger see the writes of the batch and of its parents', async () => {
     const db = await openDatabase([items, log]);
     await flushed(db, (batch) => void batch.insert(items, { id: 1, name: 'stored', age: 40 }));
     const seen: unknown[] = [];

@@ -64,7 +64,7 @@ describe('an editor', () => {
   });
   afterAll(() => editor.close());
 
-  it.each(shown)('shows what it is: %s', async (place, what) => {
+  it.each(shown)('shows its type: %s', async (place, what) => {
     expect(await editor.hover(place)).toBe(what);
   });
 

@@ -65,7 +65,7 @@ async function typed(): Promise<void> {
 void typed;
 
 describe('fields with rules', () => {
-  it('are refused at run time what the compiler refuses', async () => {
+  it('are refused at run time if the compiler refuses them', async () => {
     const batch = db.batch();
     const loose = { id: 1, title: 'a', status: 'gone' } as unknown as NewDocumentOf<typeof posts>;
     await db.start();

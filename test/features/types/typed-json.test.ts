@@ -16,7 +16,7 @@ const fields = {
 const badFields = { ...fields, more: { ...json<Meta>(), default: 5 } } as const;
 const pictures = defineSchema({ name: 'pictures', version: 1, fields, primaryKey: 'id' });
 
-it('has a definition that is that of any json field', () => {
+it('has the definition of any json field', () => {
   expect(json<Meta>()).toEqual({ typeId: Types.json });
   expect(Reflect.ownKeys(json<Meta>())).toEqual(['typeId']);
 });

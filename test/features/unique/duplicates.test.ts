@@ -61,7 +61,7 @@ describe('rows that agree', () => {
 });
 
 describe('verify()', () => {
-  it('names them, and repair() does not make the index anew for that', async () => {
+  it('names them, and repair() does not rebuild the index for that', async () => {
     const nodes = new Nodes();
     const { db } = await nodes.start(0);
     const batch = db.batch();

@@ -69,7 +69,7 @@ const stages: readonly (readonly [string, (node: TestNode) => Promise<void>])[] 
 ];
 
 describe.each(stages)('a value that another row has, %s', (_, settle) => {
-  it('is refused, whatever writes it, and nothing is written', async () => {
+  it('is refused, by any operation, and nothing is written', async () => {
     await nodes.run(flush(a, 'insert', { id: 1, email: 'a@b' }, { id: 2, email: 'c@d' }));
     await settle(a);
     for (const kind of ['insert', 'update', 'upsert'] as const) {
@@ -162,7 +162,7 @@ describe('a flush', () => {
     expect(await nodes.run(a.db.query(users).count())).toBe(0);
   });
 
-  it('is judged by what comes of it, not by what passes on the way', async () => {
+  it('is judged by its result, not by states in between', async () => {
     const batch = a.db.batch();
     void batch.insert(users, { id: 1, email: 'a' });
     void batch.insert(users, { id: 2, email: 'a' });
@@ -197,20 +197,20 @@ describe('a flush', () => {
     expect(await nodes.run(a.db.query(users).count())).toBe(2);
   });
 
-  it('is refused for what another flush of the same commit has', async () => {
+  it('is refused because of another flush of the same commit', async () => {
     const flushes = [1, 2, 3].map((id) => flush(a, 'insert', { id, email: 'a' }));
     const settled = await nodes.run(Promise.allSettled(flushes));
     expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
     expect(settled[2]).toMatchObject({ reason: { code: 'UNIQUE_INDEX', primaryKey: 3, otherKey: 1 } });
   });
 
-  it('is refused for what others have committed meanwhile', async () => {
+  it('is refused because of commits of others meanwhile', async () => {
     const b = await open(1);
     await nodes.run(flush(a, 'insert', { id: 1, email: 'a' }));
     expect(await refused(flush(b, 'insert', { id: 2, email: 'a' }))).toMatchObject({ otherKey: 1 });
   });
 
-  it('is not refused for what this instance has not heard yet to be gone', async () => {
+  it('is not refused because of a row whose deletion this instance has not seen yet', async () => {
     await nodes.run(flush(a, 'insert', { id: 1, email: 'a' }));
     const b = await open(1);
     const batch = a.db.batch();
@@ -220,7 +220,7 @@ describe('a flush', () => {
     expect(await nodes.run(b.db.query(users).execute())).toMatchObject([{ id: 2 }]);
   });
 
-  it('may be that of a transaction', async () => {
+  it('may belong to a transaction', async () => {
     await nodes.run(flush(a, 'insert', { id: 1, email: 'a' }));
     const failed = a.db.transaction(async (tx) => {
       await tx.insert(users, { id: 2, email: 'a' });

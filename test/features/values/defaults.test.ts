@@ -42,7 +42,7 @@ const schema = defineSchema({
 const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe('a constant default', () => {
-  it('stands in for what is left out or undefined; null stays null', async () => {
+  it('replaces missing and undefined values; null stays null', async () => {
     const names = Object.keys(constants);
     const given = (value: unknown): Row => Object.fromEntries(names.map((name) => [name, value]));
     await throughStages(
@@ -71,7 +71,7 @@ describe('a constant default', () => {
     expect(await db.get('defaults', 1)).toMatchObject({ varchar: 'mine', uint8: null, int8: 1, uint16: 700 });
   });
 
-  it('is what it was when it was registered, and each row has one of its own', async () => {
+  it('is the value at the time of the registration, and each row has a copy of its own', async () => {
     const raw = Buffer.from([1, 2]);
     const time = new Date(5);
     const json = { list: [1] };

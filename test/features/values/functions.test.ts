@@ -86,7 +86,7 @@ describe('a registered function', () => {
     expect(Object.keys(seen[0] as object)).toEqual(['id', 'first', 'age', 'raw']);
   });
 
-  it('wins over a field of its name, and whoever registers the second of them is warned', async () => {
+  it('wins over a field of its name, and registering the second of them logs a warning', async () => {
     const logger = new LoggedLines();
     const db = makeDatabase([people], undefined, { logger, logLevel: 'warn' });
     db.registerFunction('later', () => 1);

@@ -235,7 +235,7 @@ describe.each(driversUnderTest)('tables of any name on %s', (_, makeDriver) => {
 });
 
 describe('tables of any name in a folder', () => {
-  it('leave nothing beside it', async () => {
+  it('leave nothing else in its folder', async () => {
     const folder = newFolder();
     const inner = `${folder}/inner`;
     const names = ['../x', '../../x', '..', '/'];

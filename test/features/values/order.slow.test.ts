@@ -192,7 +192,7 @@ describe('the order of values', () => {
     );
   });
 
-  it('of -0 is that of 0, in every comparison and key', async () => {
+  it('of -0 and 0 is equal, in every comparison and key', async () => {
     for (const type of ['float64', 'float32'] as const) {
       const { byId, byValue } = schemaOf(type);
       await throughStages(

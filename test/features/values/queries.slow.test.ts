@@ -143,7 +143,7 @@ const cases: readonly Case[] = [
 ];
 
 describe('where', () => {
-  it('finds what the rules say, in every stage, with an index and without', async () => {
+  it('finds rows by the rules, in every stage, with an index and without', async () => {
     const bare = { ...things, name: 'bare', indexes: [] } as const;
     await throughStages(
       [things, bare],
@@ -282,7 +282,7 @@ describe('limit and offset', () => {
     expect(thrown(() => db.query('things').offset(count as number))).toMatchObject({ code: 'INVALID_QUERY' });
   });
 
-  it('cut what the order gives', async () => {
+  it('cut the ordered rows', async () => {
     await throughStages([things], add, async ({ query }) => {
       for (const ordered of [
         () => query('things'),
@@ -311,7 +311,7 @@ describe('limit and offset', () => {
 });
 
 describe('orderBy', () => {
-  it('of two fields sorts by the second what ties in the first, and ties by primary key', async () => {
+  it('of two fields sorts ties in the first by the second, and ties in both by primary key', async () => {
     const people = defineSchema({
       name: 'people',
       version: 1,
@@ -368,7 +368,7 @@ describe('orderBy', () => {
 });
 
 describe('rows', () => {
-  it('are fresh plain objects, whatever is done to them', async () => {
+  it('are fresh plain objects, independent of each other', async () => {
     await throughStages([things], add, async ({ query, get }) => {
       const read = async (): Promise<Row[]> => {
         const [byScan] = await query('things').where('id', '=', 5).execute();

@@ -97,7 +97,7 @@ describe('a value that the type cannot hold', () => {
     expect(await db.get(schema, 1)).toBeUndefined();
   });
 
-  it('leaves what came before it in the batch as it was', async () => {
+  it('does not change earlier operations of the batch', async () => {
     const schema = schemaOf('varchar');
     const db = await openDatabase([schema]);
     const batch = db.batch();

@@ -26,7 +26,7 @@ const wrong: readonly (readonly [what: string, changes: Readonly<Record<string, 
   ['a checksum too many', { checksums: new Uint8Array(8) }],
 ];
 
-describe('what the database says of a blob', () => {
+describe('the record of a blob', () => {
   it.each(wrong)('is refused with %s', (_, changes) => {
     expect(() => checkBlobRecord(reference, { ...right, ...changes })).toThrow(CorruptionError);
   });

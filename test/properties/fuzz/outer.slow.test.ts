@@ -14,7 +14,7 @@ const maxMs = 5000;
 const all = { ...targets, ...(await databaseTargets()) };
 const weights = Object.values(all).reduce((sum, { weight }) => sum + weight, 0);
 
-describe('what comes from outside', () => {
+describe('input from outside', () => {
   for (const [name, { weight, run }] of Object.entries(all)) {
     const cases = Math.ceil((CASES * weight) / weights);
     it(name, { timeout: 60_000 + cases * 50 }, async () => {

@@ -333,7 +333,7 @@ class History {
 const seeds = Number(process.env['SEEDS'] ?? 40);
 
 describe('random transactions on three nodes', () => {
-  it('read what they would have read one after the other', async () => {
+  it('read the same rows as one after the other', async () => {
     let conflicts = 0;
     let committed = 0;
     let unknown = 0;

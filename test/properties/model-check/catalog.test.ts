@@ -7,7 +7,7 @@ describe.each(catalog.map((entry) => [entry.name, entry] as const))('the model "
   const { actions } = entry.make(entry.scopes[0] as string);
   const mirrored = actions.flatMap(({ name, mirrors }) => (mirrors === undefined ? [] : [[name, ...mirrors] as const]));
 
-  it.each(mirrored)('mirrors with "%s" what %s does at "%s"', (_name, file, text) => {
+  it.each(mirrored)('mirrors with "%s" the step of %s at "%s"', (_name, file, text) => {
     const url = new URL(`../../../${file}`, import.meta.url);
     expect(existsSync(url)).toBe(true);
     expect(readFileSync(url, 'utf8')).toContain(text);

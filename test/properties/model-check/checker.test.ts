@@ -69,7 +69,7 @@ describe('exploring', () => {
     expect(result.transitions).toBe(900_000);
   });
 
-  it.each(['wrongStep', 'wrongState'])('finds a shortest way to a violation (%s), and tells it', (what) => {
+  it.each(['wrongStep', 'wrongState'])('finds a shortest way to a violation (%s), and prints it', (what) => {
     const model = new Counters({ counters: 3, highest: 9, [what]: 14 });
     const result = explore(model);
     expect(result).toMatchObject({ depth: 14, exhausted: false });
@@ -82,7 +82,7 @@ describe('exploring', () => {
     expect(formatTrace(trace)).toContain(' 14. counter');
   });
 
-  it('gives up after so many states, and tells how it gets on', () => {
+  it('gives up after so many states, and reports its progress', () => {
     let told = 0;
     const result = explore(new Counters({ counters: 7, highest: 9 }), {
       maxStates: 20_000,
@@ -95,8 +95,8 @@ describe('exploring', () => {
   });
 });
 
-describe('what it keeps', () => {
-  it('tells states that differ in a single bit apart, and knows them all again', () => {
+describe('the set of states', () => {
+  it('distinguishes states that differ in a single bit, and recognises all of them', () => {
     const set = new FingerprintSet();
     const words = new Int32Array(4);
     let added = 0;

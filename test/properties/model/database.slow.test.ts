@@ -49,7 +49,7 @@ const stepOf: Arbitrary<Step> = record({
 
 describe('the database', () => {
   it(
-    'does what the model does',
+    'acts as the model',
     async () => {
       const tally = newTally();
       const property = asyncProperty(

@@ -130,7 +130,7 @@ describe('random histories of unique indexes that are added', () => {
     counts.ready += history.ready;
   });
 
-  it('meet what they are for', () => {
+  it('run into the cases that they are for', () => {
     expect(Math.min(...Object.values(counts))).toBeGreaterThan(5);
   });
 });

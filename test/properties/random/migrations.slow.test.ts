@@ -183,7 +183,7 @@ describe.each([
   ['with functions', split],
 ])('versions side by side at random, %s', (_, pair) => {
   const seeds = Array.from({ length: 5 }, (_seed, i) => i + 1);
-  it.each(seeds)('show what the rules say (seed %i)', async (seed) => {
+  it.each(seeds)('show the rows that the rules demand (seed %i)', async (seed) => {
     await new Story(pair, seed, false).tell(100);
   });
 

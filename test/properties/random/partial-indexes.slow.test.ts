@@ -276,7 +276,7 @@ function bigints(_: string, value: unknown): unknown {
 const seeds = Array.from({ length: 12 }, (_, i) => i + 1);
 
 describe('indexes on some rows', () => {
-  it('give what the model gives, and refuse what it refuses', async () => {
+  it('have the results of the model, and refuse the same writes', async () => {
     let [refused, used] = [0, 0];
     for (const seed of seeds) {
       const world = new World(seed);

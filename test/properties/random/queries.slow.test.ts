@@ -306,7 +306,7 @@ async function checkEveryPlan(
 }
 
 describe('random queries', () => {
-  it('give what the model gives', async () => {
+  it('have the results of the model', async () => {
     await fc.assert(
       fc.asyncProperty(
         scenario,

@@ -22,7 +22,7 @@ const onStep = (): void => undefined;
 const timeoutMs = 240_000;
 
 describe('the benchmark', () => {
-  it('gives StoreDb all of its work, finds its answers right, and tells of who cannot be run, beside what sets the limit', {
+  it('runs all of the work on StoreDb, checks its answers, and names databases that cannot be run, and the bottleneck', {
     timeout: timeoutMs,
   }, async () => {
     const root = await mkdtemp(path.join(tmpdir(), 'store-db-bench-'));
@@ -78,7 +78,7 @@ describe('figures', () => {
     ]);
   });
 
-  it('tell whether a goal is reached', () => {
+  it('say whether a goal is reached', () => {
     const of = (own: number): unknown =>
       goalTable(merged(measured('get', 'StoreDb', own), measured('get', 'lmdb', 100)), rows)?.rows[0]?.slice(1);
     expect(of(120)).toEqual(['lmdb', '1.20', '1.20', '', 'reached']);
@@ -87,7 +87,7 @@ describe('figures', () => {
     expect(goalTable(all.reduce(merged), rows)?.rows[0]?.slice(2)).toEqual(['1.20', '0.60', '2.50', 'missed: 50 %']);
   });
 
-  it('tell whether a limit on an object store is kept', () => {
+  it('say whether a limit on an object store is kept', () => {
     const of = (workload: string, value: number): unknown => {
       const one = { part: 'store', rows, workload, contender: 'StoreDb', values: [value] } as const;
       const lines = storeTable({ ...noFigures(), measurements: [one] }, rows)?.rows;
@@ -101,7 +101,7 @@ describe('figures', () => {
 });
 
 describe('the page', () => {
-  it('has the tables and plots of the figures beside it', async () => {
+  it('has the tables and plots of its figures', async () => {
     const figures = await readFigures(figuresFile);
     const page = await docs('benchmarks.md');
     expect(pageWith(figures, page)).toBe(page);

@@ -20,7 +20,7 @@ describe('the API reference', () => {
     expect(undocumented).toEqual([]);
   });
 
-  it.each(Object.entries({ storeDb, storage, testing }))('lists what %s exports', (_entry, exported) => {
+  it.each(Object.entries({ storeDb, storage, testing }))('lists the exports of %s', (_entry, exported) => {
     const names = Object.keys(exported).filter((name) => name !== 'default');
     expect(names.length).toBeGreaterThan(3);
     const isListed = (name: string): boolean =>
@@ -28,7 +28,7 @@ describe('the API reference', () => {
     expect(names.filter((name) => !isListed(name))).toEqual([]);
   });
 
-  it('leaves out what is internal', () => {
+  it('leaves out internal declarations', () => {
     expect(markdown).not.toContain('new Database(');
     expect(markdown).not.toContain('keptVersions');
     expect(markdown).not.toContain('TableState');

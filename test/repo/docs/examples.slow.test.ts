@@ -118,7 +118,9 @@ describe('the examples of the documentation', () => {
     expect(stdout).toBe('');
   });
 
-  it.each(pages)('of %s print what they say', (page) => check(page, {}));
+  it.each(pages)('of %s print the output in their comments', (page) => check(page, {}));
 
-  it.each(pagesOnABucket)('of %s print what they say, on a bucket', (page) => check(page, bucketVariables()));
+  it.each(pagesOnABucket)('of %s print the output in their comments, on a bucket', (page) =>
+    check(page, bucketVariables()),
+  );
 });

@@ -38,6 +38,6 @@ const docs = await readdir(path.join(root, 'docs'), { recursive: true });
 const fixed = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'examples/notes-service/README.md'];
 const pages = [...fixed, ...docs.map((name) => `docs/${name.replaceAll('\\', '/')}`)];
 
-it.each(pages.filter((name) => name.endsWith('.md')))('%s links to what exists', async (page) => {
+it.each(pages.filter((name) => name.endsWith('.md')))('%s links to existing targets', async (page) => {
   expect(await brokenLinks(path.join(root, page))).toEqual([]);
 });

@@ -27,12 +27,12 @@ it('answers 30 questions, and every row is read', () => {
 });
 
 describe.each(places)('$question', ({ symbol, file }) => {
-  it('is answered by what is there', async () => {
+  it('is answered by existing code', async () => {
     expect(defines(await readFile(new URL(file, root), 'utf8'), symbol)).toBe(true);
   });
 });
 
-it('tells what is not there', () => {
+it('names missing code', () => {
   const text = 'export class A {\n  b(): void {}\n}\n\nexport class C {\n  async #d<T>(): Promise<T> {}\n}\n';
   expect(['A', 'A.b', 'C.#d', 'A.c', 'A.#d', 'B', 'C.b'].filter((symbol) => defines(text, symbol))).toEqual([
     'A',

@@ -27,7 +27,7 @@ async function linksOf(page: string): Promise<string[]> {
     .map((target) => path.posix.join(path.posix.dirname(page), target.replace(/#.*/, '')));
 }
 
-it('has in it what its pages link to', { timeout: 60_000 }, async () => {
+it("contains the targets of its pages' links", { timeout: 60_000 }, async () => {
   const files = await packedFiles();
   const pages = files.filter((file) => file.endsWith('.md') && !file.startsWith('dist/'));
   expect(pages).toEqual(expect.arrayContaining(['README.md', 'SECURITY.md', 'docs/guide.md', 'docs/guide/writing.md']));

@@ -44,7 +44,7 @@ it('are in no page', async () => {
   expect(read.length).toBeGreaterThan(40);
 });
 
-it('begin no docstring: it says what the thing does', async () => {
+it('begin no docstring: it begins with a verb or a noun', async () => {
   const found: string[] = [];
   const files = await readdir(new URL('src/', root), { recursive: true });
   for (const file of files) {

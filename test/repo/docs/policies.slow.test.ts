@@ -290,7 +290,7 @@ describe('the policies of docs/object-stores.md', () => {
     expect(used.ofCollection.map(({ operation }) => operation)).toContain('ListMultipartUploads');
   });
 
-  it('have gc() tell what a writer may not delete', () => {
+  it('have gc() report objects that a writer may not delete', () => {
     const { failed, warnings } = used.collected.refused;
     expect(failed.length).toBeGreaterThan(5);
     expect(warnings.filter((line) => line.startsWith('Garbage stays'))).toHaveLength(1);
@@ -298,7 +298,7 @@ describe('the policies of docs/object-stores.md', () => {
     expect(warnings.join()).toContain('Parts of uploads could not be looked for');
   });
 
-  it('let rewrite() replace what is there, under the guard', () => {
+  it('let rewrite() replace existing objects, under the guard', () => {
     const replaced = used.ofRewrite.filter(({ headers }) => headers['if-match'] !== undefined);
     const places = new Set(replaced.map(({ key }) => key.split('/')[1] ?? ''));
     expect([...places]).toEqual(expect.arrayContaining(['block0', 'blobs', 'data', 'indexes']));
@@ -337,7 +337,7 @@ describe('the policies of docs/object-stores.md', () => {
     }
   });
 
-  it('have the guard refuse what has no condition', async () => {
+  it('have the guard refuse requests without a condition', async () => {
     const block0 = `${bucketArn}/my-app/block0`;
     const refuses = (action: string, resource: string, context: Record<string, string> = {}): boolean => {
       return guard.Statement.some((statement) => concerns(statement, { action, resource, context }));
@@ -367,7 +367,7 @@ describe('the policies of docs/object-stores.md', () => {
     expect(guard.Statement.some((statement) => concerns(statement, access as Access))).toBe(true);
   });
 
-  it('name the key of KMS with what it is needed for', () => {
+  it('name the key of KMS with its purpose', () => {
     expect(encryption.Statement.flatMap(({ Action }) => Action)).toEqual(['kms:GenerateDataKey', 'kms:Decrypt']);
   });
 });

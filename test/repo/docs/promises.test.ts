@@ -88,14 +88,14 @@ describe('every promise', () => {
   );
 });
 
-describe('what is said to be no promise', () => {
+describe('a sentence in noPromises', () => {
   it.each(noPromises)('is still said: %s', async (beginning) => {
     const texts = await Promise.all(Object.keys(pages).map(read));
     expect(texts.some((text) => sentencesOf(text).some((sentence) => sentence.startsWith(beginning)))).toBe(true);
   });
 });
 
-describe('what was true once', () => {
+describe('a sentence that was true once', () => {
   it.each(stale)('is on no page any more: %s', async (sentence) => {
     const names = [...(await pagesIn('docs/')), ...(await pagesIn('docs/guide/'))];
     for (const page of ['README.md', 'SECURITY.md', ...names]) {

@@ -35,7 +35,7 @@ describe('mutants', () => {
 });
 
 describe('docs/testing.md', () => {
-  it.each(Object.entries(mutantTables))('tells what finds the mutants: %s', (name, list) => {
+  it.each(Object.entries(mutantTables))('lists the findings of the mutants: %s', (name, list) => {
     expect(partOf(page, name)).toBe(tableOf(list, readFindings()));
   });
 

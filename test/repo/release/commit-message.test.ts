@@ -32,7 +32,7 @@ describe('the form of a commit message', () => {
     expect(messageFaults(message).join('\n')).toContain(fault);
   });
 
-  it('is that of what git stores of an edited file', () => {
+  it('is read from an edited file as git stores it', () => {
     const shown = '# Please enter the message\n# ------------------------ >8 ------------------------\ndiff --git a b';
     expect(storedMessage(`\nKeep the batch  \n\nWhy.\n\n${shown}\n`)).toBe('Keep the batch\n\nWhy.');
   });

@@ -112,7 +112,7 @@ describe('the check of a history', () => {
 });
 
 describe('the hook', () => {
-  it('refuses a bad message and takes a good one, a merge, and what is to be folded into another commit', () => {
+  it('refuses a bad message and takes a good one, a merge, and a fixup of another commit', () => {
     const clone = Clone.empty();
     clone.addHook();
     for (const part of ['node_modules', 'scripts']) {

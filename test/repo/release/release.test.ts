@@ -31,7 +31,7 @@ describe('the release workflow', () => {
     expect(workflow).not.toMatch(/pull_request|workflow_run|schedule/);
   });
 
-  it('runs only for tags, checks first, and publishes what was checked with provenance', () => {
+  it('runs only for tags, checks first, and publishes the checked package with provenance', () => {
     expect(beginning).toMatch(/^on:\n {2}push:\n {4}tags: \['v\*\.\*\.\*'\]$/m);
     const commands = commandsOf(check);
     const order = [
@@ -54,7 +54,7 @@ describe('the release workflow', () => {
 });
 
 describe('the package', () => {
-  it('holds what is built, and what people read', async () => {
+  it('holds the built code, and the pages for readers', async () => {
     const manifest = JSON.parse(await readFile(`${repository}package.json`, 'utf8')) as {
       readonly files: readonly string[];
       readonly private?: boolean;

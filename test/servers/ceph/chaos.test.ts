@@ -9,7 +9,7 @@ import { bucketUnderTest } from './bucket.ts';
 
 const SECONDS = Number(process.env['CHAOS_SECONDS'] ?? 300);
 
-it('a database on Ceph holds what was acknowledged, whatever befalls its processes and their networks', {
+it('a database on Ceph keeps all acknowledged writes under all faults of processes and networks', {
   timeout: SECONDS * 1000 + 400_000,
 }, async () => {
   const seed = `${Date.now()}`;

@@ -61,7 +61,7 @@ async function killServer(
   }
 }
 
-it('a database on Ceph holds what was acknowledged, whoever is killed', {
+it('a database on Ceph keeps all acknowledged writes, no matter which process is killed', {
   timeout: 6 * SECONDS * 1000 + 120_000,
 }, async ({ annotate }) => {
   const child = bundleChild(folder);

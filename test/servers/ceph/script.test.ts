@@ -30,7 +30,7 @@ it('an instance in memory keeps its data when it is stopped, and refuses to be k
   }
 });
 
-it('where Ceph cannot be fetched, starting fails and says what is missing', async () => {
+it('if Ceph cannot be fetched, starting fails and names the missing package', async () => {
   const cache = mkdtempSync(path.join(tmpdir(), 'store-db-ceph-cache-'));
   // Nobody listens there.
   const variables = { CEPH_CACHE: cache, CEPH_MIRROR: 'http://127.0.0.1:1/debian' };

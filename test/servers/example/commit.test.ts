@@ -38,7 +38,7 @@ it('flushes a batch again if the store went silent right after it took the commi
   await server.close();
 });
 
-it('makes ids that are UUIDs of version 7, each higher than those of earlier milliseconds', () => {
+it('makes ids that are UUIDs of version 7, each higher than ids of earlier milliseconds', () => {
   vi.useFakeTimers({ now: 0 });
   try {
     const ids = [0, 1, 255, 65_536, 1_800_000_000_000].map((now) => {

@@ -36,7 +36,7 @@ describe('the notes service on a bucket that fails', () => {
     await server?.close();
   });
 
-  it('says 503 for what the store refuses, keeps the reason to itself, and goes on', async () => {
+  it('answers 503 if the store refuses a request, keeps the reason to itself, and goes on', async () => {
     const note = { topic: 'a', title: 'b' };
     server.intercept = ({ method }) => (method === 'PUT' ? { status: 403, code: 'AccessDenied' } : undefined);
     const refused = await service.send('POST', '/notes', note);

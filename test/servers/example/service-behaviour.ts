@@ -157,7 +157,7 @@ export function describeService(storeName: string, open: () => Promise<ServiceSt
       expect(all.notes[0]?.topic).toBe('another');
     });
 
-    it('says what is wrong with a request', async () => {
+    it('names the mistake in a request', async () => {
       const note = await create(service, {});
       const sent = (method: string, path: string, body: object): Promise<[number, string]> =>
         service.send(method, path, body).then(codeOf);
@@ -188,7 +188,7 @@ export function describeService(storeName: string, open: () => Promise<ServiceSt
       expect(seen).toMatchObject({ title: 'New title', text: 'New text' });
     });
 
-    it('shows what another instance wrote: at once if asked to, and after the interval anyway', async () => {
+    it('shows writes of another instance: at once if asked to, and after the interval anyway', async () => {
       const first = await create(service, {});
       const fresh = await other.fetch(`/notes/${first.id}`, { headers: { 'cache-control': 'no-cache' } });
       expect(fresh.status).toBe(200);
@@ -252,7 +252,7 @@ export function describeService(storeName: string, open: () => Promise<ServiceSt
       expect((await service.fetch(`/attachments/${attachmentId}`)).status).toBe(404);
     });
 
-    it('tells how it is', async () => {
+    it('reports its health', async () => {
       await create(other, {});
       const health = await json<Health>(await other.fetch('/health'));
       expect(health).toMatchObject({ status: 'ok', nodeId: 1 });

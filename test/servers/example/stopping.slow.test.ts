@@ -40,8 +40,8 @@ async function beginRequest({ url }: ServiceProcess, body: string): Promise<Sock
   return socket;
 }
 
-describe('a service that is told to stop', () => {
-  it('says that it is not ready, answers all the same, ends what is under way, and keeps nobody waiting', async () => {
+describe('a service that is asked to stop', () => {
+  it('says that it is not ready, answers all the same, ends requests under way, and keeps nobody waiting', async () => {
     const service = await ServiceProcess.start({ NOTES_FOLDER: folder, DRAIN_MS: String(drainMs) });
     const status = async (route: string): Promise<number> => (await service.fetch(route)).status;
     expect([await status('/live'), await status('/ready')]).toEqual([200, 200]);

@@ -91,7 +91,7 @@ describe('a read', () => {
     expect(await refusalOf(get('none', { IfNoneMatch: etag }))).toBe('404 NoSuchKey');
   });
 
-  it('that is not needed tells the ETag and no more', async () => {
+  it('that is not needed returns the ETag and no more', async () => {
     const { server, altered, put } = await openServer();
     const etag = await put('a', 'text');
     let headers: Record<string, string> = {};

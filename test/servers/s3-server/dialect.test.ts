@@ -33,7 +33,7 @@ describe('conditions', () => {
     expect(await refusalOf(get('a', { IfMatch: etag }))).toBe('412 PreconditionFailed');
   });
 
-  it('missingIs412: an ETag does not match what is not there', async () => {
+  it('missingIs412: an ETag does not match a missing object', async () => {
     const { put, keys } = await speak({ missingIs412: true });
     expect(await refusalOf(put('a', 'text', { IfMatch: stale }))).toBe('412 PreconditionFailed');
     expect(await keys()).toEqual([]);
@@ -55,7 +55,7 @@ describe('conditions', () => {
     expect(await refusalOf(put('a', 'third', { IfNoneMatch: '*' }))).toBe('412 PreconditionFailed');
   });
 
-  it('ignoreIfMatchOnMissing: an ETag matches what is not there', async () => {
+  it('ignoreIfMatchOnMissing: an ETag matches a missing object', async () => {
     const { put, get } = await speak({ ignoreIfMatchOnMissing: true });
     await put('a', 'first', { IfMatch: stale });
     expect(await refusalOf(put('a', 'second', { IfMatch: stale }))).toBe('412 PreconditionFailed');
@@ -72,7 +72,7 @@ describe('conditions', () => {
 });
 
 describe('permissions', () => {
-  it('noListBucket: what is missing is not told from what is forbidden', async () => {
+  it('noListBucket: missing objects are not distinguished from forbidden ones', async () => {
     const { client, put, get, keys } = await speak({ noListBucket: true });
     await put('a', 'text');
     expect(await get('a')).toBe('text');
@@ -110,7 +110,7 @@ async function completeTwice(client: S3Client, IfNoneMatch?: string): Promise<st
   return [await refusalOf(client.send(command)), await refusalOf(client.send(command))];
 }
 
-describe('what stores cannot do', () => {
+describe('missing abilities of stores', () => {
   it('noConditionalMultipart: every upload is completed', async () => {
     const { client, server, put, get } = await speak({ noConditionalMultipart: true });
     await put('a', 'whole');

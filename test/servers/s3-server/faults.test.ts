@@ -69,7 +69,7 @@ describe('intercepted requests', () => {
 });
 
 describe('a server', () => {
-  it('starts again where it was, with what it had', async () => {
+  it('starts again at the same place, with the same objects', async () => {
     const { server, put, get } = await openServer();
     await put('a', 'text');
     const { endpoint } = server;
@@ -80,7 +80,7 @@ describe('a server', () => {
     expect(await get('a')).toBe('text');
   });
 
-  it('loses what it was about to do when it stops', async () => {
+  it('loses requests under way when it stops', async () => {
     const { server, put, get } = await openServer();
     let open: (fault: undefined) => void = () => undefined;
     server.intercept = () =>
@@ -96,7 +96,7 @@ describe('a server', () => {
     expect(await refusalOf(get('a'))).toBe('404 NoSuchKey');
   });
 
-  it('tells what it was asked', async () => {
+  it('lists its requests', async () => {
     const { server, put, get } = await openServer();
     await put('a b', 'text', { IfNoneMatch: '*' });
     await get('a b', { Range: 'bytes=0-1' });

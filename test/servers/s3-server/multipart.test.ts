@@ -140,7 +140,7 @@ describe('an upload in parts', () => {
     expect(await refusalOf(complete(parts, { IfNoneMatch: '*' }))).toBe('404 NoSuchUpload');
   });
 
-  it('that was completed is answered so again, whatever happened since', async () => {
+  it('that was completed is answered so again, after any later changes', async () => {
     const { client, put, get } = await openServer();
     const { part, complete } = await begin(client);
     const parts = [await part(1, rest)];

@@ -150,7 +150,7 @@ describe('payloads', () => {
     expect(await get('a')).toBe('text');
   });
 
-  it('have one checksum, and the one that was announced', async () => {
+  it('have one checksum, as announced', async () => {
     const { altered } = await openServer();
     const put = new PutObjectCommand({ Bucket, Key: 'a', Body: 'text' });
     const forgetful = altered('before', ({ headers }) => delete headers['x-amz-checksum-crc32']);
@@ -331,7 +331,7 @@ describe('listings', () => {
     expect([page.Prefix, page.StartAfter, page.EncodingType]).toEqual(['a+b', '%2B', 'url']);
   });
 
-  it('of what is not known are refused', async () => {
+  it('with unknown parameters are refused', async () => {
     const { client } = await openServer();
     expect(await refusalOf(client.send(new ListObjectsCommand({ Bucket })))).toBe('501 NotImplemented');
   });
@@ -383,7 +383,7 @@ describe('deleting many', () => {
 });
 
 describe('requests', () => {
-  it('for what is not known are refused', async () => {
+  it('for unknown operations are refused', async () => {
     const { client, altered, put, keys } = await openServer();
     await put('a');
     const tagged = new PutObjectCommand({ Bucket, Key: 'b', Body: 'x', Tagging: 'a=b' });

@@ -96,7 +96,7 @@ describe('a signed request', () => {
     expect(await read('a')).toBe('text');
   });
 
-  it('is signed by its bytes, whatever they are', async () => {
+  it('is signed by its bytes, for any bytes', async () => {
     const { client, put, get: read } = await openServer();
     const odd = 'a+b %2B/../ü=&?#"~*';
     await put(odd, 'text');
@@ -132,7 +132,7 @@ describe('a presigned URL', () => {
     expect(await readRaw(url)).toBe(200);
   });
 
-  it('may say what the download is called', async () => {
+  it('may name the download', async () => {
     const { client, put } = await openServer();
     await put('a', 'text');
     const named = new GetObjectCommand({ Bucket, Key: 'a', ResponseContentDisposition: 'attachment; filename="b"' });

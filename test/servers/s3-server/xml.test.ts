@@ -44,7 +44,7 @@ describe('reading XML', () => {
     expect(() => parse(text)).toThrow(expect.objectContaining({ code: 'MalformedXML' }));
   });
 
-  it('refuses what is not UTF-8', () => {
+  it('refuses bytes that are not UTF-8', () => {
     expect(() => parseXml(Buffer.from([0x3c, 0x61, 0x3e, 0xff]))).toThrow(
       expect.objectContaining({ code: 'MalformedXML' }),
     );
@@ -52,7 +52,7 @@ describe('reading XML', () => {
 });
 
 describe('writing XML', () => {
-  it('repeats lists, leaves out what is undefined, and escapes', () => {
+  it('repeats lists, leaves out undefined values, and escapes', () => {
     const text = writeXml('A', { b: ['<1>', 2], c: { d: true }, e: undefined, f: '&"\r\u0001' });
     expect(text).toMatch(/^<\?xml version="1.0" encoding="UTF-8"\?>\n<A xmlns="[^"]+">/);
     expect(text.replace(/^.*?<A[^>]*>/s, '')).toBe(

@@ -149,7 +149,7 @@ describe('a store that keeps the rules', () => {
 });
 
 describe('permissions', () => {
-  it('without s3:ListBucket no database is created, and the error says what to grant', async () => {
+  it('without s3:ListBucket no database is created, and the error names the permission to grant', async () => {
     const on = await store({ noListBucket: true });
     const db = databaseOn(on);
     const starting = db.start();

@@ -68,7 +68,7 @@ describe('a store', () => {
     }
   });
 
-  it('is not tried out by other processes either: the bucket tells', async () => {
+  it('is not probed by other processes either: the bucket records it', async () => {
     await create('first');
     expect(await inAnotherProcess('second')).toBeLessThan(10);
   });
@@ -100,7 +100,7 @@ describe('a store', () => {
     }
   });
 
-  it('is remembered without its credentials, or what an endpoint may have for a key', async () => {
+  it('is remembered without its credentials, or a key in its endpoint', async () => {
     await create('first');
     for (const key of marks()) {
       const text = Buffer.from(server.objects(bucketName).get(key)?.bytes ?? []).toString();

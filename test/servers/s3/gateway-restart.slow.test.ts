@@ -136,7 +136,7 @@ describe('while the gateway is away for some seconds', { timeout: 60_000 }, () =
     }
   });
 
-  it('503 of what stands before the store is waited out', async () => {
+  it('503 of a proxy before the store is waited out', async () => {
     const { db } = await openBehind('busy');
     const untilMs = Date.now() + awayMs;
     store.intercept = () => (Date.now() < untilMs ? { status: 503, code: 'ServiceUnavailable' } : undefined);
@@ -154,7 +154,7 @@ describe('while the gateway is away for some seconds', { timeout: 60_000 }, () =
   });
 });
 
-it('one that stays away is waited for once: what is called afterwards fails at once', { timeout: 60_000 }, async () => {
+it('one that stays away is waited for once: later calls fail at once', { timeout: 60_000 }, async () => {
   const { gateway, db } = await openBehind('down');
   await gateway.end();
   const beganMs = Date.now();

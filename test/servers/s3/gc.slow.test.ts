@@ -63,7 +63,7 @@ function count(operation: string): number {
 }
 
 describe('gc in a bucket', () => {
-  it('deletes a thousand objects in a request, and leaves what is reachable', async () => {
+  it('deletes a thousand objects in a request, and leaves reachable ones', async () => {
     await write(0, 100, 'first');
     await write(0, 100, 'second');
     await db.gc({ loopGraceMs: 0, logRetentionMs: 0 });

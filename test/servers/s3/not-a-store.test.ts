@@ -45,7 +45,7 @@ it.each([
   await replica.stop();
 });
 
-it('an empty range tells whether an object is there, and empty ones are', async () => {
+it('an empty range shows whether an object exists, even an empty one', async () => {
   const server = await startStore();
   const driver = driverOf(server);
   onTestFinished(async () => {

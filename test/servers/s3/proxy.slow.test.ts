@@ -110,7 +110,7 @@ it.each([
   ['never answered', 'black-hole'],
   ['answered too late', 'delay-answer'],
   ['cut, and lands late', 'land-late'],
-] as const)('a flush that is %s is given up, and settled by the next', async (_, fault) => {
+] as const)('a flush that is %s is given up, and resolved by the next', async (_, fault) => {
   const db = open(proxy.endpoint);
   await db.start();
   let left = 1;
@@ -132,7 +132,7 @@ it.each([
   await expectNotes(1);
 });
 
-it('a writer that is killed leaves what was acknowledged, on a store that is killed as well', {
+it('a writer that is killed leaves all acknowledged writes, on a store that is killed as well', {
   timeout: 60_000 + KILLS * 10_000,
 }, async ({ annotate }) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'store-db-proxy-'));

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.unstubAllEnvs());
 
-it('closes its connections once the requests under way are answered, each of which is made once', async () => {
+it('closes its connections once the requests under way are answered, and makes each request once', async () => {
   const waiting: ServerResponse[] = [];
   let requests = 0;
   const server = createServer((request, response) => {

@@ -170,7 +170,7 @@ describe('a fault', () => {
     expect(proxy.counts).toMatchObject({ 'cut-before': 1, passed: 0 });
   });
 
-  it('cut-within gives the store a part of the body, which it can tell from a whole one', async () => {
+  it('cut-within gives the store a part of the body, which it does not take for a whole one', async () => {
     strike('cut-within');
     expect(await codeOf(struck())).toMatch(/ECONNRESET|EPIPE/);
     await eventually(() => heard.length === 1);
@@ -239,7 +239,7 @@ describe('a fault', () => {
     expect(proxy.counts).toMatchObject({ 'black-hole': 1, passed: 0 });
   });
 
-  it('spares what its rule does not match, also on the same connection', async () => {
+  it('spares requests that its rule does not match, also on the same connection', async () => {
     strike('cut-before', {
       matches: ({ method, headers }) => method === 'PUT' && headers.get('if-none-match') === '*',
     });
@@ -289,7 +289,7 @@ describe('a fault', () => {
 });
 
 describe('refusing', () => {
-  it('cuts what is under way, refuses new connections, and ends on the same port', async () => {
+  it('cuts requests under way, refuses new connections, and ends on the same port', async () => {
     proxy.rules = [{ fault: 'black-hole' }];
     const hanging = codeOf(send());
     await eventually(() => proxy.counts['black-hole'] === 1);
@@ -311,7 +311,7 @@ describe('refusing', () => {
   });
 });
 
-describe('messages are told apart', () => {
+describe('messages are recognised', () => {
   const messages = [
     'GET /a HTTP/1.1\r\nHost: x\r\n\r\n',
     'PUT /b HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello',
@@ -350,7 +350,7 @@ describe('messages are told apart', () => {
     expect([...framing.finish()]).toEqual([{ kind: 'end' }]);
   });
 
-  it('and what is no message is not taken for one', async () => {
+  it('and other bytes are not taken for one', async () => {
     expect(() => [...new HttpFraming().push(Buffer.alloc(70_000, 'x'))]).toThrow(/not HTTP/);
     const chunked = Buffer.from('PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n');
     expect(() => [...new HttpFraming().push(chunked)]).toThrow(/not HTTP/);

@@ -71,7 +71,7 @@ describe('in a terminal', () => {
     expect((await terminal.run('store-db verify "$DATA#many" --deep')).status).toBe(0);
   });
 
-  it('asks before what cannot be taken back', async () => {
+  it('asks before steps that cannot be undone', async () => {
     const question = /Delete the garbage of file:.*\(y\/N\)/s;
     await terminal.line('clear; store-db gc "$DATA#many"; echo "status:$?"');
     await terminal.until(({ text }) => question.test(text));
@@ -104,7 +104,7 @@ describe('in a terminal', () => {
     expect((await terminal.until(({ text }) => /^status:/m.test(text))).text).toContain('1 row imported into cities.');
   });
 
-  it('says what is wrong in red, and where help is', async () => {
+  it('prints errors in red, and names the help', async () => {
     const { styled, status } = await terminal.run('store-db tabels "$DATA"');
     expect(status).toBe(2);
     expect(styled).toContain(`${escape}31m`);

@@ -10,7 +10,7 @@ import { expectNoAnomalies, runChaos } from './chaos-run.ts';
 
 const SECONDS = Number(process.env['CHAOS_FOLDER_SECONDS'] ?? 20);
 
-it('a database in a folder holds what was acknowledged, whatever befalls its processes', {
+it('a database in a folder keeps all acknowledged writes under all faults of its processes', {
   timeout: SECONDS * 1000 + 400_000,
 }, async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'store-db-chaos-folder-'));

@@ -7,12 +7,12 @@ export const cli: PagePromises = {
     'test/features/cli/control-characters.slow.test.ts: has heads without controls',
   ],
   'An output that cannot be written, as on a full disk, is one: status 3.': [
-    'test/features/cli/outputs.slow.test.ts: is told in a line where it is full',
+    'test/features/cli/outputs.slow.test.ts: is reported in a line if it is full',
   ],
   'of a symbolic link, it replaces the target. Named pipes and devices are written to directly.': [
     'test/features/cli/outputs.slow.test.ts: goes through a link to where it leads',
     'test/features/cli/outputs.slow.test.ts: goes into a named pipe once somebody reads it',
-    'test/features/cli/outputs.slow.test.ts: goes to a device, and tells one that is full',
+    'test/features/cli/outputs.slow.test.ts: goes to a device, and reports a full one',
   ],
   'Commands that write (`import`, `indexes` with `--drop`, `clear`, `gc`, `tend`, `repair`, `migrate`, `rename`, `rewrite`, `snapshots release`, and the commands that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
     ['test/repo/docs/options.test.ts: names the commands that are a node while they run'],
@@ -26,7 +26,7 @@ export const cli: PagePromises = {
   ],
   'Errors are JSON too then': ['test/features/cli/usage.slow.test.ts: errors are JSON for those who want that'],
   'Tables are printed piece by piece: the first 1,000 rows determine the widths of the columns.': [
-    'test/features/cli/outputs.slow.test.ts: is printed piece by piece, whatever its length',
+    'test/features/cli/outputs.slow.test.ts: is printed piece by piece, at any length',
     'test/features/cli/outputs.slow.test.ts: lines up behind the rows that were measured, and cuts nothing in a pipe',
   ],
   'it prints the first 100 rows, unless `--limit` says otherwise.': [
@@ -36,14 +36,14 @@ export const cli: PagePromises = {
     'test/features/cli/outputs.slow.test.ts: is no failure where its reader has seen enough: %s',
   ],
   'The command worked, and found what it looks for: damage (`verify`, `repair`)': [
-    'test/features/cli/commands.slow.test.ts: verify says what is wrong, repair mends it, and exit statuses tell',
+    'test/features/cli/commands.slow.test.ts: verify reports faults, repair mends them, and exit statuses show both',
   ],
   'an import stops between two flushes and says from which line to go on, and an export leaves no file.': [
     'test/features/cli/imports.slow.test.ts: ends an import between two flushes',
     'test/servers/terminal/cli.test.ts: shows how far it is, and leaves nothing half done after Ctrl-C',
   ],
   '`clear` deletes the rows of a table, all or those that a condition finds': [
-    'test/features/cli/removal.slow.test.ts: deletes the rows that a condition finds, or all, after it was told to',
+    'test/features/cli/removal.slow.test.ts: deletes the rows that a condition finds, or all, after a confirmation',
     'test/features/cli/removal.slow.test.ts: deletes any number of rows, in commits of some',
   ],
   'then a process that still runs on the database writes nothing more, and `start()` refuses to make a new one of the rest.':
@@ -53,7 +53,7 @@ export const cli: PagePromises = {
     ],
   'It deletes only objects of the database: other objects under the prefix, among them a database whose prefix begins with this one, stay.':
     [
-      'test/features/cli/removal.slow.test.ts: deletes all of a database after it was told to, and nothing else in the store',
+      'test/features/cli/removal.slow.test.ts: deletes all of a database after a confirmation, and nothing else in the store',
     ],
   'If it is stopped on the way, or rows were written meanwhile, the old database is whole': [
     'test/features/cli/removal.slow.test.ts: deletes nothing if somebody wrote meanwhile',
@@ -75,16 +75,16 @@ export const cli: PagePromises = {
       'test/features/cli/migrate-all.slow.test.ts: migrates every database of a folder, goes on where one fails, and says which',
     ],
   'lists the changes of the fields, each change once with the number of databases, and asks one question for all.': [
-    'test/features/cli/migrate-all.slow.test.ts: says what becomes of the fields, each thing once, before it asks one question for all',
+    'test/features/cli/migrate-all.slow.test.ts: reports the changes of the fields, each once, before it asks one question for all',
   ],
   'With `--finish`, an old version that an instance is known to use stays, and counts as a failure': [
-    'test/features/cli/migrate-all.slow.test.ts: tells how far all are, goes back, and retires the old version where no instance is known to use it',
+    'test/features/cli/migrate-all.slow.test.ts: reports the progress of all, goes back, and retires the old version if no instance is known to use it',
   ],
   'This drops an index for all processes, without a new version of the table': [
-    'test/features/cli/indexes.slow.test.ts: drops an index after it was told to, and nothing else',
+    'test/features/cli/indexes.slow.test.ts: drops an index after a confirmation, and nothing else',
   ],
   'Processes whose definition of the table has the index add it again': [
-    'test/features/cli/indexes.slow.test.ts: tells that a definition that has it adds it again, and so it is',
+    'test/features/cli/indexes.slow.test.ts: warns that a definition with it adds it again, and that happens',
   ],
   'Rows are read one by one, so that a result may be of any length.': [
     'test/features/cli/large-answers.slow.test.ts: is printed row by row %s',
@@ -92,12 +92,12 @@ export const cli: PagePromises = {
     'test/features/cli/large-answers.slow.test.ts: would not fit if it were held, as rows are that come in an order of their own',
   ],
   'asks first; `--yes` answers.': [
-    'test/features/cli/indexes.slow.test.ts: drops an index after it was told to, and nothing else',
-    'test/features/cli/removal.slow.test.ts: moves a database to another prefix, after it was told to',
-    'test/features/cli/upkeep.slow.test.ts: merges what waits and deletes garbage, after it was told to',
-    'test/features/cli/upkeep.slow.test.ts: ends a snapshot by its id, after it was told to',
-    'test/features/cli/commands.slow.test.ts: gc tells first, asks, and deletes',
-    'test/servers/terminal/cli.test.ts: asks before what cannot be taken back',
+    'test/features/cli/indexes.slow.test.ts: drops an index after a confirmation, and nothing else',
+    'test/features/cli/removal.slow.test.ts: moves a database to another prefix, after a confirmation',
+    'test/features/cli/upkeep.slow.test.ts: merges pending commits and deletes garbage, after a confirmation',
+    'test/features/cli/upkeep.slow.test.ts: ends a snapshot by its id, after a confirmation',
+    'test/features/cli/commands.slow.test.ts: gc reports first, asks, and deletes',
+    'test/servers/terminal/cli.test.ts: asks before steps that cannot be undone',
   ],
   'An import of such a file restores exactly the exported values: every type, null and empty text, negative zero, infinities, 64-bit integers.':
     ['test/features/cli/round-trip.slow.test.ts: is the same table'],
@@ -106,12 +106,12 @@ export const cli: PagePromises = {
     'test/features/cli/round-trip.slow.test.ts: is the same table',
   ],
   "An export says how many there are, and with `--defuse-formulas` puts a `'` before each": [
-    'test/features/cli/outputs.slow.test.ts: tells how many texts a spreadsheet takes for formulas, and defuses them if asked',
+    'test/features/cli/outputs.slow.test.ts: counts the texts that a spreadsheet takes for formulas, and defuses them if asked',
   ],
   'an export gives each field the type that holds its values exactly, and an import with `--create` takes the types of the file.':
     [
       'test/features/cli/round-trip.slow.test.ts: is the same table',
-      'test/features/cli/parquet.slow.test.ts: has its types in a draft, whatever the values are',
+      'test/features/cli/parquet.slow.test.ts: has its types in a draft, for any values',
     ],
   '`NaN` is refused, unless `--null NaN` takes it for null': [
     'test/features/cli/parquet.slow.test.ts: becomes a table with the types that it has, and exactly its values',
@@ -147,7 +147,7 @@ export const cli: PagePromises = {
   ],
   'Else it is one that has a value in every row of the whole file, and none twice': [
     'test/features/cli/drafts.slow.test.ts: %s %j %s',
-    'test/features/cli/drafts.slow.test.ts: is looked for in the whole file, whatever the types come from',
+    'test/features/cli/drafts.slow.test.ts: is looked for in the whole file, wherever the types come from',
   ],
   'Bytes that are not text cost the row that has them (in UTF-16, all that follows), and so does a unique index.': [
     'test/features/cli/import-files.slow.test.ts: may have bytes that are no text, which costs no other row: %s %#',
@@ -158,7 +158,7 @@ export const cli: PagePromises = {
     'test/features/cli/imports.slow.test.ts: %j is named, and nothing is imported',
   ],
   'The message says up to which line, and where to go on': [
-    'test/features/cli/imports.slow.test.ts: from a pipe leaves what came before it, and says where to go on',
+    'test/features/cli/imports.slow.test.ts: from a pipe leaves the rows before it, and says where to go on',
   ],
   '`--mode insert` refuses rows whose key is in the table; `upsert` replaces them, `update` changes the fields that are given, and `skip-existing` leaves them as they are.':
     [

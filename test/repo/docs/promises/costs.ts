@@ -13,7 +13,7 @@ export const costs: PagePromises = {
   ],
   'Opening such a database and reading a first row takes four requests.': [
     'test/features/requests/many-tables.slow.test.ts: is opened, and a first row read, with four requests',
-    'test/features/requests/many-tables.slow.test.ts: writes what a commit and its merge change, and not what there is',
+    'test/features/requests/many-tables.slow.test.ts: writes only the blocks that a commit and its merge change',
   ],
   'None of these operations lists objects.': [
     'test/features/requests/requests.slow.test.ts: creating it takes the only listing ever',
@@ -31,10 +31,10 @@ export const costs: PagePromises = {
   ],
   'Flush, however many rows | 1 | 1, and one for each leaf that has a row to insert or update and is not in memory': [
     'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
-    'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
+    'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached also reads that leaf',
   ],
   'Transaction that writes | 1 | as a flush, and 2 more to see everything that is committed': [
-    'test/features/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
+    'test/features/transactions/attempts.test.ts: of an undisturbed transaction are two reads, and the requests of a flush',
   ],
   '| Transaction that only reads or throws | – | 2 |': [
     'test/features/transactions/attempts.test.ts: of one that only reads are two, or none',
@@ -51,11 +51,11 @@ export const costs: PagePromises = {
   ],
   'Following changes | – | none for commits of the instance itself, and for commits that it catches up with; one for each older commit, and one for up to 16 of them':
     [
-      'test/features/changes/following.slow.test.ts: is nothing for what the instance itself commits',
+      'test/features/changes/following.slow.test.ts: is nothing for commits of the instance itself',
       'test/features/changes/following.slow.test.ts: is one read a commit of the past, and one of Block 0 for up to sixteen',
     ],
   '| `resolveCommit()` | – | 2 |': [
-    'test/features/protocol/resolve.test.ts: takes two reads to tell, and two more where it is not shown yet',
+    'test/features/protocol/resolve.test.ts: takes two reads, and two more if it is not shown yet',
   ],
   '| Merge of k commits | 1, and one for each block that changes | one for each commit of others, and one for each block that changes and is not in memory |':
     [
@@ -80,6 +80,6 @@ export const costs: PagePromises = {
     'test/features/protocol/backlog.slow.test.ts: merges out of turn as soon as there is much',
   ],
   'Prices are `s3StandardPrices`, or the ones that you pass:': [
-    'test/features/interface/metrics.test.ts: goes by the price table of the options',
+    'test/features/interface/metrics.test.ts: follows the price table of the options',
   ],
 };

@@ -24,7 +24,7 @@ export const drivers: PagePromises = {
     'src/storage/certify/certify.slow.test.ts: is found out by races alone, every time, if it checks and then writes',
   ],
   'nothing depends on them: at worst a warning': [
-    "src/storage/certify/certify.slow.test.ts: the clock's difference is told, less what its whole seconds explain",
+    "src/storage/certify/certify.slow.test.ts: the clock's difference is reported, less the part that its whole seconds explain",
   ],
   'Failed requests prove nothing, since they happen on safe stores too: StoreDb tries them again.': [
     'src/storage/certify/certify.slow.test.ts: is never called unsafe for its failures, and mostly safe in spite of them',
@@ -99,14 +99,14 @@ export const drivers: PagePromises = {
       'src/storage/file/file-obstacles.test.ts: FileDriver does not read a file into memory that is larger than any object',
     ],
   'If the store breaks a rule, it is refused with `UnsafeStoreError`, which names the rule, and nothing is created.': [
-    'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
+    'test/features/interface/certification.test.ts: is refused on an unsafe store, and nothing there is changed',
     'test/servers/s3/certification.slow.test.ts: is refused, and nothing is created: %o',
   ],
   'Opening an existing database tests nothing.': [
-    'test/features/interface/certification.test.ts: is up to whoever creates it: a database that exists is opened without',
+    'test/features/interface/certification.test.ts: happens only at the creation: an existing database is opened without',
   ],
   'in the store for 30 days': [
-    'test/servers/s3/certified-once.slow.test.ts: is not tried out by other processes either: the bucket tells',
+    'test/servers/s3/certified-once.slow.test.ts: is not probed by other processes either: the bucket records it',
     'test/servers/s3/certified-once.slow.test.ts: is tried out again once that is old, of another store, or of other rules',
   ],
   'A driver that checks conditions itself may have `certified: true`; then nothing is tested.': [
@@ -128,12 +128,12 @@ export const drivers: PagePromises = {
     ],
   'The checks take 93 requests, 98 together with the requests of opening. About twenty of them run one after the other:':
     [
-      'src/storage/certify/certify.slow.test.ts: is told with so few requests that opening takes fewer than a hundred',
+      'src/storage/certify/certify.slow.test.ts: is found with so few requests that opening takes fewer than a hundred',
       'test/features/interface/certification.test.ts: takes fewer than a hundred requests in all',
     ],
   'It reports errors rather than throw them, where it can:': [
-    'test/features/interface/certification.test.ts: reports an unsafe store, what to do, and why start() fails',
-    'test/features/interface/certification.test.ts: reports a store that is out of reach, and does not take for ever',
+    'test/features/interface/certification.test.ts: reports an unsafe store, the remedy, and why start() fails',
+    'test/features/interface/certification.test.ts: reports a store that is out of reach, and ends in time',
   ],
   'Any number of processes of one machine may use the folder at the same time.': [
     'test/simulation/crash/file-driver-processes.slow.test.ts: 16 processes that count by compare-and-swap lose no update',
@@ -152,7 +152,7 @@ export const drivers: PagePromises = {
   ],
   'So a process that finds a file with two names (step 5 is missing) syncs the folder itself before it shows the object. An object that any process has seen stays.':
     [
-      'src/storage/file/file-driver.test.ts: a reader makes durable what a writer could not',
+      'src/storage/file/file-driver.test.ts: a reader makes an object durable that a writer could not',
       'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
     ],
   'No lock is needed, since the name is the lock, and it is never given back': [
@@ -169,11 +169,11 @@ export const drivers: PagePromises = {
     'test/features/maintenance/full-disk.slow.test.ts: frees a real one',
   ],
   'A listing of a folder removes temporary files that are older than an hour.': [
-    'src/storage/file/file-driver.test.ts: sweeps what crashed writers left, once it is old',
+    'src/storage/file/file-driver.test.ts: sweeps the remains of crashed writers once they are old',
     'src/storage/file/file-driver.test.ts: a writer whose file was swept writes it again',
   ],
   'Writes of merges (`background`) let other writes go first: only three of them run at the same time as other writes, otherwise sixteen. While sixteen blocks are being synced, a commit of one row would take 10 ms; with three it takes 3 ms.':
     [
-      'src/storage/file/file-driver.test.ts: of the background are few beside others, and many again when those have ended',
+      'src/storage/file/file-driver.test.ts: of the background are few while others run, and many again when those have ended',
     ],
 };

@@ -16,7 +16,7 @@ export const encryption: PagePromises = {
     'test/features/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
   ],
   '**a new backup needs the current key and no other.**': [
-    'test/features/encryption/backups.test.ts: need only the new key if they were made with it, whatever older ones they share objects with',
+    'test/features/encryption/backups.test.ts: need only the new key if they were made with it, even if they share objects with older ones',
   ],
   'Encrypted blobs cannot be downloaded by link: `getDownloadUrl()` rejects with `NotSupportedError`.': [
     'test/features/encryption/database.test.ts: gives no URLs to its blobs',
@@ -49,22 +49,22 @@ export const encryption: PagePromises = {
     'test/features/encryption/rewrite.slow.test.ts: brings nothing back that is deleted meanwhile, and overwrites nothing that is newer',
   ],
   'A folder does not keep the unencrypted files, but its disk may keep their bytes.': [
-    'test/features/encryption/rewrite.slow.test.ts: leaves nothing in a folder that could be read before, nor what the key before is for',
+    'test/features/encryption/rewrite.slow.test.ts: leaves nothing in a folder that could be read before, nor objects under the earlier key',
   ],
   'A backup from before a change of keys may then need both keys.': [
-    'test/features/encryption/backups.test.ts: tell which keys they need, and need only the current one once they are rewritten',
+    'test/features/encryption/backups.test.ts: name the keys that they need, and need only the current one once they are rewritten',
   ],
   'Backups can be restored at every moment while they are rewritten, and stay in their order': [
-    'test/features/encryption/backups.test.ts: tell which keys they need, and need only the current one once they are rewritten',
+    'test/features/encryption/backups.test.ts: name the keys that they need, and need only the current one once they are rewritten',
     'test/features/encryption/backups.test.ts: forget the time of a backup that was rewritten once it is pruned',
   ],
   'If a place has unencrypted backups, backups of an encrypted database are refused there, until you rewrite the old ones with `acceptUnencrypted`.':
     [
-      'test/features/encryption/backups.test.ts: are refused where nothing says how they are to be stored, and where a database is',
-      'test/features/encryption/backups.test.ts: leave nothing readable of what the new one consists of, and nothing at all once rewritten',
+      'test/features/encryption/backups.test.ts: are refused without options of their encoding, and in the place of a database',
+      'test/features/encryption/backups.test.ts: leave no readable object of the new one, and none at all once rewritten',
     ],
   'It says that everything that was put before is encrypted with this key, so the next backup need not look at all objects. It looks once at each object that was put since, with a request of 112 bytes.':
-    ['test/features/encryption/backups.test.ts: looks once at what the one before it has put, and never again'],
+    ['test/features/encryption/backups.test.ts: reads the objects of the one before it once, and never again'],
   'Both may also have the JSON itself as their value. On the command line, other processes of the machine can read it, and the command warns about this.':
     ['test/features/cli/outputs.slow.test.ts: are taken, with word of who can read them'],
   '**Noticed** is every change to an object, every part that is missing or added, an object under another name, an object of another database, and an object that was put there without the key.':
@@ -74,13 +74,13 @@ export const encryption: PagePromises = {
       'test/features/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
     ],
   'An application that opens the database can demand a state that is not older than one it has seen': [
-    'test/features/protocol/opening.test.ts: refuses a database that was set back, which nothing else shows to whoever opens it',
+    'test/features/protocol/opening.test.ts: refuses a database that was set back, which nothing else shows at the opening',
   ],
   'Writing it needs Node.js 22.15 or newer, while every version reads it.': [
     'src/storage/wrap/envelopes.test.ts: compressed with zstd is read by every runtime',
     'test/features/encryption/database.test.ts: of a compression that is none, or that this runtime cannot write, are refused',
   ],
   'All instances of a compressed database need the option `compression`': [
-    'test/features/encryption/database.test.ts: is read by whoever was told, and by nobody else',
+    'test/features/encryption/database.test.ts: is read by holders of the key, and by nobody else',
   ],
 };

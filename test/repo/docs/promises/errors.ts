@@ -14,7 +14,7 @@ export const errors: PagePromises = {
     [
       'test/features/protocol/commit.test.ts: of the first put is plain: nothing was applied and the batch keeps its operations',
       'test/features/protocol/commit.test.ts: after an ambiguous attempt is not: that one may still land',
-      'test/features/protocol/commit.test.ts: stays unknown, not a definite error, while the store cannot tell',
+      'test/features/protocol/commit.test.ts: stays unknown, not a definite error, while the store cannot answer',
     ],
   '`option` names it': ['test/features/interface/options.test.ts: %s: %s'],
   'was made on a replica. Nothing was written, and the batch keeps its operations': [
@@ -43,15 +43,13 @@ export const errors: PagePromises = {
     'test/features/transactions/attempts.test.ts: end with TransactionConflictError',
   ],
   'It resolves the old commit first, and never applies it twice.': [
-    'test/features/protocol/commit.test.ts: is settled by the next flush: applied, and not twice',
+    'test/features/protocol/commit.test.ts: is resolved by the next flush: applied, and not twice',
   ],
   '`problems` lists the rules that it broke. Nothing was created': [
-    'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
+    'test/features/interface/certification.test.ts: is refused on an unsafe store, and nothing there is changed',
   ],
   "If the store had answered before (`'unavailable'`, for instance because a gateway restarts), StoreDb has waited for it for ten seconds":
-    [
-      'test/servers/s3/gateway-restart.slow.test.ts: one that stays away is waited for once: what is called afterwards fails at once',
-    ],
+    ['test/servers/s3/gateway-restart.slow.test.ts: one that stays away is waited for once: later calls fail at once'],
   '`key` names the object. Its contents were not used': [
     'test/features/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
   ],

@@ -2,11 +2,11 @@ import type { PagePromises } from './page-promises.ts';
 
 export const format: PagePromises = {
   '`test/features/golden` holds one sample of each object': [
-    'test/features/golden/golden.test.ts: ${kind}: what is encoded is what is stored, and what is stored is read',
+    'test/features/golden/golden.test.ts: ${kind}: encoding gives the stored bytes, and the stored bytes are read',
   ],
   'So no name leaves its place, and two names differ even in a store that ignores case.': [
     'src/format/object-names.test.ts: keep every table in its place',
-    'src/format/object-names.test.ts: are different for different tables, whatever a store makes of case',
+    'src/format/object-names.test.ts: are different for different tables, even on a store that ignores case',
   ],
   'compared as unsigned values where a prefix sorts first, are in the order of the values that they were made of.': [
     'src/format/ordered-key.test.ts: sort as values of type ${typeName(typeId)} do, and read back',
@@ -19,10 +19,10 @@ export const format: PagePromises = {
   ],
   'never NaN': ['test/features/values/refusals.slow.test.ts: is refused by %s'],
   'Bit 31 is set for text only where it is not all ASCII, and never for bytes.': [
-    'test/features/golden/golden.test.ts: ${kind}: what is encoded is what is stored, and what is stored is read',
+    'test/features/golden/golden.test.ts: ${kind}: encoding gives the stored bytes, and the stored bytes are read',
   ],
   "Fields stand in the order of their names' code points, however the schema lists them.": [
-    'src/format/row.slow.test.ts: puts fields in the order of their names, whatever order they were defined in',
+    'src/format/row.slow.test.ts: puts fields in the order of their names, in any order of definition',
   ],
   'Since the name is part of the checksum, a block under another name is noticed.': [
     'test/features/golden/damage.slow.test.ts: a block under another name is noticed',
@@ -41,7 +41,7 @@ export const format: PagePromises = {
     'src/tree/write.slow.test.ts: survives rows and keys that are longer than blocks, between short ones',
   ],
   'A commit that names another one than is in that slot is not applied.': [
-    'test/features/protocol/holes.test.ts: lets nobody apply what lies behind it: an acknowledged row that takes the slot stays',
+    'test/features/protocol/holes.test.ts: lets nobody apply the commits behind it: an acknowledged row that takes the slot stays',
   ],
   'A commit that names runs of another slot is damaged.': [
     'src/format/commit.test.ts: are refused where the header lacks something',
@@ -56,7 +56,7 @@ export const format: PagePromises = {
     'src/format/block0.test.ts: is refused where its values do not go together',
   ],
   'A commit is of the version of its newest schema.': [
-    'test/features/golden/golden.test.ts: ${kind}: what is encoded is what is stored, and what is stored is read',
+    'test/features/golden/golden.test.ts: ${kind}: encoding gives the stored bytes, and the stored bytes are read',
   ],
   'Only the blocks themselves are always of version 1. A release that knows only version 1 reads a database until it has an index on a function, and from then on refuses it; when the last one is gone, it reads it again.':
     [
@@ -104,7 +104,7 @@ export const format: PagePromises = {
     'test/features/golden/damage.slow.test.ts: versions, codecs, encryptions and kinds of the future are refused, and never guessed',
   ],
   '**Type ids** never change meaning.': [
-    'test/features/golden/golden.test.ts: ${kind}: what is encoded is what is stored, and what is stored is read',
+    'test/features/golden/golden.test.ts: ${kind}: encoding gives the stored bytes, and the stored bytes are read',
   ],
   'Ids that this page does not list are refused.': [
     'src/format/block0.test.ts: is refused where its values do not go together',

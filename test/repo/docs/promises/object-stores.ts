@@ -17,20 +17,20 @@ export const objectStores: PagePromises = {
   ],
   'Nothing, if it passes: requests are repeated after a growing pause.': [
     'test/servers/s3/proxy.slow.test.ts: is struck by %s every other time, and every row is there once',
-    'test/servers/s3/gateway-restart.slow.test.ts: 503 of what stands before the store is waited out',
+    'test/servers/s3/gateway-restart.slow.test.ts: 503 of a proxy before the store is waited out',
   ],
   'StoreDb writes every object that a state of the database depends on with a condition.': [
     'test/repo/docs/policies.slow.test.ts: allow it under the guard as well',
   ],
   'Reads, flushes and merges never list': ['test/repo/docs/policies.slow.test.ts: allow writers all that they do'],
   'Objects that the store does not let `gc()` delete are in `failed` of its report, and in a warning.': [
-    'test/repo/docs/policies.slow.test.ts: have gc() tell what a writer may not delete',
+    'test/repo/docs/policies.slow.test.ts: have gc() report objects that a writer may not delete',
   ],
   '`s3:if-match` is for `rewrite()`, which replaces objects by the same contents with another key or compression.': [
-    'test/repo/docs/policies.slow.test.ts: let rewrite() replace what is there, under the guard',
+    'test/repo/docs/policies.slow.test.ts: let rewrite() replace existing objects, under the guard',
   ],
   'A store that ignores a condition, or loses a race, is refused with `UnsafeStoreError`, and nothing is created.': [
-    'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
+    'test/features/interface/certification.test.ts: is refused on an unsafe store, and nothing there is changed',
   ],
   'The driver uses it as it is, and never destroys it.': [
     'test/servers/s3/configuration.test.ts: is used as it is, and outlives the driver',
@@ -48,7 +48,7 @@ export const objectStores: PagePromises = {
   'The result stays in the bucket for 30 days, under `_storedb/certified/`, and in the process as long as it runs. So another database takes a handful of requests ([protocol.md](protocol.md#open) has the rules).':
     [
       'test/servers/s3/certified-once.slow.test.ts: is tried out for the first database of a process, and for none after it',
-      'test/servers/s3/certified-once.slow.test.ts: is not tried out by other processes either: the bucket tells',
+      'test/servers/s3/certified-once.slow.test.ts: is not probed by other processes either: the bucket records it',
     ],
   'Grant `s3:GetObject` and `s3:PutObject` on `my-bucket/_storedb/*` to processes that create many databases; otherwise each of them tests the store once.':
     [
@@ -85,10 +85,10 @@ export const objectStores: PagePromises = {
     'test/servers/s3/gc.slow.test.ts: does all else where uploads may not be listed',
   ],
   'add this statement for writers, and one with only `kms:Decrypt` for replicas.': [
-    'test/repo/docs/policies.slow.test.ts: name the key of KMS with what it is needed for',
+    'test/repo/docs/policies.slow.test.ts: name the key of KMS with its purpose',
   ],
   'blobs and snapshots can only be created or replaced on a condition, and Block 0 cannot be deleted.': [
-    'test/repo/docs/policies.slow.test.ts: have the guard refuse what has no condition',
+    'test/repo/docs/policies.slow.test.ts: have the guard refuse requests without a condition',
   ],
   'All policies of this page were tested against every request that StoreDb makes': [
     'test/repo/docs/policies.slow.test.ts: are judged by all kinds of objects and of requests',

@@ -18,23 +18,23 @@ const log: PagePromises = {
     'test/features/added-indexes/adding.test.ts: refuses an index that is another one in the table',
   ],
   '**For every key up to `built`, the index has exactly the entry that the row implies; above it, it has none.**': [
-    'test/features/added-indexes/midway.test.ts: follows the rows that have entries, whoever merges them, and no others',
-    'test/features/added-indexes/midway.test.ts: gets no entries of many new rows at once whose turn has not come, and those of others',
+    'test/features/added-indexes/midway.test.ts: follows the rows that have entries, whichever instance merges them, and no others',
+    'test/features/added-indexes/midway.test.ts: gets entries of many new rows at once only up to the row that the chunks have reached',
     'test/properties/random/added-indexes.test.ts: give right rows, and no findings (seed %i)',
   ],
   'They cannot lose a commit, apply it twice, reorder it or tear it.': [
     'test/simulation/sim/sim.slow.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
-    'test/simulation/chaos/folder.slow.test.ts: a database in a folder holds what was acknowledged',
+    'test/simulation/chaos/folder.slow.test.ts: a database in a folder keeps all acknowledged writes under all faults of its processes',
   ],
   'Of the database, only `block0` ever changes.': [
-    'test/repo/docs/policies.slow.test.ts: have the guard refuse what has no condition',
+    'test/repo/docs/policies.slow.test.ts: have the guard refuse requests without a condition',
   ],
   'created once, never changed': [
-    'test/repo/docs/policies.slow.test.ts: have the guard refuse what has no condition',
+    'test/repo/docs/policies.slow.test.ts: have the guard refuse requests without a condition',
     'src/tree/block-writer.test.ts: refuses to take an object of other bytes for its own',
   ],
   'So a slot counts only once it is **confirmed**': [
-    'test/features/protocol/reading.test.ts: shows nobody what a slot holds before Block 0 has confirmed it',
+    'test/features/protocol/reading.test.ts: shows a slot to nobody before Block 0 has confirmed it',
     'test/features/protocol/commit.test.ts: counts as applied only once it is confirmed after the put',
   ],
   'It is always a request of its own, and never the answer of one that was already under way.': [
@@ -64,11 +64,11 @@ const log: PagePromises = {
     'test/features/gc/staged.slow.test.ts: of a flush that lost its slot are staged again for the next one',
   ],
   '**A commit that does not follow the one before it is never applied.**': [
-    'test/features/protocol/holes.test.ts: lets nobody apply what lies behind it: an acknowledged row that takes the slot stays',
+    'test/features/protocol/holes.test.ts: lets nobody apply the commits behind it: an acknowledged row that takes the slot stays',
   ],
   'Slots that are read at the same time show a hole without an extra request': [
     'test/features/protocol/holes.test.ts: takes as many requests as ever where the log is whole',
-    'test/features/protocol/holes.test.ts: finds a hole where it reads more than one slot at a time, names it, and says what to do',
+    'test/features/protocol/holes.test.ts: finds a hole if it reads more than one slot at a time, names it, and says what to do',
   ],
   'always, since they list the log': [
     'test/features/protocol/holes.test.ts: is found by verify(), which lists the log',
@@ -77,18 +77,18 @@ const log: PagePromises = {
     [
       'test/features/protocol/holes.test.ts: and every call after it, on demand, where start() does not wait for the look',
       'test/features/protocol/holes.test.ts: goes on when the commit is there again: a store that lagged',
-      'test/features/protocol/holes.test.ts: says what is lost and what lies behind it, and does nothing by itself',
+      'test/features/protocol/holes.test.ts: names the lost commit and the commits behind it, and does nothing by itself',
     ],
   'so an instance that asks for the outcome of such a commit learns that it was not applied, and feeds of changes leave it out.':
     [
-      'test/features/protocol/holes.test.ts: tells whose commit was lost that it was not applied',
+      'test/features/protocol/holes.test.ts: tells the writer of the lost commit that it was not applied',
       'test/features/protocol/holes.test.ts: leaves given up commits out of changes()',
     ],
   'the same bytes go to the same slot': [
     'test/features/protocol/commit.test.ts: is repeated with the same bytes at the same slot where it did not land',
   ],
   'So a flush can end up in one slot only.': [
-    'test/features/protocol/commit.test.ts: takes no new slot while the old one is undecided, whatever waits behind it',
+    'test/features/protocol/commit.test.ts: takes no new slot while the old one is in doubt, even if others wait behind it',
   ],
   'Only a failure of the very first attempt that certainly had no effect is reported as a plain failure.': [
     'test/features/protocol/commit.test.ts: of the first put is plain: nothing was applied and the batch keeps its operations',
@@ -103,8 +103,8 @@ const log: PagePromises = {
       'test/features/protocol/commit.test.ts: follows from giving the flush up once its put is under way',
     ],
   'So flushing again is always right, and applies nothing twice.': [
-    'test/features/protocol/commit.test.ts: is settled by the next flush: applied, and not twice',
-    'test/features/protocol/commit.test.ts: is settled by the next flush: still missing, and so put again at its slot',
+    'test/features/protocol/commit.test.ts: is resolved by the next flush: applied, and not twice',
+    'test/features/protocol/commit.test.ts: is resolved by the next flush: still missing, and so put again at its slot',
   ],
   'A blob is uploaded under a new random name before the commit that refers to it.': [
     'test/features/blobs/uploads.test.ts: is uploaded before the commit that refers to it, with its content type',
@@ -117,27 +117,27 @@ const log: PagePromises = {
     [
       'test/features/gc/blobs.test.ts: uploads bytes again under a new reference: the blob %s',
       'test/features/gc/blobs.test.ts: fails and commits nothing where it was a stream: the blob %s',
-      'test/features/gc/blobs.test.ts: does not go on with what an upload left behind that failed in a flush before',
+      'test/features/gc/blobs.test.ts: does not continue a failed upload of an earlier flush',
     ],
   'an object with the id was written by this upload, whether or not the answer arrived.': [
     'test/servers/s3/requests.slow.test.ts: are written where the answer to the last request is lost: %s',
     'test/servers/s3/requests.slow.test.ts: are lost where the object that is there is of somebody else',
   ],
   'If the check passes, the transaction could as well have read at slot n, where it writes.': [
-    'test/properties/histories/transactions.slow.test.ts: read what they would have read one after the other',
+    'test/properties/histories/transactions.slow.test.ts: read the same rows as one after the other',
   ],
   'by its key; or because the row matches a predicate after the change; or because it did in V.': [
     'test/features/transactions/predicates.test.ts: a change makes another attempt',
     'test/features/transactions/overtaken.slow.test.ts: is looked at for how rows were before, where it is still there: %s',
   ],
   'so are staged rows in a table that was read, and a row on which a registered function throws.': [
-    'test/features/transactions/overtaken.slow.test.ts: are conflicts with whatever was read of their tables, and with nothing else',
+    'test/features/transactions/overtaken.slow.test.ts: are conflicts with all reads of their tables, and with nothing else',
     'test/features/transactions/serializable.test.ts: on which a function throws might match',
   ],
   'If there are more than 16 MiB of them, or if the tail has moved over slots that were not read, the changes are unknown. That is a conflict.':
     [
       'test/features/transactions/overtaken.slow.test.ts: are conflicts where there is more of them than is worth keeping',
-      'test/features/transactions/overtaken.slow.test.ts: and trimmed, so that nobody can tell what they changed, are conflicts',
+      'test/features/transactions/overtaken.slow.test.ts: and trimmed, so that nobody knows their changes, are conflicts',
     ],
   'A transaction whose outcome is unknown is not tried again.': [
     'test/features/transactions/attempts.test.ts: of a commit whose outcome is unknown are passed on as they are',
@@ -145,7 +145,7 @@ const log: PagePromises = {
   'V shows everything that the log held when the transaction was called. With `{ fresh: false }`, V is only as fresh as the view of a query.':
     [
       'test/features/transactions/attempts.test.ts: shows everything that was committed before the call, also to one that only reads or throws',
-      'test/features/transactions/attempts.test.ts: is only as fresh as what a query sees, if that is asked for',
+      'test/features/transactions/attempts.test.ts: is as fresh as the view of a query, if that is asked for: a view that is too old is refreshed',
     ],
 };
 
@@ -156,7 +156,7 @@ const merging: PagePromises = {
       'src/merge/merge-policy.test.ts: rests for a minute at most',
     ],
   'After three unused turns of a node in a row, the next merge leaves the node out of the list': [
-    'src/coordination/merge-rotation.test.ts: is not a node that has let three turns in a row pass, whoever took them',
+    'src/coordination/merge-rotation.test.ts: is not a node that has let three turns in a row pass, even if others took them',
   ],
   'two in the next window, four in the one after that, and so on': [
     'test/features/protocol/rotation.slow.test.ts: dies with its neighbours, half of all nodes: commits never wait for more than a few slots',
@@ -172,7 +172,7 @@ const merging: PagePromises = {
   ],
   'Blocks are never carried over to another generation. They are never deleted by the instance that wrote them either: the write may have been the winner after all.':
     [
-      'test/features/protocol/block0.test.ts: drops its work if another generation came first: deletes nothing, and merges anew',
+      'test/features/protocol/block0.test.ts: drops its work if another generation came first: deletes nothing, and merges again',
       'test/features/protocol/block0.test.ts: refers to no block of an older birth than the generation that it makes new ones for',
     ],
   'The nonce in it tells whether the write was its own.': [
@@ -186,11 +186,11 @@ const merging: PagePromises = {
   ],
   'it looks again, like one that fails the condition. A flush that meets such a block is validated on the newer state.':
     [
-      'test/features/gc/blocks.test.ts: merges what is newer: its own merge has only lost',
-      'test/features/gc/blocks.test.ts: flushes on what is newer: %s',
+      'test/features/gc/blocks.test.ts: merges newer commits: its own merge has only lost',
+      'test/features/gc/blocks.test.ts: flushes on the newer state: %s',
     ],
   "one write of Block 0 that changes the index's root and leaves `appliedSeq` as it is.": [
-    'test/features/maintenance/repair.slow.test.ts: that keeps merges from going on is made anew without them, and they go on',
+    'test/features/maintenance/repair.slow.test.ts: that keeps merges from going on is rebuilt without them, and they go on',
   ],
   'Why nothing is applied twice': [
     'test/features/protocol/block0.test.ts: that landed late, after the node had looked, is still applied once',
@@ -206,18 +206,18 @@ const reading: PagePromises = {
   ],
   "An instance's own flush is in its view when it resolves. If the view is older than two intervals, because turns are rare or the process was paused, a query refreshes first. So does a flush":
     [
-      'test/features/protocol/turns.slow.test.ts: a query shows what was committed two intervals ago',
+      'test/features/protocol/turns.slow.test.ts: a query shows commits from two intervals ago',
       'test/features/protocol/turns.slow.test.ts: a flush on an old view loses no slot, and none that was trimmed',
     ],
   'every ten minutes the instance catches up in full.': [
-    'test/features/protocol/turns.slow.test.ts: is not blind for what is behind a slot that was trimmed',
+    'test/features/protocol/turns.slow.test.ts: sees commits behind a slot that was trimmed',
   ],
   'catching up looks at Block 0 before it reads on': [
-    'test/features/requests/merge-cost.test.ts: that others were faster with is not made again from the slots: Block 0 tells',
+    'test/features/requests/merge-cost.test.ts: that others finished first is not repeated from the slots: Block 0 shows it',
   ],
   'If it is not, the feed ends with `ChangesExpiredError`. A slot that is missing above the floor, and not above `appliedSeq`, is damage.':
     [
-      'test/features/changes/changes.test.ts: that was trimmed and won once more tells nothing',
+      'test/features/changes/changes.test.ts: that was trimmed and won once more gives nothing',
       'test/features/changes/changes.test.ts: that is missing above the floor is damage',
     ],
   'it neither merges nor pins, is in no list, and creates no database.': [
@@ -229,12 +229,12 @@ const reading: PagePromises = {
   ],
   'it fails with `SnapshotExpiredError`. So a loop pins the state that it reads once it has taken ten seconds': [
     'test/features/query/builder.test.ts: ends a loop that has had rows already',
-    'test/features/snapshots/long-loops.slow.test.ts: pins what it reads once it has taken ten seconds, and not before',
+    'test/features/snapshots/long-loops.slow.test.ts: pins its state once it has taken ten seconds, and not before',
   ],
   'All of these stop the instance with `DatabaseReplacedError`, for good. So does a Block 0 that is missing in two reads.':
     [
       'test/features/protocol/block0.test.ts: is noticed by another Block 0 of the same revision',
-      'test/features/protocol/block0.test.ts: is noticed by a higher revision without what was merged',
+      'test/features/protocol/block0.test.ts: is noticed by a higher revision without the merged commits',
       'test/features/protocol/block0.test.ts: stays noticed when others have written so much that it does not show any more',
       'test/features/protocol/block0.test.ts: is noticed where Block 0 is gone',
     ],
@@ -252,12 +252,14 @@ const migrating: PagePromises = {
     'test/features/migrations/targets.test.ts: never comes between a view and a commit on its way with rows of a third version',
   ],
   'So an instance that has no code of the next version can validate, read and merge everything, and waits for nobody.':
-    ['test/features/migrations/bridge.test.ts: is merged by nodes that know neither version, beside other tables'],
+    [
+      'test/features/migrations/bridge.test.ts: is merged by nodes that know neither version, together with other tables',
+    ],
   'the version that wrote a field last decides its value.': [
     'test/features/migrations/later-wins.slow.test.ts: in histories at random (seed %i)',
   ],
   'The two trees share equal nodes, so finding the difference takes reads in proportion to its size': [
-    'src/migration/tree-diff.slow.test.ts: costs reads in proportion to what differs',
+    'src/migration/tree-diff.slow.test.ts: costs reads in proportion to the differences',
   ],
   'sees the pair, and is refused.': [
     'test/features/migrations/targets.test.ts: never comes between a view and a commit on its way with rows of a third version',
@@ -289,12 +291,12 @@ const migrating: PagePromises = {
     'src/tree/write.slow.test.ts: writes only the path to a row that changes, and leaves the old tree as it was',
   ],
   'So where all instances have the function, the index is always up to date': [
-    'test/features/function-indexes/queries.test.ts: shows commits that are not merged, and what a batch lays over',
+    'test/features/function-indexes/queries.test.ts: shows unmerged commits, and the overlay of a batch',
     'test/features/function-indexes/maintenance.test.ts: keeps up with writes under load',
   ],
   'So any instance that has the code goes on where the last one stopped, or died.': [
     'test/features/migrations/crashes.slow.test.ts: %s any request that writes',
-    'test/features/function-indexes/maintenance.test.ts: goes on where a process died, past what was written meanwhile',
+    'test/features/function-indexes/maintenance.test.ts: goes on where a process died, past rows written meanwhile',
   ],
   'gets an entry that says only that, and queries look at the row.': [
     'test/features/function-indexes/queries.test.ts: of type %i is found as === has it, or found by looking',
@@ -325,7 +327,7 @@ const keeping: PagePromises = {
     'test/features/snapshots/expiry.test.ts: gets an error and never wrong rows before it has learnt it',
   ],
   'So no generation from `history.floor` on is ever missing.': [
-    'test/features/snapshots/history.test.ts: gives every state of its window, by generation and by time, whatever was collected',
+    'test/features/snapshots/history.test.ts: gives every state of its window, by generation and by time, after any run of gc',
     'test/features/protocol/block0.test.ts: keeps the state that it replaces, where it is history only since then',
   ],
   'the next generation begins at the right time again, and `setBack` notes it.': [
@@ -341,7 +343,7 @@ const keeping: PagePromises = {
     'test/features/gc/run.slow.test.ts: because its process dies at any request: the next one makes up for it',
   ],
   'A block is deleted exactly if its birth is at most G and it is not kept.': [
-    'test/features/gc/blocks.test.ts: go at once, and exactly what is reachable stays',
+    'test/features/gc/blocks.test.ts: are deleted at once, and exactly the reachable ones stay',
     'test/features/gc/blocks.test.ts: go once it can no longer win, and not before',
   ],
   'slots at or under it are deleted.': [
@@ -349,7 +351,7 @@ const keeping: PagePromises = {
     'test/features/gc/log.test.ts: is trimmed as far as it is merged, and no further',
   ],
   'If the condemnation comes before, the flush sees it and uploads again.': [
-    'test/features/gc/blobs.test.ts: agree on what happened whoever is first: %s',
+    'test/features/gc/blobs.test.ts: agree on the outcome in either order: %s',
   ],
   'If anything that is kept cannot be read, nothing is deleted, and gc fails with `CorruptionError`.': [
     'test/features/gc/blocks.test.ts: if the root of a snapshot is missing',
@@ -372,7 +374,7 @@ const keeping: PagePromises = {
     'test/features/protocol/opening.test.ts: opening is refused, and nothing is written',
   ],
   'A store that ignores a condition, or lets two win a race, is refused with `UnsafeStoreError`.': [
-    'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
+    'test/features/interface/certification.test.ts: is refused on an unsafe store, and nothing there is changed',
     'test/servers/s3/certification.slow.test.ts: is refused, and nothing is created: %o',
   ],
   "Create Block 0, on condition that nothing is there. The instance that loses reads the winner's.": [
@@ -380,10 +382,10 @@ const keeping: PagePromises = {
   ],
   'A format version that is not known is refused with `UnknownFormatError`.': [
     'src/format/block0.test.ts: is refused where its format is not known',
-    'test/features/protocol/reading.test.ts: is told apart from a format of the future, in Block 0 and in commits',
+    'test/features/protocol/reading.test.ts: is distinguished from a future format, in Block 0 and in commits',
   ],
   'For an existing database it always may, since opening one certifies nothing.': [
-    'test/features/interface/certification.test.ts: is up to whoever creates it: a database that exists is opened without',
+    'test/features/interface/certification.test.ts: happens only at the creation: an existing database is opened without',
   ],
   'It is less than 30 days old': [
     'test/servers/s3/certified-once.slow.test.ts: is tried out again once that is old, of another store, or of other rules',
@@ -402,7 +404,7 @@ const keeping: PagePromises = {
 const invariants: PagePromises = {
   '*One winner per slot.* Slots are created and never replaced.': [
     'test/repo/docs/policies.slow.test.ts: allow it under the guard as well',
-    'test/features/protocol/commit.test.ts: is recognised as its own where a repeated put was told that the slot is taken',
+    'test/features/protocol/commit.test.ts: is recognised as its own if a repeated put learns that the slot is taken',
   ],
   'So a second winner is never confirmed.': [
     'test/features/protocol/commit.test.ts: that was won after it had been used and trimmed is a zombie: the flush goes on at the tail',
@@ -426,7 +428,7 @@ const invariants: PagePromises = {
   ],
   'Verdicts on duplicate keys and missing rows hold against the log before the commit, and so does what a transaction has read':
     [
-      'test/properties/histories/transactions.slow.test.ts: read what they would have read one after the other',
+      'test/properties/histories/transactions.slow.test.ts: read the same rows as one after the other',
       'test/features/protocol/commit.test.ts: rejects with DuplicateKeyError if the winner inserted the same key',
     ],
   'An instance reads its own writes, and never goes back in time': [
@@ -434,14 +436,14 @@ const invariants: PagePromises = {
     'test/features/replicas/replica.test.ts: shows states in their order, each of them whole',
   ],
   'Nothing that can be reached is deleted': [
-    'test/features/gc/blocks.test.ts: go at once, and exactly what is reachable stays',
+    'test/features/gc/blocks.test.ts: are deleted at once, and exactly the reachable ones stay',
     'test/simulation/sim/sim.slow.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
   ],
   'In the end, only what can be reached is left': [
     'test/features/gc/growth.slow.test.ts: ${updates} updates of ${rows} rows leave no more than the live set',
   ],
   'An index holds exactly the entries that the rows imply': [
-    'test/properties/model/database.slow.test.ts: does what the model does',
+    'test/properties/model/database.slow.test.ts: acts as the model',
     'test/simulation/sim/sim.slow.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
   ],
   'All of this, with any clock, any pause, and two processes on one `nodeId`': [
@@ -449,7 +451,7 @@ const invariants: PagePromises = {
     'test/simulation/sim/regressions.slow.test.ts: does not take the commits and blocks of its shadow row for its own',
   ],
   'Old and new versions side by side lose no field': [
-    'test/properties/random/migrations.slow.test.ts: show what the rules say (seed %i)',
+    'test/properties/random/migrations.slow.test.ts: show the rows that the rules demand (seed %i)',
     'test/simulation/rollout/folder.slow.test.ts: two versions on one folder lose nothing of each other',
   ],
   'Corrupt or unknown bytes are an error, never a wrong row': [

@@ -26,11 +26,11 @@ export const readme: PagePromises = {
     'test/properties/fuzz/database.slow.test.ts: answers right, or says that something is wrong',
   ],
   'The on-disk format has a version number, and a newer release will read it or say that it does not.': [
-    'test/features/golden/golden.test.ts: what is encoded is what is stored, and what is stored is read',
+    'test/features/golden/golden.test.ts: encoding gives the stored bytes, and the stored bytes are read',
     'test/features/golden/damage.slow.test.ts: versions, codecs, encryptions and kinds of the future are refused, and never guessed',
   ],
   'a store that is not safe is refused': [
-    'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
+    'test/features/interface/certification.test.ts: is refused on an unsafe store, and nothing there is changed',
   ],
   'a load of a million rows in one batch is fine too.': [
     'test/features/requests/cold-open.slow.test.ts: is opened and counted with two',

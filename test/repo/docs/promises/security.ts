@@ -13,8 +13,8 @@ export const security: PagePromises = {
   ],
   '**Secrets are not logged.** Credentials, session tokens, signatures and authorization headers are in no message,': [
     'test/features/security/secrets.test.ts: does not get secrets into errors',
-    'test/features/security/secrets.test.ts: does not get them into what doctor() tells',
-    'test/features/security/secrets.test.ts: does not get them into log lines or what shows a database',
+    'test/features/security/secrets.test.ts: in %s does not get them into the report of doctor()',
+    'test/features/security/secrets.test.ts: does not get them into log lines or the inspected form of a database',
   ],
   '**Messages are for logs.** They are on one line, without control characters, and bounded in length.': [
     'test/features/security/limits.test.ts: are on one line, and do nothing to terminals',
@@ -34,7 +34,7 @@ export const security: PagePromises = {
   ],
   '**Hostile bytes are refused.** Every decoder,': [
     'test/properties/fuzz/decoders.slow.test.ts: decoders, given damaged bytes',
-    'test/properties/fuzz/outer.slow.test.ts: what comes from outside',
+    'test/properties/fuzz/outer.slow.test.ts: input from outside',
     'test/features/security/hostile-commits.slow.test.ts: a hostile commit',
   ],
   '**No regular expression takes longer than its text is long**, more or less.': [
@@ -51,8 +51,8 @@ export const security: PagePromises = {
   ],
   'a value never becomes a condition, a name of an object or code.': [
     'test/features/security/limits.test.ts: never becomes a prototype',
-    'test/features/security/places.slow.test.ts: may hold what is no text',
-    'test/features/query/builder.test.ts: refuses at once what a field is not compared with',
+    'test/features/security/places.slow.test.ts: may hold bytes that are no text',
+    'test/features/query/builder.test.ts: refuses values at once that a field is not compared with',
   ],
   'Documents take the fields of the schema and no others; keys such as `__proto__` are fields like any other, or refused.':
     [
@@ -69,7 +69,7 @@ export const security: PagePromises = {
     'test/features/query/pages.slow.test.ts: refuse bookmarks of another query, another version, and damaged ones',
   ],
   'the URL is a secret as long as it is valid; it is never logged.': [
-    'test/features/security/secrets.test.ts: does not get them into log lines or what shows a database',
+    'test/features/security/secrets.test.ts: does not get them into log lines or the inspected form of a database',
   ],
   'credentials are refused in URLs': ['test/features/security/secrets.test.ts: are refused without being shown: %s'],
   'They do quote: names, primary keys, and up to 60 characters of a value that was refused.': [
@@ -86,7 +86,7 @@ export const security: PagePromises = {
   ],
   'without any token, and with provenance that says from which commit.': [
     'test/repo/release/release.test.ts: may do no more than it must, and has no secrets',
-    'test/repo/release/release.test.ts: runs only for tags, checks first, and publishes what was checked with provenance',
+    'test/repo/release/release.test.ts: runs only for tags, checks first, and publishes the checked package with provenance',
   ],
   'Nothing runs when the package is installed.': [
     'test/features/security/loading.test.ts: run nothing when they are installed, and are known by their contents',

@@ -10,7 +10,7 @@ export const blobs: PagePromises = {
     'test/servers/s3/requests.slow.test.ts: hold a few parts in memory, not all',
   ],
   '`start` and `end` are offsets in bytes. `end` is not included. Negative offsets count from the end': [
-    'test/features/blobs/blobs.slow.test.ts: is what Buffer.subarray gives, as a buffer and as a stream',
+    'test/features/blobs/blobs.slow.test.ts: equals Buffer.subarray, as a buffer and as a stream',
   ],
   'A read fetches only the part that you ask for, in chunks of 64 KiB, and checks every chunk against its checksum.': [
     'test/features/blobs/blobs.slow.test.ts: fetches the chunks that it touches, and nothing else',
@@ -26,7 +26,7 @@ export const blobs: PagePromises = {
     'test/features/blobs/blobs.slow.test.ts: of its own may be written back by the row; any other is refused',
   ],
   'When the row is deleted, or the field gets another value, `getBlob()` no longer finds the blob.': [
-    'test/features/blobs/blobs.slow.test.ts: list what was replaced, set to null, or went with its row, in every way in which that happens',
+    'test/features/blobs/blobs.slow.test.ts: list blobs that were replaced, set to null or deleted with their rows, in every way',
     'test/features/blobs/blobs.slow.test.ts: that is unknown is BlobNotFoundError, for every method',
   ],
   'Two system tables list the blobs. You can query them, but not write to them.': [

@@ -7,15 +7,15 @@ export const changes: PagePromises = {
   ],
   'You get each commit once, in order.': [
     'test/features/changes/changes.test.ts: are where it is taken up again, wherever that is: no commit twice, and none left out',
-    'test/features/changes/following.slow.test.ts: tells every commit once and in order: seed %i',
+    'test/features/changes/following.slow.test.ts: delivers every commit once and in order: seed %i',
   ],
   'Changes of a commit come flush by flush, table by table and in the order of keys.': [
-    'test/features/changes/changes.test.ts: says what, where, when and by whom, row by row in the order of keys',
+    'test/features/changes/changes.test.ts: gives change, place, time and author, row by row in the order of keys',
     'test/features/changes/changes.test.ts: is one for several flushes that share it, one after the other',
   ],
   'You get each change once: in the version that you have registered if the commit holds it, otherwise in the older one.':
     [
-      'test/features/migrations/onlookers.test.ts: tells each change once, in the version of the reader where the commit holds that',
+      'test/features/migrations/onlookers.test.ts: reports each change once, in the version of the reader if the commit holds it',
     ],
   'The loop ends with `break`, with `{ signal }` (`AbortedError`) and when the instance is stopped (`NotStartedError`).':
     [
@@ -28,17 +28,17 @@ export const changes: PagePromises = {
   ],
   'A slow reader holds nothing in memory: commits that are merged meanwhile are read from the log again, with one read per commit.':
     [
-      'test/features/changes/following.slow.test.ts: is nothing while its reader is busy: it holds nothing back, and reads again',
+      'test/features/changes/following.slow.test.ts: is nothing while its reader is busy: it holds nothing back, and rereads commits merged meanwhile',
       'test/features/changes/following.slow.test.ts: is not held in memory: its rows are read as they are asked for',
     ],
   'Commits of the instance itself, and commits that it has just caught up with, cost nothing more. A loop that waits looks at the store once an interval, with any `polling`.':
     [
-      'test/features/changes/following.slow.test.ts: is nothing for what the instance itself commits',
+      'test/features/changes/following.slow.test.ts: is nothing for commits of the instance itself',
       'test/features/changes/following.slow.test.ts: shows others’ commits within an interval, polling %s',
     ],
   'With an older position, the feed rejects with `ChangesExpiredError`.': [
-    'test/features/changes/changes.test.ts: that the log begins after are gone, and the error says what to do',
-    'test/features/changes/changes.test.ts: are those of a retention that gc is given',
+    'test/features/changes/changes.test.ts: before the beginning of the log are gone, and the error says what to do',
+    'test/features/changes/changes.test.ts: follow the retention given to gc',
   ],
   'A position beyond the end of the log is an `InvalidOptionError`.': [
     'test/features/changes/changes.test.ts: ahead of the instance are looked for, and refused where nobody has them',

@@ -8,16 +8,16 @@ export const consistency: PagePromises = {
     'test/features/batches/flush.test.ts: writes all of several tables, once; the batch is empty then',
   ],
   'A query never shows a state that is older than two intervals': [
-    'test/features/protocol/turns.slow.test.ts: a query shows what was committed two intervals ago',
+    'test/features/protocol/turns.slow.test.ts: a query shows commits from two intervals ago',
     'test/features/protocol/reading.test.ts: comes before a query of an instance whose view is older than two intervals',
   ],
   '`db.refresh()` catches up with everything that was committed anywhere before the call.': [
-    'test/features/protocol/reading.test.ts: sees what was committed before it was called, although one is under way',
+    'test/features/protocol/reading.test.ts: sees commits from before its call, although another is under way',
   ],
   'If it cannot reach the store, the query rejects, and does not show old rows. With the option `maxStaleWaitMs` the query waits for that time, and then shows old rows.':
     [
       'test/features/protocol/stale-reads.test.ts: with 0 does not wait at all, and without the option as long as it takes',
-      'test/features/protocol/stale-reads.test.ts: shows what there is after the time of the option, and the next ones at once',
+      'test/features/protocol/stale-reads.test.ts: shows the state in memory after the time of the option, and the next queries at once',
     ],
   'the pause doubles, up to a minute, while nobody uses the instance; a query, a flush or `refresh()` brings it back to one interval':
     [
@@ -26,16 +26,16 @@ export const consistency: PagePromises = {
     ],
   'none, except to merge pending': [
     'test/features/protocol/turns.slow.test.ts: asks for nothing and has no timer while nothing is pending',
-    'test/features/protocol/turns.slow.test.ts: has a timer until what it flushed is merged, and none after that',
+    'test/features/protocol/turns.slow.test.ts: has a timer until its flushes are merged, and none after that',
   ],
   'if the view is older than two intervals, the query refreshes first, which takes two small reads.': [
     'test/features/requests/requests.slow.test.ts: refreshing takes two small reads',
-    'test/features/protocol/turns.slow.test.ts: a query shows what was committed two intervals ago',
+    'test/features/protocol/turns.slow.test.ts: a query shows commits from two intervals ago',
   ],
   "A query after `start()` shows everything that was committed before `start()`, if the log is kept for more than two seconds (`logRetentionMs` of `gc()`, an hour by default). With `'onDemand'`, not `start()` but the first call reads the log, so a process that opens a database to read one row is done a round trip earlier.":
     [
       'test/features/protocol/look-behind.slow.test.ts: shows what is in the log: %s',
-      'test/features/protocol/look-behind.slow.test.ts: that fails is told by the call that waits for it, and the next call looks again: %s',
+      'test/features/protocol/look-behind.slow.test.ts: that fails is reported by the call that waits for it, and the next call looks again: %s',
     ],
   '`mergePolicy` lets commits wait in the log until there are `minCommits` of them, or the oldest has waited for `maxWaitMs`.':
     [
@@ -44,7 +44,7 @@ export const consistency: PagePromises = {
     ],
   'Unmerged commits are just as durable, and queries show them.': [
     'test/features/query/pending-commits.test.ts: every plan gives the rows by %s',
-    'test/features/requests/requests.slow.test.ts: reading what is flushed but not merged takes nothing',
+    'test/features/requests/requests.slow.test.ts: reading rows that are flushed but not merged takes nothing',
   ],
   'or about 24 large commits to one table, the next instance to commit merges them at once.': [
     'test/features/protocol/backlog.slow.test.ts: merges out of turn as soon as there is much',

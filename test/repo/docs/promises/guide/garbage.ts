@@ -15,8 +15,8 @@ export const garbage: PagePromises = {
     'test/features/snapshots/long-loops.slow.test.ts: is waited for only where a merge has replaced something',
   ],
   'When neither the present state, nor a snapshot, nor the history refers to them: at once': [
-    'test/features/gc/blocks.test.ts: go at once, and exactly what is reachable stays',
-    'test/features/gc/run.slow.test.ts: keeps what a run would keep',
+    'test/features/gc/blocks.test.ts: are deleted at once, and exactly the reachable ones stay',
+    'test/features/gc/run.slow.test.ts: keeps the same objects as a run',
   ],
   'By the first run after the deletion is merged, unless a snapshot or the history shows them': [
     'test/features/gc/blobs.test.ts: goes with the first gc after that is merged: %s',
@@ -30,10 +30,10 @@ export const garbage: PagePromises = {
   ],
   'When they are merged, and `logRetentionMs` old (an hour)': [
     'test/features/gc/log.test.ts: is trimmed as far as it is merged, and no further',
-    'test/features/gc/log.test.ts: keeps for an hour what was merged, by the clock of the store',
+    'test/features/gc/log.test.ts: keeps merged slots for an hour, by the clock of the store',
   ],
   '`gc()` is safe at any time, on any number of processes at once, while others write, merge and read.': [
-    'test/features/gc/blocks.test.ts: stay, however often others collect, and are what Block 0 reaches when it ends',
+    'test/features/gc/blocks.test.ts: stay, however often others collect, and Block 0 reaches them when it ends',
     'test/features/gc/blocks.test.ts: by several nodes deletes each object once, and nothing else',
   ],
   'It reads no rows, only the inner nodes of tables, which are few, and the list of blobs. It lists all objects once, and deletes a thousand at a time.':
@@ -52,7 +52,7 @@ export const garbage: PagePromises = {
     'test/features/gc/blocks.test.ts: if an inner node of %s is damaged or missing',
   ],
   '`dryRun` writes nothing. It uses the clock of this machine': [
-    'test/features/gc/run.slow.test.ts: writes nothing, and says what a run would delete, and why',
+    'test/features/gc/run.slow.test.ts: writes nothing, and reports the deletions of a run, and why',
   ],
   'Blobs of bytes and strings are then uploaded again.': [
     'test/features/gc/blobs.test.ts: uploads bytes again under a new reference: the blob %s',

@@ -11,7 +11,7 @@ export const indexes: PagePromises = {
     'test/properties/random/added-unique-indexes.slow.test.ts: have no two rows agree where one holds (seed %i)',
   ],
   'Correct the rows, and call `db.dropIndex(table, index)`: then the index is built again.': [
-    'test/features/added-indexes/unique.test.ts: fails where rows agree, and says which; once they are put right, it is begun anew',
+    'test/features/added-indexes/unique.test.ts: fails if rows have equal values, and names them; once they are corrected, it is begun again',
   ],
   'First deploy a definition without the index everywhere': [
     'test/features/added-indexes/unique.test.ts: drops an index that the definition has no more, of every kind',
@@ -20,19 +20,19 @@ export const indexes: PagePromises = {
     'test/features/added-indexes/unique.test.ts: is undone by a process whose definition has the index',
   ],
   'Queries do not use the index until all rows have their entries.': [
-    'test/features/added-indexes/midway.test.ts: is told of, and is not used',
+    'test/features/added-indexes/midway.test.ts: is reported, and is not used',
     'test/properties/random/added-indexes.test.ts: give right rows, and no findings (seed %i)',
   ],
   'A definition with fewer indexes than the table does not drop any': [
     'test/features/added-indexes/adding.test.ts: does it at start() too, and nodes with the old definition use them as well',
   ],
   'While the table is being migrated, new indexes wait for the end of the migration, and no index can be dropped.': [
-    'test/features/added-indexes/unique.test.ts: refuses what there is not, and a table that is migrated',
+    'test/features/added-indexes/unique.test.ts: refuses an unknown index, and a table that is migrated',
     'test/features/added-indexes/adding.test.ts: a migration of the table comes first',
-    'test/features/added-indexes/adding.test.ts: a version that comes up beside the table keeps its definition',
+    'test/features/added-indexes/adding.test.ts: a next version of the table keeps its definition',
   ],
   'Queries on snapshots and earlier states cannot use an index that was added later.': [
-    'test/features/added-indexes/adding.test.ts: snapshots and earlier states show what there was before',
+    'test/features/added-indexes/adding.test.ts: snapshots and earlier states show the earlier schema',
   ],
   'It serves conditions on its first fields': [
     'test/features/query/compound-indexes.test.ts: gives rows by values of its first fields and a range of the next',
@@ -44,10 +44,10 @@ export const indexes: PagePromises = {
     'test/features/query/compound-indexes.test.ts: does not serve %s',
   ],
   'If a value is longer than 1,024 bytes, the index holds its beginning, and the rest is compared on rows.': [
-    'test/features/query/compound-indexes.test.ts: tests values on the rows of which it holds only the beginning',
+    'test/features/query/compound-indexes.test.ts: tests values on the rows if it stores only their beginnings',
   ],
   'A flush that would break this is rejected with `UniqueIndexError`, and nothing of it is written.': [
-    'test/features/unique/flushes.test.ts: is refused, whatever writes it, and nothing is written',
+    'test/features/unique/flushes.test.ts: is refused, by any operation, and nothing is written',
   ],
   'if several write the same value at the same time, one succeeds.': [
     'test/properties/histories/unique-indexes.slow.test.ts: leave a value to exactly one of those who ask for it at once',
@@ -68,7 +68,7 @@ export const indexes: PagePromises = {
     'test/properties/random/function-indexes.test.ts: give right rows, and no findings (seed %i)',
   ],
   '`verify()` finds such entries, and `repair()` rebuilds the index.': [
-    'test/features/function-indexes/maintenance.test.ts: find entries that the function does not make, and make the index anew',
+    'test/features/function-indexes/maintenance.test.ts: find entries that the function does not make, and rebuild the index',
   ],
   'A function that is registered without a version does not use the index.': [
     'test/features/function-indexes/index-versions.test.ts: has no part in the index, which is said once',
@@ -82,7 +82,7 @@ export const indexes: PagePromises = {
       'test/features/function-indexes/index-versions.test.ts: merges, and leaves the index as it is, which is out of date then, and not used',
     ],
   'A replica uses the index, and does not build it.': [
-    'test/features/function-indexes/queries.test.ts: reads what a snapshot shows, and a replica too',
+    'test/features/function-indexes/queries.test.ts: reads the state of a snapshot, and a replica too',
   ],
   'Results of other types, or out of range, are still found, by calling the function for those rows.': [
     'test/features/function-indexes/queries.test.ts: of type %i is found as === has it, or found by looking',

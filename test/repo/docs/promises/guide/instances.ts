@@ -21,7 +21,7 @@ export const instances: PagePromises = {
   "If all 256 ids are taken, `start()` rejects with `NoFreeNodeIdError`. The option `nodes` needs numbers, and is refused together with `'auto'`.":
     [
       'test/features/protocol/auto-nodes.test.ts: does not start where all ids are taken, and says so',
-      "test/features/interface/options.test.ts: refuses a list of nodes beside nodeId 'auto'",
+      "test/features/interface/options.test.ts: refuses a list of nodes together with nodeId 'auto'",
     ],
   'It shows everything that was committed up to an interval ago': [
     'test/features/replicas/staleness.test.ts: is at most an interval where it is looked at in each',
@@ -45,7 +45,7 @@ export const instances: PagePromises = {
     'test/features/protocol/rotation.slow.test.ts: cost lost merges, and no commit',
   ],
   'An instance that is not in the list reads and writes as usual, and leaves merging to the others.': [
-    'test/features/protocol/rotation.slow.test.ts: says who shares authority, whoever is registered',
+    'test/features/protocol/rotation.slow.test.ts: names the nodes that share authority, even others than the registered ones',
     'test/features/interface/lifecycle.slow.test.ts: a node whose turn it never is merges nothing',
   ],
   'flushes fail with `BackpressureError` once unmerged commits take more than a quarter of `maxMemoryBytes`. Nothing that was flushed before is lost.':
@@ -67,7 +67,7 @@ export const instances: PagePromises = {
     'test/features/replicas/replica.test.ts: refuses all that writes before anything is asked of the store, and keeps the batch',
   ],
   '`refresh({ atLeast })` catches up only if it has not reached that position, so a client that wrote elsewhere can read its own writes.':
-    ['test/features/replicas/replica.test.ts: bring a replica up to what a writer wrote'],
+    ["test/features/replicas/replica.test.ts: bring a replica up to a writer's commits"],
   "With `polling: 'onDemand'` it makes no requests while it is not used.": [
     'test/features/replicas/replica.test.ts: is nothing on demand, until a query finds the view too old',
   ],
@@ -75,7 +75,7 @@ export const instances: PagePromises = {
     'test/features/replicas/replica.test.ts: creates no database, and says who does',
   ],
   'If a merge and a `gc()` remove the blocks that a loop reads, the loop ends with `SnapshotExpiredError`.': [
-    'test/features/replicas/replica.test.ts: holds on to nothing, and ends if what it reads is collected',
+    'test/features/replicas/replica.test.ts: pins nothing, and ends if the blocks that it reads are collected',
   ],
   'Until then, calls that catch up reject with `BackpressureError`.': [
     'test/features/replicas/replica.test.ts: says so, merges nothing, and goes on once somebody else has merged',

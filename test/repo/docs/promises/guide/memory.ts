@@ -5,13 +5,13 @@ export const memory: PagePromises = {
     'test/features/query/row-places.slow.test.ts: count as part of the leaf that remembers them',
   ],
   'The cache gives way to them at once and takes the room back afterwards.': [
-    'src/cache/split-pool.test.ts: gives the cache what the committed cache and queries leave, and takes it back',
+    'src/cache/split-pool.test.ts: gives the cache the rest that pending commits and queries leave, and takes it back',
   ],
   'The cache evicts leaves before inner nodes, and leaves that were used once before leaves that were used again. A scan never evicts leaves that are in use.':
     [
       'src/cache/block-cache.test.ts: holds on to inner nodes while there are leaves to evict',
-      'src/cache/block-cache.test.ts: spares what was used since the hand passed',
-      'src/cache/block-cache.test.ts: is not washed out by a scan, whether or not that has blocks in common',
+      'src/cache/block-cache.test.ts: spares blocks used since the hand passed',
+      'src/cache/block-cache.test.ts: is not washed out by a scan, whether or not it shares blocks with repeated reads',
     ],
   'A query that would collect more rows than there is room for, such as `execute()` on a large table or a sort without a limit, rejects with `MemoryBudgetError`.':
     [
@@ -22,7 +22,7 @@ export const memory: PagePromises = {
     'test/features/memory/collection.slow.test.ts: the runtime looks for unused blocks more often than by itself',
   ],
   'resident memory grew by at most 1.5 times the budget while a table of 20 times the budget was read': [
-    'test/features/memory/budget.slow.test.ts: what is held grows by no more than 1.5 times the budget',
+    'test/features/memory/budget.slow.test.ts: resident memory grows by no more than 1.5 times the budget',
   ],
   'So a scan over a slow store waits once for 32 leaves. Read-ahead stops where a `limit()` ends, and single rows are read without it.':
     [
@@ -32,17 +32,17 @@ export const memory: PagePromises = {
     ],
   'Its blocks outlive the process. Any number of processes and databases may share the folder. It stays within `maxSizeBytes`':
     [
-      'test/features/memory/cache-driver.slow.test.ts: on disk spares all requests for blocks, across restarts and between instances',
-      'src/storage/disk-cache.slow.test.ts: stays within its bound, and lets go of what was not used for longest',
+      'test/features/memory/cache-driver.slow.test.ts: on disk saves all requests for blocks, across restarts and between instances, but not between databases',
+      'src/storage/disk-cache.slow.test.ts: stays within its limit, and evicts the least recently used blocks',
       'src/storage/disk-cache.slow.test.ts: is shared by processes that are killed at any moment, and never gives wrong bytes',
     ],
   'a block that does not match its hash is not used, and is removed.': [
-    'src/cache/external-cache.test.ts: never gives other bytes, has them removed, and tells of it once',
+    'src/cache/external-cache.test.ts: never returns other bytes, removes them, and logs it once',
     'test/features/memory/cache-driver.slow.test.ts: that gives the bytes of other blocks, of other times or none at all',
   ],
   'If the cache fails, or does not answer within a second, the read goes on without it. The failure is logged once, and the cache is skipped for a while':
     [
-      'src/cache/external-cache.test.ts: passes over a cache that fails, for longer and longer, and tells of it once until it works again',
+      'src/cache/external-cache.test.ts: skips a cache that fails, for longer and longer, and logs it once until it works again',
       'src/cache/external-cache.test.ts: does not wait long for one that hangs',
     ],
 };

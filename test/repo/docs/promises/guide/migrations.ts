@@ -2,7 +2,7 @@ import type { PagePromises } from '../page-promises.ts';
 
 export const migrations: PagePromises = {
   'It may return fields that only the old version has; they are dropped.': [
-    'src/migration/row-translation.test.ts: makes the row; what it leaves out is null or the default, what only the old version has is left out',
+    'src/migration/row-translation.test.ts: makes the row; missing fields are null or the default, and fields of the old version alone are left out',
   ],
   'for as long as you like: both read and write all rows, each in its own version.': [
     'test/features/migrations/side-by-side.test.ts: the new one sees the old rows as its own',
@@ -10,7 +10,7 @@ export const migrations: PagePromises = {
     'test/features/migrations/retirement.slow.test.ts: stays: %s',
   ],
   'A value that the new type cannot hold cannot be migrated.': [
-    'src/migration/row-translation.test.ts: refuses what the new type cannot hold',
+    'src/migration/row-translation.test.ts: refuses values that the new type cannot hold',
   ],
   'New fields get their constant `default`, or null. Fields that the new version lacks are left out.': [
     'src/migration/row-translation.test.ts: gives new fields their constant default, and leaves out those that are gone',
@@ -19,10 +19,10 @@ export const migrations: PagePromises = {
     'test/features/migrations/bridge.test.ts: is an error for the new one only, and only where it is read',
   ],
   'a scan reads every row, an index skips rows that do not match.': [
-    'test/features/migrations/bridge.test.ts: is no error where an index on another field tells that its row is not asked for',
+    'test/features/migrations/bridge.test.ts: is no error if an index on another field excludes its row',
   ],
   'Values carry over in both directions. The type may change, as between fields of the same name.': [
-    'test/features/migrations/renames.test.ts: see what either writes',
+    "test/features/migrations/renames.test.ts: see each other's writes",
     'src/migration/row-translation.test.ts: carry over, and are converted, in both directions',
   ],
   'A name that the stored version does not have is refused, and so are two names if the value of one would be lost.': [
@@ -40,10 +40,10 @@ export const migrations: PagePromises = {
   'or become null if the old type cannot hold the value or `oneOf` does not list it. Fields that only the old version has keep their values.':
     [
       'src/migration/row-translation.test.ts: is null where the old type cannot hold the value',
-      'src/migration/row-translation.test.ts: keeps what only the old version has, and takes what both have',
+      'src/migration/row-translation.test.ts: keeps the fields of the old version alone, and takes the common ones',
     ],
   'When one version writes a row, no field that only the other version has is lost.': [
-    'test/features/migrations/side-by-side.test.ts: what only one knows survives what the other writes',
+    'test/features/migrations/side-by-side.test.ts: fields of one version survive writes of the other',
     'test/features/migrations/later-wins.slow.test.ts: in histories at random (seed %i)',
   ],
   'Some rows cannot be migrated. `blockers` names up to 20 of them, with the reasons. The old version stays in force': [
@@ -54,8 +54,8 @@ export const migrations: PagePromises = {
   ],
   'Before anything is written, StoreDb names each field that is dropped or changes its type. Instances that registered the version without a function write it to the log:':
     [
-      'src/migration/field-changes.test.ts: names what is dropped, and that it may be a field with another name',
-      'src/migration/field-changes.test.ts: names what is of another type',
+      'src/migration/field-changes.test.ts: names dropped fields, and says that one may have another name now',
+      'src/migration/field-changes.test.ts: names fields of another type',
       'test/features/migrations/renames.test.ts: moves values to their new names without a migrate function, and says that they stay',
     ],
   'are refused with `InvalidSchemaError` until the old version is retired: they cannot read or write the table, do none of the work, and do not start.':
@@ -67,7 +67,7 @@ export const migrations: PagePromises = {
     'test/features/migrations/migration-code.test.ts: nulls no row of 5,000, whenever it came',
   ],
   'If an older release began the migration, every instance can take part.': [
-    'test/features/migrations/migration-code.test.ts: is not compared with what older releases have begun',
+    'test/features/migrations/migration-code.test.ts: is not compared with migrations begun by older releases',
   ],
   'If one dies, the next one goes on.': ['test/features/migrations/crashes.slow.test.ts: %s any request that writes'],
   "With `polling: 'onDemand'` only the instance that called `setTargetSchemaVersion()` does the work.": [
@@ -90,11 +90,11 @@ export const migrations: PagePromises = {
     'test/features/migrations/retirement.slow.test.ts: shows who may still use the old version, and does nothing before they are gone',
   ],
   '`finishMigration(table, { force: true })` ignores it.': [
-    'test/features/migrations/retirement.slow.test.ts: by force refuses whoever is left, before anything is written, and says what to deploy',
+    'test/features/migrations/retirement.slow.test.ts: by force refuses the remaining instances, before anything is written, and says what to deploy',
   ],
   'A call with a retired version is refused with `InvalidSchemaError`, before anything is written, and the message says which version to deploy.':
     [
-      'test/features/migrations/retirement.slow.test.ts: by force refuses whoever is left, before anything is written, and says what to deploy',
+      'test/features/migrations/retirement.slow.test.ts: by force refuses the remaining instances, before anything is written, and says what to deploy',
       'test/features/migrations/phases.test.ts: refuses those with the old version who come too late, before anything of theirs is lost',
     ],
   "with `retiredVersions: 'allow'` it opens the other tables.": [
@@ -103,10 +103,10 @@ export const migrations: PagePromises = {
   'retires the old version automatically, once the new version is complete and no instance is known to use the old one.':
     [
       'test/features/migrations/retirement.slow.test.ts: is not retired by itself either, where that was allowed: %s',
-      'test/features/migrations/phases.test.ts: keeps the old version unless it is told otherwise, and then while somebody is known to use it',
+      'test/features/migrations/phases.test.ts: keeps the old version unless asked otherwise, and then while somebody is known to use it',
     ],
   '`cancelMigration()` goes back to the old version, in any state until it is retired.': [
-    'test/features/migrations/phases.test.ts: in phase %s drops what was made for the new version',
+    'test/features/migrations/phases.test.ts: in phase %s drops the trees of the new version',
     'test/features/migrations/phases.test.ts: is too late once the old version is retired',
   ],
   'There is one migration of a table at a time.': [

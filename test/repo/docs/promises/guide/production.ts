@@ -10,7 +10,7 @@ export const production: PagePromises = {
     'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often its writer is killed',
   ],
   'So call `server.closeIdleConnections()` repeatedly until the server is closed.': [
-    'test/servers/example/stopping.slow.test.ts: says that it is not ready, answers all the same, ends what is under way, and keeps nobody waiting',
+    'test/servers/example/stopping.slow.test.ts: says that it is not ready, answers all the same, ends requests under way, and keeps nobody waiting',
   ],
   'the event loop turns, and no call was rejected with `DatabaseReplacedError`': [
     'test/servers/example/stopping.slow.test.ts: is lost for good with a database that was replaced, and with nothing else',

@@ -12,23 +12,23 @@ export const querying: PagePromises = {
   'It also does so for a value of the right kind that cannot be a key, such as 300 for a `uint8` or a text that is not a UUID for a `uuid`. So an application may pass on its input. A value of another kind, such as a text for an integer, is an `InvalidQueryError`.':
     [
       'test/features/values/queries.slow.test.ts: is the key of no row, wherever one row is asked for',
-      'src/query/conditions/comparison.test.ts: is named, with the field and what is taken',
+      'src/query/conditions/comparison.test.ts: is named, with the field and the allowed operators',
     ],
   'If there are several conditions, a row must meet all of them.': [
     'test/features/values/queries.slow.test.ts: ANDs conditions, also two on one field',
   ],
   'Rows come in the order of the primary key, unless `orderBy` says otherwise. A second `orderBy` orders rows that are equal in the first, and the primary key orders rows that are still equal.':
     [
-      'test/features/values/queries.slow.test.ts: of two fields sorts by the second what ties in the first, and ties by primary key',
+      'test/features/values/queries.slow.test.ts: of two fields sorts ties in the first by the second, and ties in both by primary key',
     ],
   'the thousandth page costs as much as the first.': [
     'test/features/query/skip.slow.test.ts: costs as much as the first page does',
   ],
   '`execute()` resolves to an array of plain objects. You may change them.': [
-    'test/features/values/queries.slow.test.ts: are fresh plain objects, whatever is done to them',
+    'test/features/values/queries.slow.test.ts: are fresh plain objects, independent of each other',
   ],
   'A query object never changes.': [
-    'test/features/query/builder.test.ts: a query never changes: what is made of it is another one, whatever call made it',
+    'test/features/query/builder.test.ts: a query never changes: every call returns another one',
   ],
   '`first()` gives the first row or `undefined`.': [
     'test/features/query/builder.test.ts: first gives a row or undefined',
@@ -41,7 +41,7 @@ export const querying: PagePromises = {
     'test/features/query/builder.test.ts: sees one state from its first row to its last',
   ],
   'pins that state as a snapshot does. This takes two writes.': [
-    'test/features/snapshots/long-loops.slow.test.ts: pins what it reads once it has taken ten seconds, and not before',
+    'test/features/snapshots/long-loops.slow.test.ts: pins its state once it has taken ten seconds, and not before',
     'test/features/snapshots/long-loops.slow.test.ts: holds on to a state that a merge has replaced, without waiting for ten seconds',
   ],
   'has all loops pin their states before it deletes anything, and `gc()` of another instance [waits for loops](garbage.md).':
@@ -53,7 +53,7 @@ export const querying: PagePromises = {
     'test/features/values/signals.slow.test.ts: may not be %s',
   ],
   '`not(...)` matches exactly the rows that the clause inside does not match.': [
-    'test/features/query/clauses.test.ts: are null-safe: not() matches just what its clause does not',
+    'test/features/query/clauses.test.ts: are null-safe: not() matches exactly the rows that its clause does not',
   ],
   '`or()` without arguments matches no row, and `and()` without arguments matches every row.': [
     'test/features/query/clauses.test.ts: match every row, or none, where they are empty',
@@ -66,10 +66,10 @@ export const querying: PagePromises = {
     'test/features/query/clauses.test.ts: an OR on several fields is a union without duplicates, if each branch has a range',
   ],
   'So inserts and deletes between two pages do not make other rows appear twice or disappear.': [
-    'test/features/query/pages.slow.test.ts: by %o %o repeat and skip no row that stays, whatever comes and goes',
+    'test/features/query/pages.slow.test.ts: by %o %o repeat and skip no row that stays, while others come and go',
   ],
   '`page()` finds a page at once, however far down it is.': [
-    'test/features/query/pages.slow.test.ts: begin where they should, without reading what lies before',
+    'test/features/query/pages.slow.test.ts: begin at the right row, without reading the rows before it',
   ],
   'with other conditions, another order, another version of the table or another database, `page()` rejects with `BookmarkError`.':
     [
@@ -85,7 +85,7 @@ export const querying: PagePromises = {
   'Sums of 64-bit integers are exact bigints. Other sums are rounded once, at the end, so the order in which rows are read makes no difference.':
     [
       'test/features/query/aggregates.slow.test.ts: are exact for bigints',
-      'src/query/aggregate.test.ts: is the number next to the exact one, in whatever order',
+      'src/query/aggregate.test.ts: is the number next to the exact one, in any order',
     ],
   'Without conditions, `min()` and `max()` of an indexed field or of the primary key read only the end of the index.': [
     'test/features/query/aggregates.slow.test.ts: come from the ends of indexes and of the primary key, with a few requests',
@@ -99,13 +99,13 @@ export const querying: PagePromises = {
   ],
   "A query that needs more rejects with `BudgetExceededError`. The error's `limit` names the limit that the query reached":
     [
-      'test/features/query/budget.slow.test.ts: of requests ends a scan before the next one, and says what would help',
+      'test/features/query/budget.slow.test.ts: of requests ends a scan before the next one, and suggests a remedy',
       'test/features/query/budget.slow.test.ts: of bytes is held exactly',
     ],
   'Every block that is not in memory counts, even if another query is already reading it. With `overlay()`, so do the blocks of rows that the batch updates.':
     [
       'test/features/query/budget.slow.test.ts: is each query its own, also where several run at once',
-      'test/features/memory/read-ahead.slow.test.ts: counts in a budget what it takes to overlay a batch, as what the query reads itself',
+      "test/features/memory/read-ahead.slow.test.ts: counts in a budget the reads for the overlay of a batch, like the query's own reads",
     ],
   '`ms` is the time since the call. It also passes while the store does not answer.': [
     'test/features/query/budget.slow.test.ts: of time ends a query that the store does not answer',
@@ -117,7 +117,7 @@ export const querying: PagePromises = {
   ],
   'Null never matches `<`, `<=`, `>`, `>=`, `BETWEEN` or `PREFIX`.': [
     'src/query/conditions/comparison.test.ts: with null tests for null, or matches nothing',
-    'test/features/values/queries.slow.test.ts: finds what the rules say, in every stage, with an index and without',
+    'test/features/values/queries.slow.test.ts: finds rows by the rules, in every stage, with an index and without',
   ],
   'A text that is not a UUID equals no `uuid`, and is neither smaller nor larger than one.': [
     'src/query/conditions/comparison.test.ts: a text that is no UUID equals no %s, and has no place among them',
@@ -131,7 +131,7 @@ export const querying: PagePromises = {
     'test/features/values/functions.test.ts: takes no operator but =',
   ],
   'It hides a field of the same name.': [
-    'test/features/values/functions.test.ts: wins over a field of its name, and whoever registers the second of them is warned',
+    'test/features/values/functions.test.ts: wins over a field of its name, and registering the second of them logs a warning',
   ],
   'The overlay of a sub-batch includes the writes of its parent.': [
     'test/features/batches/sub-batches.test.ts: shows batch and sub-batch in every kind of query',

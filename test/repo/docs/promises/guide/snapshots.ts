@@ -2,7 +2,7 @@ import type { PagePromises } from '../page-promises.ts';
 
 export const snapshots: PagePromises = {
   'It shows everything that was committed before the call, by any process, and nothing after it.': [
-    'test/features/snapshots/holding.test.ts: shows what was committed before, by whomever, merged or not, and nothing after',
+    'test/features/snapshots/holding.test.ts: shows all earlier commits of any node, merged or not, and nothing after',
   ],
   'Rows and blobs that were deleted later are still there.': [
     'test/features/snapshots/holding.test.ts: reads blobs of rows that were deleted since, until it is released',
@@ -11,10 +11,10 @@ export const snapshots: PagePromises = {
     'test/features/snapshots/holding.test.ts: keeps its blocks through merges, gc by others and their restarts',
   ],
   '`stop()` releases all snapshots of the instance.': [
-    'test/features/snapshots/expiry.test.ts: releases what is held, and leaves no timer',
+    'test/features/snapshots/expiry.test.ts: releases the held snapshots, and leaves no timer',
   ],
   '`db.snapshots()` lists the snapshots of all processes. There can be 1,000.': [
-    'test/features/snapshots/holding.test.ts: lists what is held, by whichever node, for every node',
+    'test/features/snapshots/holding.test.ts: lists the snapshots of all nodes, on every node',
     'test/features/snapshots/holding.test.ts: is refused where there are a thousand, and possible again when one is released',
   ],
   'The process renews its snapshots while it runs. If it dies, the snapshot stays until `expiresAfterMs` (an hour) has passed, and five minutes more':
@@ -24,7 +24,7 @@ export const snapshots: PagePromises = {
     ],
   'After a snapshot has ended, every call on it rejects with `SnapshotExpiredError`. A process that was paused for too long gets this error as well, and never wrong rows.':
     [
-      'test/features/snapshots/expiry.test.ts: learns it, whether or not it has what it asks for in memory',
+      'test/features/snapshots/expiry.test.ts: learns it, whether or not the blocks are in memory',
       'test/features/snapshots/expiry.test.ts: gets an error and never wrong rows before it has learnt it',
     ],
   'last instance that starts with the option decides. Keeping a state costs one write': [

@@ -13,7 +13,7 @@ export const tables: PagePromises = {
     'src/format/row.slow.test.ts: hold nulls as such, and leave their bytes zero',
   ],
   'A field that is left out is stored as null, or as its `default`.': [
-    'test/features/values/defaults.test.ts: stands in for what is left out or undefined; null stays null',
+    'test/features/values/defaults.test.ts: replaces missing and undefined values; null stays null',
   ],
   'These ids sort by time: the ids of one process are in the order in which the process made them.': [
     'test/features/values/defaults.test.ts: gives a new id to every row, by the time of its insertion',
@@ -21,7 +21,7 @@ export const tables: PagePromises = {
   ],
   'Only inserts and upserts use the default, and only for a field that is left out: null is stored as null.': [
     'test/features/values/defaults.test.ts: is not put in by an update',
-    'test/features/values/defaults.test.ts: stands in for what is left out or undefined; null stays null',
+    'test/features/values/defaults.test.ts: replaces missing and undefined values; null stays null',
   ],
   'A key is an array of the values, in the order of `primaryKey`': [
     'test/features/compound-keys/writes.test.ts: resolve to the key, which rows are looked up by',
@@ -63,7 +63,7 @@ export const tables: PagePromises = {
   'an insert or upsert that leaves the field null is refused with `EncodeError`, and so is an update that sets it to null.':
     ['test/features/migrations/field-rules.test.ts: %s is refused, and nothing of its batch is written'],
   "The field's type in TypeScript does not include `null`.": [
-    'test/features/types/field-rules.test.ts: are refused at run time what the compiler refuses',
+    'test/features/types/field-rules.test.ts: are refused at run time if the compiler refuses them',
   ],
   'Any other value is refused with `EncodeError`.': [
     'test/features/migrations/field-rules.test.ts: %s is refused, and nothing of its batch is written',

@@ -12,20 +12,22 @@ export const tenants: PagePromises = {
   ],
   'Blocks that were not used for the longest time are evicted first, whichever database they belong to': [
     'test/features/memory/memory-budget.slow.test.ts: goes to the databases in use',
-    'src/cache/memory-budget.test.ts: those of tenants that are idle go first',
+    'src/cache/memory-budget.test.ts: bounds the blocks of all, and evicts those of idle tenants first',
   ],
   'A scan of one database does not evict the working sets of the others.': [
     'src/cache/memory-budget.test.ts: a scan of one tenant takes nothing from the working sets',
   ],
   'the database with the most unmerged commits merges at once, with any `mergePolicy`.': [
-    'test/features/memory/memory-budget.slow.test.ts: merges what waits in the databases together',
+    'test/features/memory/memory-budget.slow.test.ts: merges the pending commits of all databases if they are too much, idle ones first',
     'src/cache/memory-budget.test.ts: lets the tenant merge that has most commits waiting',
   ],
   'Beyond that they reject with `MemoryBudgetError`.': [
-    'src/cache/memory-budget.test.ts: bounds what the queries of all collect, but leaves room for small ones, and names the budget',
+    'src/cache/memory-budget.test.ts: bounds the memory of all queries, but leaves room for small ones, and names the budget',
   ],
   'If you give an instance `maxMemoryBytes` as well as `memory`, it takes at most that much of the budget, so no tenant can take all of it with one large query.':
-    ['test/features/memory/memory-budget.slow.test.ts: leaves an instance with a bound of its own within that'],
+    [
+      'test/features/memory/memory-budget.slow.test.ts: leaves an instance with a limit of its own within it, and others the rest',
+    ],
   '`stop()` gives everything back at once.': [
     'test/features/memory/memory-budget.slow.test.ts: is given back by stop(), also where a start fails',
   ],

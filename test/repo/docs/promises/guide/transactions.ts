@@ -4,21 +4,21 @@ export const transactions: PagePromises = {
   'A transaction sees everything that was committed before the call, on any instance. For this it needs two reads more than a flush.':
     [
       'test/features/transactions/attempts.test.ts: shows everything that was committed before the call, also to one that only reads or throws',
-      'test/features/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
+      'test/features/transactions/attempts.test.ts: of an undisturbed transaction are two reads, and the requests of a flush',
     ],
   "All reads are of one state of the database, with the transaction's own writes on top.": [
     'test/features/transactions/attempts.test.ts: is one state from beginning to end',
     'test/features/transactions/attempts.test.ts: is its own writes, and nobody else does',
   ],
   'Triggers fire, and their reads and writes belong to the transaction too.': [
-    'test/features/transactions/triggers-and-blobs.test.ts: fire, and what they add is committed as well',
-    'test/features/transactions/triggers-and-blobs.test.ts: make what they read part of what the transaction has read',
+    'test/features/transactions/triggers-and-blobs.test.ts: fire, and their additions are committed as well',
+    'test/features/transactions/triggers-and-blobs.test.ts: add their reads to the reads of the transaction',
   ],
   "its writes are committed at once, if nothing that it read has changed. Every row that matches a query's conditions counts as read, even a row that is inserted later.":
     [
       'test/features/transactions/serializable.test.ts: loses no update',
-      'test/features/transactions/serializable.test.ts: lets no two write after reading what the other one writes',
-      'test/features/transactions/serializable.test.ts: lets no row appear in what was counted by %s',
+      'test/features/transactions/serializable.test.ts: lets no two write after each has read rows that the other writes',
+      'test/features/transactions/serializable.test.ts: lets no row appear among the rows counted by %s',
     ],
   'Rows that the conditions exclude do not count as read.': [
     'test/features/transactions/predicates.test.ts: a change makes no other attempt',
@@ -38,10 +38,10 @@ export const transactions: PagePromises = {
   ],
   'A transaction costs the requests of a flush and two reads. A transaction that only reads costs two reads, and cannot conflict.':
     [
-      'test/features/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
+      'test/features/transactions/attempts.test.ts: of an undisturbed transaction are two reads, and the requests of a flush',
       'test/features/transactions/attempts.test.ts: of one that only reads are two, or none',
     ],
   'With `{ fresh: false }` it begins with the state that the instance knows, as a query does': [
-    'test/features/transactions/attempts.test.ts: is only as fresh as what a query sees, if that is asked for',
+    'test/features/transactions/attempts.test.ts: is as fresh as the view of a query, if that is asked for: a view that is too old is refreshed',
   ],
 };

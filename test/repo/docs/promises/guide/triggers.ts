@@ -13,10 +13,10 @@ export const triggers: PagePromises = {
     'test/features/triggers/triggers.test.ts: cannot be flushed',
   ],
   '`query(table)` and `get(table, key)`. They see the writes of the batch, including the current one': [
-    "test/features/triggers/triggers.test.ts: let a trigger see the batch's own writes, and those of the batch's parents",
+    'test/features/triggers/triggers.test.ts: let a trigger see the writes of the batch and of its parents',
   ],
   'An upsert is an insert or an update': [
-    'test/features/triggers/triggers.test.ts: of an upsert comes as that of an insert or of an update, whichever it is',
+    'test/features/triggers/triggers.test.ts: of an upsert comes as an insert or an update',
   ],
   'If a trigger throws, the write is refused. The batch then contains nothing of it, and the next `flush()` rejects as well.':
     ['test/features/triggers/failures.test.ts: fails the mutation and one flush, and leaves nothing of it'],

@@ -7,7 +7,7 @@ export const troubleshooting: PagePromises = {
     'test/features/protocol/commit.test.ts: gives up with a definite ContentionError after many confirmed losses',
   ],
   'Flush the same batch again: it finds out first.': [
-    'test/features/protocol/commit.test.ts: is settled by the next flush: applied, and not twice',
+    'test/features/protocol/commit.test.ts: is resolved by the next flush: applied, and not twice',
   ],
   'Flush, however many rows | 1 | 1, and one for each block that it has to check': [
     'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',

@@ -12,21 +12,21 @@ export const writing: PagePromises = {
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
   ],
   'Adds the row, or replaces it as a whole': [
-    'test/features/batches/flush.test.ts: upsert replaces the whole row, and reads what an insert does',
+    'test/features/batches/flush.test.ts: upsert replaces the whole row, and reads as much as an insert',
   ],
   'Removes the row. If there is none, nothing happens': [
-    'test/properties/model/database.slow.test.ts: does what the model does',
+    'test/properties/model/database.slow.test.ts: acts as the model',
   ],
   'Removes every row that the query finds now, in the database and in the batch. Resolves to their number': [
-    "test/features/batches/sub-batches.test.ts: deletes what the query finds, the batch's own writes included",
+    "test/features/batches/sub-batches.test.ts: deletes the rows that the query finds, the batch's own writes included",
   ],
   'Each call takes the document as it is at that moment, so you may change the object afterwards.': [
-    'test/features/batches/flush.test.ts: takes what was there at the call of insert, update and upsert',
+    'test/features/batches/flush.test.ts: takes the values at the time of the call of insert, update and upsert',
   ],
   'It returns a promise, which rejects if the document is refused. If you do not await the promise, the error rejects the next `flush()`.':
     [
       'test/features/batches/flush.test.ts: rejects its own promise and exactly one flush, which keeps the rest',
-      'test/features/batches/flush.test.ts: is never an unhandled rejection, whatever the caller awaits',
+      'test/features/batches/flush.test.ts: is never an unhandled rejection, whether or not the caller awaits it',
     ],
   "When `flush()` resolves, the batch is durable and visible to this instance's queries. The batch is empty then, and can be used again.":
     [
@@ -52,12 +52,12 @@ export const writing: PagePromises = {
   ],
   'If two processes update different fields of one row, both changes are kept. If they change the same field, the later commit wins.':
     [
-      'test/features/protocol/commit.test.ts: resolves an update again on what the winner changed: both keep their change',
+      "test/features/protocol/commit.test.ts: applies an update again on top of the winner's change: both changes stay",
       'test/features/protocol/commit.test.ts: lets the later of two updates of the same field win',
     ],
   'A flush costs two requests, however many rows it has, and the reads of blocks that it has to check.': [
     'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
-    'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
+    'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached also reads that leaf',
     'test/features/batches/large-batch.slow.test.ts: is one commit: in the overlay, after the flush, merged, reopened and verified',
   ],
   'A batch may have a million rows.': [
