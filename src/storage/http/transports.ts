@@ -24,12 +24,22 @@ export function transportName({ protocol, host }: URL): string {
   return hasProxy() ? `${protocol}//${host}` : protocol;
 }
 
+/** Addresses that mean another machine to each machine, such as the addresses of AWS's metadata services. */
+const ownAddresses = /^(?:169\.254\.\d+\.\d+|\[fe[89ab][\da-f]:.*\]|\[fd00:ec2:.*\])$/;
+
+/** Returns the URL of the proxy for a server; empty if requests go to the server itself. */
+export async function proxyFor({ hostname, href }: URL): Promise<string> {
+  // A proxy would ask its own metadata service, and return the credentials of its own machine.
+  if (!hasProxy() || ownAddresses.test(hostname)) return '';
+  return (await import('proxy-from-env')).getProxyForUrl(href);
+}
+
 /** Opens the transport for a URL. */
 export async function openTransport(url: URL): Promise<Transport> {
   const isSecure = url.protocol === 'https:';
   const { request, Agent: AgentClass } = isSecure ? await import('node:https') : await import('node:http');
   const settings = { keepAlive: true, maxSockets };
-  const proxy = hasProxy() ? (await import('proxy-from-env')).getProxyForUrl(url.href) : '';
+  const proxy = await proxyFor(url);
   if (proxy === '') return { request, agent: new AgentClass(settings) };
   // A proxy passes encrypted connections on as they are, and forwards other requests.
   const agent = isSecure
