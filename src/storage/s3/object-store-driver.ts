@@ -26,6 +26,7 @@ import type {
   RequestOptions,
   StorageDriver,
 } from '../contract/driver.ts';
+import { sendFinal } from '../contract/final-request.ts';
 import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
 import { environmentEndpoint } from './object-store-client.ts';
 import { copyObject, isCopyRefusal } from './object-store-copy.ts';
@@ -34,7 +35,7 @@ import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { checkDriverOptions } from './object-store-options.ts';
 import type { CheckedDriverOptions, ObjectStoreDriverOptions } from './object-store-options.ts';
 import { readObject, statObject, listObjects } from './object-store-read.ts';
-import { sendFinal, uploadMark, ObjectStoreRequests } from './object-store-requests.ts';
+import { uploadMark, ObjectStoreRequests } from './object-store-requests.ts';
 import type { RequestTally } from './object-store-requests.ts';
 import { removeUploads, uploadStream } from './object-store-upload.ts';
 
