@@ -40,6 +40,8 @@ export interface Answer {
 
 /** Most bytes of a response: credentials have some 2,000. */
 const maxBytes = 64 * 1024;
+/** Shortest secret that is removed: a shorter one is none, and matches by chance. */
+const shortestSecret = 12;
 /** Longest text of a server in a message. */
 const maxSaid = 300;
 
@@ -53,14 +55,23 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : String(message ?? error);
 }
 
-/** Sends a request, and reads its answer. Rejects with `CredentialsProviderError` if there is none in time. */
-export async function ask(context: SourceContext, server: CredentialServer, request: HttpRequest): Promise<Answer> {
+/**
+ * Sends a request, and reads its answer. Rejects with `CredentialsProviderError` if there is none in time. The answer is without
+ * `secret`, which the request holds: a server may repeat it in its refusal, and refusals get into messages.
+ */
+export async function ask(
+  context: SourceContext,
+  server: CredentialServer,
+  request: HttpRequest,
+  secret = '',
+): Promise<Answer> {
   const controller = newAbortController();
   const { environment, http } = context;
   const timer = environment.setTimer(() => controller.abort(new Error('The time is up')), server.limitMs);
   try {
     const { status, body } = await http.send({ ...request, signal: controller.signal });
-    return { status, text: await readText(body, maxBytes) };
+    const text = await readText(body, maxBytes);
+    return { status, text: secret.length < shortestSecret ? text : text.replaceAll(secret, '\u2026') };
   } catch (error) {
     if (controller.signal.aborted) throw outage(server, `did not answer within ${server.limitMs} ms`, error);
     throw outage(server, `could not be reached (${codeOf(error)})`, error);
@@ -91,7 +102,7 @@ export function refusal(
   code?: string,
   said?: string,
 ): CredentialsProviderError {
-  const what = code === undefined ? String(status) : `${status} ${code}`;
+  const what = code === undefined ? String(status) : `${status} ${code.slice(0, maxSaid)}`;
   const message = said === undefined ? '' : `: ${said.slice(0, maxSaid)}`;
   const isOutage = status >= 500 || status === 429;
   return new CredentialsProviderError(`${server.name} answered ${what}${message}`, { isOutage });
@@ -120,6 +131,9 @@ export function decodeCredentials(server: CredentialServer, { status, text }: An
   return makeCredentials(server, AccessKeyId, SecretAccessKey, Token, Expiration);
 }
 
+/** Text that can be in a header. */
+const plainText = /^[\x21-\x7e]+$/;
+
 /** Makes credentials of the parts of an answer. Rejects with `CredentialsProviderError` if one of them is missing. */
 export function makeCredentials(
   server: CredentialServer,
@@ -128,14 +142,19 @@ export function makeCredentials(
   sessionToken: unknown,
   expires: unknown,
 ): AwsCredentials {
-  const [id, secret, expiresMs] = [textOf(accessKeyId), textOf(secretAccessKey), Date.parse(String(expires))];
-  if (id === undefined || secret === undefined) throw outage(server, 'answered with something other than credentials');
+  const parts = [accessKeyId, secretAccessKey, sessionToken].map(textOf);
+  const [id, secret, token] = parts;
+  const isPlain = parts.every((part) => part === undefined || plainText.test(part));
+  if (id === undefined || secret === undefined || !isPlain) {
+    throw outage(server, 'answered with something other than credentials');
+  }
+  const expiresMs = Date.parse(String(expires));
   if (expires !== undefined && Number.isNaN(expiresMs))
     throw outage(server, 'answered with an expiration that is no time');
   return {
     accessKeyId: id,
     secretAccessKey: secret,
-    sessionToken: textOf(sessionToken),
+    sessionToken: token,
     ...(expires === undefined ? {} : { expiration: new Date(expiresMs) }),
   };
 }

@@ -77,7 +77,7 @@ export async function containerCredentials(context: SourceContext): Promise<AwsC
   return inAttempts(context.environment, maxAttempts, async () => {
     const authorization = await containerToken(context);
     const headers = authorization === undefined ? {} : { authorization };
-    return decodeCredentials(server, await ask(context, server, { method: 'GET', url, headers }));
+    return decodeCredentials(server, await ask(context, server, { method: 'GET', url, headers }, authorization));
   });
 }
 
@@ -147,7 +147,7 @@ export class InstanceCredentials {
     const get = async (path: string): Promise<Answer> => {
       const url = new URL(`${endpoint}/latest/meta-data/iam/security-credentials/${path}`);
       const headers = { 'x-aws-ec2-metadata-token': token };
-      const answer = await ask(context, { name, limitMs }, { method: 'GET', url, headers });
+      const answer = await ask(context, { name, limitMs }, { method: 'GET', url, headers }, token);
       // A new attempt gets a new token.
       if (answer.status === 401)
         throw new CredentialsProviderError(`${name} refused its own token`, { isOutage: true });

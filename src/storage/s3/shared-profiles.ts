@@ -34,7 +34,7 @@ async function loadSdk(name: string): Promise<unknown> {
 }
 
 /** The name of the profile that a section of `~/.aws/config` is for; undefined for sections of other kinds. */
-function configProfile(section: string): string | undefined {
+export function configProfile(section: string): string | undefined {
   const name = /^profile\s+(?:"(.+)"|'(.+)'|(.+))$/.exec(section);
   if (name !== null) return name[1] ?? name[2] ?? name[3];
   return section === 'default' ? section : undefined;
@@ -45,7 +45,7 @@ function configProfile(section: string): string | undefined {
  * beginning of a line or after white space, everything else in a line belongs to the value, and indented lines after a setting
  * without a value are settings of a service.
  */
-function decodeProfile(
+export function decodeProfile(
   text: string,
   profile: string,
   nameOf: (section: string) => string | undefined,
@@ -53,7 +53,7 @@ function decodeProfile(
   let settings: Map<string, string> | undefined;
   let isInside = false;
   let isNested = false;
-  for (const line of text.replace(/^\uFEFF/, '').split(/\r?\n/)) {
+  for (const line of text.replace(/^\uFEFF/, '').split(/[\r\n]+/)) {
     const plain = (line.split(/(?:^|\s)[;#]/)[0] as string).trimEnd();
     const section = /^\s*\[(.*)\]$/.exec(plain)?.[1];
     if (section !== undefined) {

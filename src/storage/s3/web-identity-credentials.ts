@@ -63,20 +63,18 @@ export async function webIdentityCredentials(context: SourceContext, identity: W
   const url = endpointOf(context, identity.region);
   const server: CredentialServer = { name: `AWS's token service at ${url.origin}`, limitMs };
   return inAttempts(environment, maxAttempts, async () => {
+    const token = await readToken(identity.tokenFileSetting, identity.tokenFile);
     const form = new URLSearchParams({
       Action: 'AssumeRoleWithWebIdentity',
       Version: '2011-06-15',
       RoleArn: identity.roleArn,
       RoleSessionName: identity.sessionName ?? `store-db-${environment.now()}`,
-      WebIdentityToken: await readToken(identity.tokenFileSetting, identity.tokenFile),
+      WebIdentityToken: token,
     });
-    const answer = await ask(context, server, {
-      method: 'POST',
-      url,
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: new TextEncoder().encode(form.toString()),
-    });
-    return decodeAnswer(server, answer);
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const body = new TextEncoder().encode(form.toString());
+    const answer = await ask(context, server, { method: 'POST', url, headers, body }, token);
+    return decodeTokenAnswer(server, answer);
   });
 }
 
@@ -88,7 +86,8 @@ function child(element: Element, name: string): Element {
   return typeof value === 'object' && value !== null ? (value as Element) : undefined;
 }
 
-async function decodeAnswer(server: CredentialServer, { status, text }: Answer): Promise<AwsCredentials> {
+/** Reads the answer of the token service. Rejects with `CredentialsProviderError`. */
+export async function decodeTokenAnswer(server: CredentialServer, { status, text }: Answer): Promise<AwsCredentials> {
   const { XMLParser } = await import('fast-xml-parser');
   let document: Element;
   try {

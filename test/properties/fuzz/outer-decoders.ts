@@ -28,6 +28,7 @@ import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { functional, objects, rows, schema, schemaOfFunctions } from '../../features/golden/samples.ts';
 import { seededClockless } from '../model/seeded-environment.ts';
+import { credentialAnswers, sharedFiles } from './credential-decoders.ts';
 import { mutate, mutateBlock0, mutateJson, resealBlock0 } from './mutations.ts';
 import { OverlayStore } from './overlay-store.ts';
 import { buildDatabase, dbPrefix, openDatabase } from './stored-database.ts';
@@ -342,4 +343,6 @@ export const targets: Readonly<Record<string, OuterTarget>> = {
   'index versions and bounds': { weight: 8, run: indexVersions },
   'manifests of backups': { weight: 4, run: manifest },
   'files of a disk cache': { weight: 2, run: cacheFile },
+  'answers with credentials': { weight: 6, run: credentialAnswers },
+  'shared files of AWS': { weight: 3, run: sharedFiles },
 };

@@ -57,7 +57,7 @@ export async function startContainerService(
   const server = await startAwsServer(({ method, path, headers }) => {
     if (method !== 'GET' || !path.startsWith('/v')) return { status: 404 };
     if (authorization !== undefined && headers.authorization !== authorization()) {
-      return json(401, { Code: 'AccessDeniedException', Message: 'Access Denied' });
+      return json(401, { Code: 'AccessDeniedException', Message: `Not ${headers.authorization}` });
     }
     const RoleArn = 'arn:aws:iam::123456789012:role/app-role';
     return json(200, { RoleArn, ...issue(++state.issued, state.expiresMs) });

@@ -272,6 +272,14 @@ describe('a web identity', () => {
     expect(sts.requests).toHaveLength(3);
   });
 
+  it('is not shown where the service repeats it in a refusal', async () => {
+    await using sts = await startTokenService();
+    variables['AWS_ENDPOINT_URL_STS'] = sts.endpoint;
+    sts.intercept = ({ body }) =>
+      stsError(400, 'MalformedRequest', `${String(new URLSearchParams(body).get('WebIdentityToken'))} is odd`);
+    expect((await failureOf(provider())).message).toMatch(/ answered 400 MalformedRequest: \u2026 is odd$/);
+  });
+
   it('fails if its file cannot be read, and nothing else is tried; without a role it is none', async () => {
     await using instance = await startInstanceService();
     variables = {
@@ -330,7 +338,7 @@ describe('a container', () => {
     expect(await provide()).toMatchObject({ accessKeyId: 'ASIAISSUED1', expiration: expect.any(Date) as Date });
     token = 'eyJhbGciOi.two';
     expect((await failureOf(provide)).message).toBe(
-      `The server for the container's credentials at ${container.endpoint} answered 401 AccessDeniedException: Access Denied`,
+      `The server for the container's credentials at ${container.endpoint} answered 401 AccessDeniedException: Not \u2026`,
     );
     await writeFile(tokenFile, token);
     expect(await keyOf(provide())).toBe('ASIAISSUED2');
@@ -363,15 +371,22 @@ describe('a container', () => {
     const passing = [{ status: 500 }, { status: 429 }];
     container.intercept = () => passing.shift();
     expect(await keyOf(provider()())).toBe('ASIAISSUED1');
-    container.intercept = () => ({ status: 200, body: '{"AccessKeyId":"wJalrXUtnFEMI"' });
-    expect((await failureOf(provider())).message).toMatch(/answered with something other than credentials$/);
+    const garbage = [
+      '{"AccessKeyId":"wJalrXUtnFEMI"',
+      '[]',
+      '{"AccessKeyId":"wJalrXUtnFEMI","SecretAccessKey":"a\\nb"}',
+    ];
+    for (const body of garbage) {
+      container.intercept = () => ({ status: 200, body });
+      expect((await failureOf(provider())).message).toMatch(/answered with something other than credentials$/);
+    }
     container.intercept = () => 'silence';
     limitShare = 0.02;
     expect(await failureOf(provider())).toMatchObject({
       isOutage: true,
       message: `The server for the container's credentials at ${container.endpoint} did not answer within 5000 ms`,
     });
-    expect(container.requests).toHaveLength(9);
+    expect(container.requests).toHaveLength(15);
   });
 
   it.each([
