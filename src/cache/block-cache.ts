@@ -77,7 +77,7 @@ export class BlockCache implements EntryOwner {
   }
 
   /** Finds the entry of a cached block without counting the block as used, for callers that only ask whether it is there. */
-  glance(name: string): CacheEntry | undefined {
+  peek(name: string): CacheEntry | undefined {
     return this.#entries.get(name);
   }
 

@@ -41,7 +41,7 @@ function ask({ name, pool }: Tenant, i: number, passing = false): boolean {
 
 function present({ name, pool }: Tenant, count: number): number {
   let found = 0;
-  for (let i = 0; i < count; i++) if (pool.cache.glance(`${name}/${i}`)?.node !== undefined) found++;
+  for (let i = 0; i < count; i++) if (pool.cache.peek(`${name}/${i}`)?.node !== undefined) found++;
   return found;
 }
 

@@ -219,15 +219,18 @@ const wrong: readonly (readonly [Path, unknown])[] = [
   [[...version, 'schema', 'fields', 1, 'default'], {}],
 ];
 
-const edition = { index: 'by', version: 1.5, root: null, base: root, built: '', failed: 0, behindFrom: null };
+const indexVersion = { index: 'by', version: 1.5, root: null, base: root, built: '', failed: 0, behindFrom: null };
 const onFunction = [{ name: 'by', function: 'f', typeId: Types.varchar }];
 
 /** Returns a table with an index on a function, or with other indexes instead, and with index versions. */
-function withEditions(editions: unknown, { indexes }: { readonly indexes: unknown } = { indexes: onFunction }): string {
+function withIndexVersions(
+  indexVersions: unknown,
+  { indexes }: { readonly indexes: unknown } = { indexes: onFunction },
+): string {
   const copy = JSON.parse(changed(['format'], 2)) as typeof sample;
   const stored = copy.tables[0]?.versions[0] as unknown as { schema: Record<string, unknown>; editions?: unknown };
   stored.schema['functionIndexes'] = indexes;
-  stored.editions = editions;
+  stored.editions = indexVersions;
   return JSON.stringify(copy);
 }
 
@@ -261,14 +264,14 @@ describe('Block 0', () => {
   });
 
   it('is refused if its index versions do not match its indexes on functions', () => {
-    const functional = withEditions([edition]);
+    const functional = withIndexVersions([indexVersion]);
     expect(decodeBlock0(sealed(functional))).toEqual(JSON.parse(functional));
-    expect(decodeBlock0(sealed(withEditions([])))).toEqual(JSON.parse(withEditions([])));
-    expect(decodeBlock0(sealed(withEditions([edition, { ...edition, version: 3 }])))).toBeDefined();
-    for (const name of Object.keys(edition)) {
+    expect(decodeBlock0(sealed(withIndexVersions([])))).toEqual(JSON.parse(withIndexVersions([])));
+    expect(decodeBlock0(sealed(withIndexVersions([indexVersion, { ...indexVersion, version: 3 }])))).toBeDefined();
+    for (const name of Object.keys(indexVersion)) {
       for (const value of [undefined, 'z z', {}, true]) {
         const what = `${name}: ${JSON.stringify(value)}`;
-        expect(() => decodeBlock0(sealed(withEditions([{ ...edition, [name]: value }]))), what).toThrow(
+        expect(() => decodeBlock0(sealed(withIndexVersions([{ ...indexVersion, [name]: value }]))), what).toThrow(
           CorruptionError,
         );
       }
@@ -276,19 +279,19 @@ describe('Block 0', () => {
     const others: readonly (readonly [unknown, unknown?])[] = [
       [undefined],
       [null],
-      [[edition, edition]],
-      [[{ ...edition, failed: -1 }]],
-      [[{ ...edition, behindFrom: 0.5 }]],
-      [[{ ...edition, version: null }]],
-      [[edition], []],
-      [[edition], [{ name: 'by', function: 'f', typeId: Types.timestamp }]],
-      [[edition], [{ name: 'by', function: 'f' }]],
-      [[edition], [{ name: 'by', typeId: Types.varchar }]],
+      [[indexVersion, indexVersion]],
+      [[{ ...indexVersion, failed: -1 }]],
+      [[{ ...indexVersion, behindFrom: 0.5 }]],
+      [[{ ...indexVersion, version: null }]],
+      [[indexVersion], []],
+      [[indexVersion], [{ name: 'by', function: 'f', typeId: Types.timestamp }]],
+      [[indexVersion], [{ name: 'by', function: 'f' }]],
+      [[indexVersion], [{ name: 'by', typeId: Types.varchar }]],
       [[], [{ name: 'n', function: 'f', typeId: Types.varchar }]],
-      [[edition], undefined],
+      [[indexVersion], undefined],
     ];
-    for (const [editions, ...indexes] of others) {
-      const text = withEditions(editions, ...(indexes.length > 0 ? [{ indexes: indexes[0] }] : []));
+    for (const [indexVersions, ...indexes] of others) {
+      const text = withIndexVersions(indexVersions, ...(indexes.length > 0 ? [{ indexes: indexes[0] }] : []));
       expect(() => decodeBlock0(sealed(text)), text).toThrow(CorruptionError);
     }
     // A release that cannot read them would drop them, so the format must refuse it.

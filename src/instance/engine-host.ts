@@ -174,7 +174,7 @@ export class EngineHost implements BatchHost, QueryHost {
     // A replica cannot pin a state. Nor can a state from before a merge be pinned, since the present view has another Block 0; a
     // state from before later commits can, since the view has the same Block 0.
     if (this.#hasEnded || this.#parts.options.role === 'replica') return undefined;
-    return this.bridge.isOvertaken(state, view) ? undefined : this.#keepers.keep(view, loop);
+    return this.bridge.isOutdated(state, view) ? undefined : this.#keepers.keep(view, loop);
   }
 
   async #pinned(view: View): Promise<PinnedView> {
@@ -201,7 +201,7 @@ export class EngineHost implements BatchHost, QueryHost {
   async viewMovedOn(state: TableState): Promise<boolean> {
     const { engine } = this.admit('A query');
     await engine.refresh();
-    return this.bridge.isOvertaken(state, engine.view);
+    return this.bridge.isOutdated(state, engine.view);
   }
 
   writableShape(table: string): TableShape {

@@ -305,7 +305,7 @@ export class LogWriter {
         accepted.push(waiting);
         members.push(member);
       } catch (error) {
-        if (error instanceof BlockGone && (await this.#isOvertaken(view))) {
+        if (error instanceof BlockGone && (await this.#isOutdated(view))) {
           return { accepted: [], members: [], contradicted: [] };
         }
         if (accepted.length > 0) {
@@ -328,7 +328,7 @@ export class LogWriter {
    * Catches up, and returns whether the generation has moved on: then a missing block of the old view was collected as garbage,
    * and is not lost.
    */
-  async #isOvertaken({ block0 }: View): Promise<boolean> {
+  async #isOutdated({ block0 }: View): Promise<boolean> {
     await this.#options.freshness.catchUp();
     return this.#options.follower.view.block0.generation > block0.generation;
   }

@@ -243,7 +243,7 @@ export function keptAdded(table: TableState, context: TableMergeContext): Merged
 }
 
 /** So many generations in which a table went ahead of an index version, and it is given up. */
-const patience = 256;
+const maxGenerationsBehind = 256;
 
 /** The index versions that grow with their table: this node has the function in that version, and they are of all its rows. */
 function growingIndexVersions(table: TableState, context: TableMergeContext): GrowingIndexVersion[] {
@@ -268,7 +268,7 @@ function leftBehind(
   return table.indexVersions.flatMap((indexVersion) => {
     if (growing.some(({ changes }) => isSameIndex(changes.index, indexVersion.index))) return [];
     const behindFrom = isMoved ? (indexVersion.behindFrom ?? context.birth) : indexVersion.behindFrom;
-    if (behindFrom !== null && context.birth - behindFrom >= patience) return [];
+    if (behindFrom !== null && context.birth - behindFrom >= maxGenerationsBehind) return [];
     return [{ ...keptIndexVersion(table, indexVersion, context), behindFrom }];
   });
 }

@@ -152,7 +152,7 @@ export class Merger {
     const birth = block0.generation + 1;
     const pacer = new Pacer(environment, rests);
     const context = { ...this.#options, uploads, birth, pacer, counters: this.counters };
-    const done = await this.#unlessOvertaken(block0, async () => {
+    const done = await this.#unlessOutdated(block0, async () => {
       const written = await build(block0, context);
       const roots = await inlineRoots(block0, written, birth, uploads, this.#options);
       await uploads.finish();
@@ -168,8 +168,8 @@ export class Merger {
     return done;
   }
 
-  /** False where a block that the work reads was collected, since another node has merged meanwhile: the work is lost. */
-  async #unlessOvertaken({ generation }: Block0, work: () => Promise<boolean>): Promise<boolean> {
+  /** Returns false if a block that the work reads was collected, since another node has merged meanwhile: the work is lost. */
+  async #unlessOutdated({ generation }: Block0, work: () => Promise<boolean>): Promise<boolean> {
     try {
       return await work();
     } catch (error) {

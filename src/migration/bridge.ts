@@ -161,7 +161,7 @@ export class Bridge {
   }
 
   /** Whether the blocks of a state may have been collected, because the view has moved on. */
-  isOvertaken(state: TableState, view: View): boolean {
+  isOutdated(state: TableState, view: View): boolean {
     const origin = this.#origins.get(state);
     if (origin !== undefined) return view.block0.generation > origin;
     const present = view.table(state.shape.name);

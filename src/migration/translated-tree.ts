@@ -74,8 +74,8 @@ class TranslatedSource implements BlockSource {
     return node.level > 0 ? node : this.#held(node, passing);
   }
 
-  peekChild(node: Node, i: number, passing = false): Node | undefined {
-    if (node.level > 1) return this.#source.peekChild(node, i, passing);
+  getCachedChild(node: Node, i: number, passing = false): Node | undefined {
+    if (node.level > 1) return this.#source.getCachedChild(node, i, passing);
     let entries = this.#entries.get(node);
     if (entries === undefined) {
       entries = [];
@@ -92,17 +92,17 @@ class TranslatedSource implements BlockSource {
       entries[i] = found;
       return found.node;
     }
-    const child = this.#source.peekChild(node, i, passing);
+    const child = this.#source.getCachedChild(node, i, passing);
     return child && this.#held(child, passing);
   }
 
-  glance(ref: BlockRef): Node | undefined {
-    const node = this.#source.glance(ref);
+  peek(ref: BlockRef): Node | undefined {
+    const node = this.#source.peek(ref);
     return node?.level === 0 ? this.#findLeaf(ref)?.node : node;
   }
 
-  glanceChild(node: Node, i: number): Node | undefined {
-    return node.level > 1 ? this.#source.glanceChild(node, i) : this.#findLeaf(node.child(i))?.node;
+  peekChild(node: Node, i: number): Node | undefined {
+    return node.level > 1 ? this.#source.peekChild(node, i) : this.#findLeaf(node.child(i))?.node;
   }
 
   #held(leaf: Node, passing: boolean): CachedNode {
@@ -150,12 +150,12 @@ export class TranslatedTree extends Tree {
     return true;
   }
 
-  override peekRoot(): Node | undefined {
-    return this.#heldRoot() ?? super.peekRoot();
+  override getCachedRoot(): Node | undefined {
+    return this.#heldRoot() ?? super.getCachedRoot();
   }
 
-  override glanceRoot(): Node | undefined {
-    return this.#heldRoot() ?? super.glanceRoot();
+  override peekRoot(): Node | undefined {
+    return this.#heldRoot() ?? super.peekRoot();
   }
 
   override async loadRoot(): Promise<Node> {

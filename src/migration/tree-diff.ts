@@ -95,9 +95,9 @@ class Walker {
     const tree = this.#tree;
     let node: Node;
     if (this.#above || step === undefined) {
-      node = tree.peekRoot() ?? (await tree.loadRoot());
+      node = tree.getCachedRoot() ?? (await tree.loadRoot());
       this.#above = false;
-    } else node = tree.source.peekChild(step.node, step.at) ?? (await loadChild(tree.source, step.node, step.at));
+    } else node = tree.source.getCachedChild(step.node, step.at) ?? (await loadChild(tree.source, step.node, step.at));
     if (node.count > 0) this.#path.push({ node, at: 0, low, high });
     else if (step !== undefined) this.pass();
   }

@@ -172,18 +172,18 @@ class MeteredSource implements BlockSource {
     return entry;
   }
 
-  peekChild(node: Node, i: number, passing?: boolean): Node | undefined {
-    const child = this.#source.peekChild(node, i, passing);
+  getCachedChild(node: Node, i: number, passing?: boolean): Node | undefined {
+    const child = this.#source.getCachedChild(node, i, passing);
     if (child !== undefined) this.#meter.use?.(child);
     return child;
   }
 
-  glance(ref: BlockRef): Node | undefined {
-    return this.#source.glance(ref);
+  peek(ref: BlockRef): Node | undefined {
+    return this.#source.peek(ref);
   }
 
-  glanceChild(node: Node, i: number): Node | undefined {
-    return this.#source.glanceChild(node, i);
+  peekChild(node: Node, i: number): Node | undefined {
+    return this.#source.peekChild(node, i);
   }
 
   async load(ref: BlockRef, passing?: boolean): Promise<Node> {
@@ -221,15 +221,15 @@ class MeteredTree extends Tree {
     return this.#tree.mayBreak;
   }
 
+  override getCachedRoot(): Node | undefined {
+    return this.#tree.getCachedRoot();
+  }
+
   override peekRoot(): Node | undefined {
     return this.#tree.peekRoot();
   }
 
-  override glanceRoot(): Node | undefined {
-    return this.#tree.glanceRoot();
-  }
-
   override async loadRoot(): Promise<Node> {
-    return this.peekRoot() ?? this.#source.loadBy(this.ref as BlockRef, () => this.#tree.loadRoot());
+    return this.getCachedRoot() ?? this.#source.loadBy(this.ref as BlockRef, () => this.#tree.loadRoot());
   }
 }

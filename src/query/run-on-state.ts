@@ -6,7 +6,7 @@ import { BlockGone } from '../tree/block-source.ts';
 import type { Overlay, QueryHost, ReadThrough } from './planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 
-/** Queries that are overtaken so often in a row give up: they take longer than blocks are kept. */
+/** Queries that lose their blocks to garbage collection so often in a row give up: they take longer than blocks are kept. */
 const maxAttempts = 8;
 
 /** Options of the calls that run a query. */
@@ -100,7 +100,7 @@ async function runUntilKept<T>(
       if (!(error instanceof BlockGone) || !(await host.viewMovedOn(stored))) throw error;
       if (attempt < maxAttempts) continue;
       const message =
-        `The query on table '${table}' was overtaken by garbage collection ${maxAttempts} times in a row. ` +
+        `Garbage collection deleted blocks that the query on table '${table}' was reading, ${maxAttempts} times in a row. ` +
         'Run it again, or make it shorter with conditions or a limit.';
       throw new SnapshotExpiredError(message, { cause: error });
     }

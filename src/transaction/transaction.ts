@@ -141,7 +141,7 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   async #refuse(error: unknown): Promise<never> {
-    // A view that was overtaken has an error of its own.
+    // An outdated view has an error of its own.
     if (error instanceof BlockGone) await this.viewMovedOn();
     throw error;
   }
@@ -150,12 +150,12 @@ export class TransactionHost implements BatchHost, QueryHost {
   async viewMovedOn(): Promise<boolean> {
     this.admit('A query');
     await this.#engine.refresh();
-    if (!this.#isOvertaken(this.#engine.view)) return false;
+    if (!this.#isOutdated(this.#engine.view)) return false;
     if (!this.#sealed) this.#conflict ??= this.#conflictOver('what it reads was collected as garbage meanwhile');
     throw this.#conflict ?? this.#conflictOver('it has ended');
   }
 
-  #isOvertaken(view: View): boolean {
+  #isOutdated(view: View): boolean {
     return view.block0.generation > this.#view.block0.generation;
   }
 
@@ -237,7 +237,7 @@ export class TransactionHost implements BatchHost, QueryHost {
         const before = await this.#host.bridge.stateOf(this.#view, table);
         conflict = await this.#reads.conflictWith(changes, before, pacer);
       } catch (error) {
-        if (!(error instanceof BlockGone) || !this.#isOvertaken(view)) throw error;
+        if (!(error instanceof BlockGone) || !this.#isOutdated(view)) throw error;
         conflict = 'something, and what it read was collected as garbage meanwhile';
       }
       if (conflict !== undefined) throw this.#conflictOver(`others have changed ${conflict}`);

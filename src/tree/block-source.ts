@@ -1,5 +1,5 @@
 /**
- * The source of a tree's blocks. `find` and `peekChild` answer from memory, without a promise. `load` reads from the store,
+ * The source of a tree's blocks. `find` and `getCachedChild` answer from memory, without a promise. `load` reads from the store,
  * once for all concurrent callers, and reads a damaged block a second time before it fails.
  */
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
@@ -40,11 +40,11 @@ export interface BlockSource {
    */
   load(ref: BlockRef, passing?: boolean): Promise<Node>;
   /** Returns child `i` of an inner node if it is in memory, and caches its entry in the node. */
-  peekChild(node: Node, i: number, passing?: boolean): Node | undefined;
+  getCachedChild(node: Node, i: number, passing?: boolean): Node | undefined;
   /** Returns a block if it is in memory, for planning: that counts neither as a use nor as a request. */
-  glance(ref: BlockRef): Node | undefined;
+  peek(ref: BlockRef): Node | undefined;
   /** Returns child `i` of an inner node if it is in memory, for planning. */
-  glanceChild(node: Node, i: number): Node | undefined;
+  peekChild(node: Node, i: number): Node | undefined;
 }
 
 /** A source for trees that are one node in memory. */
@@ -53,9 +53,9 @@ export const noBlocks: BlockSource = {
   memory: unboundedMemory,
   find: () => undefined,
   load: (ref) => Promise.reject(new CorruptionError(ref.id, 'A tree in memory refers to a block')),
+  getCachedChild: () => undefined,
+  peek: () => undefined,
   peekChild: () => undefined,
-  glance: () => undefined,
-  glanceChild: () => undefined,
 };
 
 interface ObjectPart {
@@ -176,7 +176,7 @@ class CachedSource implements BlockSource {
     return entry;
   }
 
-  peekChild(node: Node, i: number, passing = false): Node | undefined {
+  getCachedChild(node: Node, i: number, passing = false): Node | undefined {
     const entries = childEntriesOf(node);
     let entry = entries[i];
     if (entry?.node !== undefined) {
@@ -204,15 +204,15 @@ class CachedSource implements BlockSource {
     return name;
   }
 
-  glance(ref: BlockRef): Node | undefined {
-    return this.#reader.cache.glance(this.#nameOf(ref))?.node;
+  peek(ref: BlockRef): Node | undefined {
+    return this.#reader.cache.peek(this.#nameOf(ref))?.node;
   }
 
-  glanceChild(node: Node, i: number): Node | undefined {
+  peekChild(node: Node, i: number): Node | undefined {
     const entries = childEntriesOf(node);
     let entry = entries[i];
     if (entry?.node !== undefined) return entry.node;
-    entry = this.#reader.cache.glance(this.#childName(node, i, entries));
+    entry = this.#reader.cache.peek(this.#childName(node, i, entries));
     if (entry?.node === undefined || entry.node.level !== node.level - 1 || entry.node.count === 0) return undefined;
     entries[i] = entry;
     return entry.node;
@@ -230,7 +230,7 @@ class CachedSource implements BlockSource {
       );
     }
     // Of several callers that waited for one block, the first has already checked it.
-    if (this.#reader.cache.glance(name)?.node === node) return node;
+    if (this.#reader.cache.peek(name)?.node === node) return node;
     checkLeaf(node, this.#leaf);
     this.#reader.cache.add(node, passing);
     return node;

@@ -66,7 +66,7 @@ export class TreeCursor implements RunCursor {
     if (!this.#started) {
       this.#started = true;
       if (this.#tree.ref === null) return this.#end();
-      const root = this.#tree.peekRoot();
+      const root = this.#tree.getCachedRoot();
       if (root === undefined) return this.#tree.loadRoot().then((node) => this.#descend(node));
       return this.#descend(root);
     }
@@ -85,7 +85,7 @@ export class TreeCursor implements RunCursor {
     while (node.level > 0) {
       const step = this.#path.enter(node);
       if (node.level === 1) return this.#openLeaf(step);
-      const below = this.#tree.source.peekChild(node, step.child);
+      const below = this.#tree.source.getCachedChild(node, step.child);
       if (below === undefined) return this.#loadBelow(step);
       node = below;
     }
@@ -101,7 +101,7 @@ export class TreeCursor implements RunCursor {
     const { node, child } = step;
     const passing = this.#scanning;
     this.#scanning = true;
-    const leaf = this.#ahead?.arrive(step) ?? source.peekChild(node, child, passing);
+    const leaf = this.#ahead?.arrive(step) ?? source.getCachedChild(node, child, passing);
     if (leaf === undefined || isPromise(leaf)) return this.#waitForLeaf(step, passing, leaf);
     this.#ahead?.fill(this.#path, this.#expected - node.childCount(child));
     return this.#enter(leaf);
@@ -137,7 +137,7 @@ export class TreeCursor implements RunCursor {
     const step = this.#path.advance();
     if (step === undefined) return this.#end();
     if (step.node.level === 1) return this.#openLeaf(step);
-    const below = this.#tree.source.peekChild(step.node, step.child);
+    const below = this.#tree.source.getCachedChild(step.node, step.child);
     return below === undefined ? this.#loadBelow(step) : this.#descend(below);
   }
 }
@@ -230,7 +230,7 @@ class ReadAhead {
   #descend(path: LeafPath, start: Step): boolean {
     let step = start;
     while (step.node.level > 1) {
-      const below = this.#source.peekChild(step.node, step.child);
+      const below = this.#source.getCachedChild(step.node, step.child);
       if (below === undefined) {
         void this.#wait(path, step);
         return false;
@@ -256,7 +256,7 @@ class ReadAhead {
 
   #add({ node, child }: Step): boolean {
     const source = this.#source;
-    const inMemory = source.peekChild(node, child, true);
+    const inMemory = source.getCachedChild(node, child, true);
     const leaf: AheadLeaf = {
       parent: node.name,
       child,

@@ -47,7 +47,7 @@ export function countChildren(node: Node, from: number, to: number): number {
 
 /** Returns the number of the children `from` to `to` that are in memory. */
 export function countCached(source: BlockSource, node: Node, from: number, to: number): number {
-  return sumOver(from, to, (i) => (source.glanceChild(node, i) === undefined ? 0 : 1));
+  return sumOver(from, to, (i) => (source.peekChild(node, i) === undefined ? 0 : 1));
 }
 
 /** Returns an inner node near the middle, on the lowest level at which one is in memory. */
@@ -57,7 +57,7 @@ function lowestInner(source: BlockSource, root: Node): Node {
     const middle = node.count >> 1;
     let below: Node | undefined;
     for (let i = 0; i < Math.min(node.count, fewChildren) && below === undefined; i++) {
-      below = source.glanceChild(node, (middle + i) % node.count);
+      below = source.peekChild(node, (middle + i) % node.count);
     }
     if (below === undefined) return node;
     node = below;

@@ -75,7 +75,7 @@ export class Tree {
   }
 
   /** Returns the root if it is in memory, else undefined. Not for empty trees. */
-  peekRoot(): Node | undefined {
+  getCachedRoot(): Node | undefined {
     if (this.node !== undefined) return this.node;
     let entry = this.#entry;
     if (entry?.node !== undefined) {
@@ -90,8 +90,8 @@ export class Tree {
   }
 
   /** Returns the root if it is in memory, for planning: that does not count as a use. Not for empty trees. */
-  glanceRoot(): Node | undefined {
-    const root = this.node ?? this.#entry?.node ?? this.source.glance(this.ref as BlockRef);
+  peekRoot(): Node | undefined {
+    const root = this.node ?? this.#entry?.node ?? this.source.peek(this.ref as BlockRef);
     return root?.level === this.ref?.level ? root : undefined;
   }
 
@@ -102,17 +102,17 @@ export class Tree {
   estimate(): TreeEstimate {
     const { turnover } = this.source.counters;
     if (this.#estimated?.turnover !== turnover) {
-      const estimate = estimateTree(this.source, this.ref, this.ref === null ? undefined : this.glanceRoot());
+      const estimate = estimateTree(this.source, this.ref, this.ref === null ? undefined : this.peekRoot());
       this.#estimated = { estimate, turnover };
     }
     return this.#estimated.estimate;
   }
 
   /** Returns the leaf of a key if all blocks on the path are in memory, for planning as well. */
-  glanceLeaf(key: Uint8Array): Node | undefined {
+  peekLeaf(key: Uint8Array): Node | undefined {
     if (this.ref === null) return undefined;
-    let node = this.glanceRoot();
-    while (node !== undefined && node.level > 0) node = this.source.glanceChild(node, node.childFor(key));
+    let node = this.peekRoot();
+    while (node !== undefined && node.level > 0) node = this.source.peekChild(node, node.childFor(key));
     return node instanceof PartialNode ? undefined : node;
   }
 
@@ -139,12 +139,12 @@ export class Tree {
     way?: LookupPath,
   ): RowRef | undefined | Promise<RowRef | undefined> {
     if (this.ref === null) return undefined;
-    let node = this.peekRoot();
+    let node = this.getCachedRoot();
     if (node === undefined) return this.#lookupFromRoot(key.slice(0, length));
     let path = 0;
     while (node.level > 0) {
       const i: number = node.childFor(key, length);
-      const child: Node | undefined = this.source.peekChild(node, i);
+      const child: Node | undefined = this.source.getCachedChild(node, i);
       if (child === undefined) return this.#lookupBelow(node, i, key.slice(0, length));
       path = i < maxChildren ? path * maxChildren + i : Number.POSITIVE_INFINITY;
       node = child;
@@ -155,21 +155,21 @@ export class Tree {
 
   /** Returns the leaf at the end of a {@link LookupPath} of at most two levels, if all nodes on it are in memory. */
   leafAt(path: number): Node | undefined {
-    let node = this.peekRoot();
-    if (node?.level === 2) node = this.source.peekChild(node, path >>> 16);
-    if (node?.level === 1) node = this.source.peekChild(node, path & 0xffff);
+    let node = this.getCachedRoot();
+    if (node?.level === 2) node = this.source.getCachedChild(node, path >>> 16);
+    if (node?.level === 1) node = this.source.getCachedChild(node, path & 0xffff);
     return node?.level === 0 && !(node instanceof PartialNode) ? node : undefined;
   }
 
   /** Whether the blocks in memory show that there is no key from `first` to `last`, inclusive. False if they do not. */
   holdsNone(first: Uint8Array, last: Uint8Array): boolean {
     if (this.ref === null) return true;
-    let node = this.peekRoot();
+    let node = this.getCachedRoot();
     while (node !== undefined && node.level > 0) {
       const i: number = node.childFor(first);
       // A range over several children mostly contains keys.
       if (node.childFor(last) !== i) return false;
-      node = this.source.peekChild(node, i);
+      node = this.source.getCachedChild(node, i);
     }
     if (node === undefined) return false;
     const from = node.lowerBound(first);
@@ -188,7 +188,7 @@ export class Tree {
     let node = start;
     while (node.level > 0) {
       const i = node.childFor(key);
-      node = this.source.peekChild(node, i) ?? (await loadChild(this.source, node, i));
+      node = this.source.getCachedChild(node, i) ?? (await loadChild(this.source, node, i));
     }
     return hitAt(node, node.find(key));
   }

@@ -27,12 +27,12 @@ export class TwoPartTree extends Tree {
     return undefined;
   }
 
-  override peekRoot(): Node | undefined {
-    return this.upper.peekRoot();
+  override getCachedRoot(): Node | undefined {
+    return this.upper.getCachedRoot();
   }
 
-  override glanceRoot(): Node | undefined {
-    return this.upper.glanceRoot();
+  override peekRoot(): Node | undefined {
+    return this.upper.peekRoot();
   }
 
   override loadRoot(): Promise<Node> {

@@ -77,7 +77,7 @@ export async function applyChanges(tree: Tree, changes: ChangeStream, options: W
   const writer = new TreeWriter(tree, changes, options);
   if (tree.ref === null) await writer.fill();
   else {
-    const root = tree.peekRoot() ?? (await tree.loadRoot());
+    const root = tree.getCachedRoot() ?? (await tree.loadRoot());
     await writer.rewrite(root, new Uint8Array(0), undefined);
   }
   invariant(changes.done, 'Changes were left over after the last node of a tree');
@@ -210,7 +210,7 @@ class TreeWriter {
       const childSeparator = i === 0 ? separator : node.key(i);
       const childUpper = i + 1 < node.count ? node.key(i + 1) : upper;
       if (this.#changesBelow(childUpper)) {
-        const child = this.#tree.source.peekChild(node, i) ?? (await this.#load(node, i));
+        const child = this.#tree.source.getCachedChild(node, i) ?? (await this.#load(node, i));
         await this.rewrite(child, childSeparator, childUpper);
       } else await this.#passIntact(node.level - 1, childSeparator, node.child(i));
     }
@@ -349,7 +349,7 @@ class WriteAhead {
     for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < maxAhead; i++) {
       this.#next = i + 1;
       if (!changes.mayChange(node.key(i), node.key(i + 1))) continue;
-      if (this.#source.glanceChild(node, i) === undefined && !this.#load(node, i)) return;
+      if (this.#source.peekChild(node, i) === undefined && !this.#load(node, i)) return;
     }
   }
 

@@ -164,12 +164,12 @@ export async function readLayerValues(layer: Tree, index: TableIndex, pacer: Pac
 
 /** The entry at a position, counted over all leaves of a tree. */
 export async function entryAt(tree: Tree, position: number): Promise<{ readonly node: Node; readonly i: number }> {
-  let node = tree.peekRoot() ?? (await tree.loadRoot());
+  let node = tree.getCachedRoot() ?? (await tree.loadRoot());
   let i = position;
   while (node.level > 0) {
     let child = 0;
     while (i >= node.childCount(child)) i -= node.childCount(child++);
-    node = tree.source.peekChild(node, child) ?? (await loadChild(tree.source, node, child));
+    node = tree.source.getCachedChild(node, child) ?? (await loadChild(tree.source, node, child));
   }
   return { node, i };
 }

@@ -203,7 +203,7 @@ function fittingEncoding(bytes: Uint8Array): { readonly name: EncodingName; read
 }
 
 /** Returns further encodings that fit, if only a reader of the text can decide. */
-function encodingsBeside(name: EncodingName, bytes: Uint8Array): EncodingName[] {
+function alternativeEncodings(name: EncodingName, bytes: Uint8Array): EncodingName[] {
   if (name !== 'gbk') return [];
   return (['shift_jis', 'euc-jp'] as const).filter((other) => decodes(other, bytes) !== undefined);
 }
@@ -282,7 +282,7 @@ function undecodable(bytes: Uint8Array, encoding: Encoding, lines: number, befor
   if (fitting === undefined) return new LineError(line, problem, column);
   const { name } = fitting;
   const begin = text.slice(lineBegin).slice(-shownLength / 2);
-  const names = [name, ...encodingsBeside(name, rest)];
+  const names = [name, ...alternativeEncodings(name, rest)];
   const shown = names.map((each) => {
     const end = encodingOf(each)
       .decode(rest)

@@ -3,7 +3,7 @@ import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { fromJson, fromText, ValueError } from '../values/row-values.ts';
-import { LargeInteger, parseExactly, settleLargeIntegers } from './json-parser.ts';
+import { LargeInteger, parseExactly, convertLargeIntegers } from './json-parser.ts';
 import type { LargeIntegerRule } from './json-parser.ts';
 
 export const timeUnits = ['s', 'ms', 'us', 'ns'] as const;
@@ -71,7 +71,7 @@ export function jsonReader(typeId: TypeId, options: ValueOptions): ValueReader {
   if (typeId === Types.json) {
     return (value) =>
       typeof value === 'object' && value !== null
-        ? rangeAsValue(() => settleLargeIntegers(value, largeIntegers))
+        ? rangeAsValue(() => convertLargeIntegers(value, largeIntegers))
         : value;
   }
   return (value) => {
@@ -103,7 +103,7 @@ export function textReader(typeId: TypeId, { largeIntegers, timeUnit, dateFormat
           if (error instanceof RangeError) throw new ValueError(error.message);
           return fromText(typeId, text as string);
         }
-        return rangeAsValue(() => settleLargeIntegers(value, largeIntegers));
+        return rangeAsValue(() => convertLargeIntegers(value, largeIntegers));
       };
     case Types.boolean:
       // Spreadsheets write TRUE, and Python True.

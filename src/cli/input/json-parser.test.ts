@@ -1,5 +1,5 @@
 import { expect, it, describe } from 'vitest';
-import { isTooDeep, LargeInteger, parseExactly, settleLargeIntegers, linesOf, objectsOf } from './json-parser.ts';
+import { isTooDeep, LargeInteger, parseExactly, convertLargeIntegers, linesOf, objectsOf } from './json-parser.ts';
 import type { JsonPart } from './json-parser.ts';
 
 it('keeps the digits of integers that numbers do not hold, and nothing else', () => {
@@ -28,9 +28,9 @@ it('takes no text for an integer, even if it begins with control characters', ()
 
 it('refuses large integers within json, or keeps them as asked', () => {
   const value = parseExactly('{"a":[9007199254740993],"b":null}');
-  expect(() => settleLargeIntegers(value, 'refuse')).toThrow('9007199254740993 is not exact in json');
-  expect(settleLargeIntegers(value, 'text')).toEqual({ a: ['9007199254740993'], b: null });
-  expect(settleLargeIntegers(value, 'round')).toEqual({ a: [9007199254740992], b: null });
+  expect(() => convertLargeIntegers(value, 'refuse')).toThrow('9007199254740993 is not exact in json');
+  expect(convertLargeIntegers(value, 'text')).toEqual({ a: ['9007199254740993'], b: null });
+  expect(convertLargeIntegers(value, 'round')).toEqual({ a: [9007199254740992], b: null });
 });
 
 it('refuses values that are nested too deeply', () => {

@@ -65,7 +65,7 @@ export const largeIntegerRules = ['refuse', 'text', 'round'] as const;
 export type LargeIntegerRule = (typeof largeIntegerRules)[number];
 
 /** Replaces the large integers in a value for a json field. Throws `RangeError` for one if the rule is `refuse`. */
-export function settleLargeIntegers(value: unknown, rule: LargeIntegerRule): unknown {
+export function convertLargeIntegers(value: unknown, rule: LargeIntegerRule): unknown {
   if (value instanceof LargeInteger) {
     if (rule === 'refuse') {
       throw new RangeError(
@@ -74,9 +74,9 @@ export function settleLargeIntegers(value: unknown, rule: LargeIntegerRule): unk
     }
     return rule === 'text' ? value.digits : Number(value.digits);
   }
-  if (Array.isArray(value)) return value.map((item) => settleLargeIntegers(item, rule));
+  if (Array.isArray(value)) return value.map((item) => convertLargeIntegers(item, rule));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, settleLargeIntegers(part, rule)]));
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, convertLargeIntegers(part, rule)]));
 }
 
 /** The text of one JSON value in a file. */

@@ -100,7 +100,7 @@ const maxLeadMs = 86_400_000;
 const probeLifeMs = 86_400_000;
 /** Roots of snapshots that are read at the same time. */
 const readsAtOnce = 8;
-/** Attempts before a run that others overtake gives up: they do the work. */
+/** Attempts before a run gives up because other runs collect past it: they do the work. */
 const maxAttempts = 8;
 
 export class Collector {
@@ -135,7 +135,7 @@ export class Collector {
         await this.#untilGivenUp(this.#collectFrom(block0, from));
         break;
       } catch (error) {
-        if (!(error instanceof CorruptionError) || attempt >= maxAttempts || !(await this.#isOvertaken(block0, from))) {
+        if (!(error instanceof CorruptionError) || attempt >= maxAttempts || !(await this.#isOutdated(block0, from))) {
           throw error;
         }
         this.#store.forget();
@@ -210,7 +210,7 @@ export class Collector {
   }
 
   /** Whether a state that `block0` keeps is no longer kept. */
-  async #isOvertaken({ snapshots, history }: Block0, { generation }: Block0): Promise<boolean> {
+  async #isOutdated({ snapshots, history }: Block0, { generation }: Block0): Promise<boolean> {
     const { block0: present } = await this.#options.register.refresh(this.#signal);
     const pinned = new Set(present.snapshots.map(({ id }) => id));
     if (present.collected > generation || snapshots.some(({ id }) => !pinned.has(id))) return true;

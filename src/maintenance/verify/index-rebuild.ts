@@ -246,13 +246,13 @@ function withIndexes(
   const isGone = ({ stored }: { readonly stored: StoredIndex }): boolean => given.has(stored.name);
   const added = [
     ...keptAdded(table, context).filter((index) => !isGone(index)),
-    ...table.added.filter(isGone).map((index) => begunAnew(table, index, context)),
+    ...table.added.filter(isGone).map((index) => restarted(table, index, context)),
   ];
   return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), indexVersions, added }] };
 }
 
 /** An index that is being added, back at the start: the instance whose turn it is makes its entries. */
-function begunAnew(table: TableState, { stored, tree }: AddedIndex, context: TableMergeContext): MergedAddedIndex {
+function restarted(table: TableState, { stored, tree }: AddedIndex, context: TableMergeContext): MergedAddedIndex {
   const empty = growingEntries(table, stored.name, new Tree(tree.source, null), context);
   // A problem that was found with the old entries does not count any more.
   return { stored, built: undefined, rows: 0, birth: context.birth, problem: undefined, tree: empty };

@@ -352,7 +352,7 @@ async function skipStored(
   const index = access.kind === 'index' ? access.index : undefined;
   const tree = index === undefined ? state.tree : (state.treeOf(index) as Tree);
   const range = access.ranges[0] as KeyRange;
-  const root = tree.peekRoot() ?? (await tree.loadRoot());
+  const root = tree.getCachedRoot() ?? (await tree.loadRoot());
   const left = (rest: KeyRange): IndexAccess | TableAccess => ({ ...access, ranges: [rest] });
   if (!access.descending) {
     const before = range.from === undefined ? 0 : await countBelow(tree, root, range.from);
@@ -386,7 +386,7 @@ async function entryAt(tree: Tree, root: Node, position: number): Promise<Entry 
   while (node.level > 0) {
     let child = 0;
     while (left >= node.childCount(child)) left -= node.childCount(child++);
-    node = tree.source.peekChild(node, child) ?? (await loadChild(tree.source, node, child));
+    node = tree.source.getCachedChild(node, child) ?? (await loadChild(tree.source, node, child));
   }
   return { node, key: node.key(left) };
 }

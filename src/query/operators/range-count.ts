@@ -16,7 +16,7 @@ export async function countBelow(tree: Tree, root: Node, key: Uint8Array): Promi
   while (node.level > 0) {
     const child = node.childFor(key);
     for (let i = 0; i < child; i++) below += node.childCount(i);
-    node = tree.source.peekChild(node, child) ?? (await loadChild(tree.source, node, child));
+    node = tree.source.getCachedChild(node, child) ?? (await loadChild(tree.source, node, child));
   }
   return below + node.lowerBound(key);
 }
@@ -30,7 +30,7 @@ export async function countRange(tree: Tree, range: KeyRange): Promise<number> {
   const { from, to } = range;
   if (tree.ref === null) return 0;
   if (from === undefined && to === undefined) return tree.count;
-  const root = tree.peekRoot() ?? (await tree.loadRoot());
+  const root = tree.getCachedRoot() ?? (await tree.loadRoot());
   const [start, end] = await Promise.all([
     from === undefined ? 0 : countBelow(tree, root, from),
     to === undefined ? tree.count : countBelow(tree, root, to),

@@ -99,7 +99,7 @@ export interface Candidate {
 }
 
 /** Adds up the time that a plan without reads loses against one that reads an index first. */
-export interface Forgone {
+export interface DeferredRead {
   /** Counts one more use. Returns true once the sum reaches the cost of the reads of the other plan. */
   use(): boolean;
 }
@@ -107,8 +107,8 @@ export interface Forgone {
 export interface Plan extends Candidate {
   /** The effective order: the order asked for, without fields that decide nothing. */
   readonly order: readonly OrderField[];
-  /** Counts the uses of a plan that forgoes the read of an index. */
-  readonly forgone?: Forgone | undefined;
+  /** Counts the uses of a plan that defers the read of an index. */
+  readonly deferred?: DeferredRead | undefined;
 }
 
 /** The most parts of a union, each of which tests for all earlier ones. More branches are tested row by row. */

@@ -34,7 +34,7 @@ export function plannedQuery(
   const words = wordsOf(host, written);
   const { turnover } = state.tree.source.counters;
   const known = words === undefined ? undefined : host.queryMemory.planOf(state, words);
-  if (known?.turnover === turnover && known.plan.forgone?.use() !== true) return known;
+  if (known?.turnover === turnover && known.plan.deferred?.use() !== true) return known;
   const query = compileQuery(host, state.shape, written);
   const plan = planQuery(state, query, host.queryMemory);
   // What had to be read for it is in memory now: the next plan may be another one.

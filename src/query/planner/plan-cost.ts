@@ -149,10 +149,10 @@ function estimateIntersection(state: TableState, { first, others }: Intersection
   return { ...sum, joint: { entries: joint, others: { entries: read, leaves, missing } } };
 }
 
-/** The selectivity of a condition of which nothing is known. */
-const usualSelectivity = 0.25;
+/** The selectivity of a condition without statistics. */
+const defaultSelectivity = 0.25;
 /** Matching rows may be clustered at the far end. A scan may then have to test so many times more rows before it finds enough. */
-const misfortune = 4;
+const clusteringPenalty = 4;
 
 /** The estimated cost of a candidate. */
 export interface CostEstimate {
@@ -291,7 +291,7 @@ export class PlanCosts {
     const counted = all.find(({ candidate: { covered }, access: { exact, joint } }) => {
       return exact && joint === undefined && covered.length === 1 && covered[0] === condition;
     });
-    return counted === undefined ? usualSelectivity : Math.min(1, counted.access.entries / this.#table.entries);
+    return counted === undefined ? defaultSelectivity : Math.min(1, counted.access.entries / this.#table.entries);
   }
 
   /** Whether the counts in the nodes of a tree give the number of rows. */
@@ -392,7 +392,7 @@ export class PlanCosts {
     const tests = candidate.residual;
     const { joint } = access;
     const isSure = tests.length === 0 && joint === undefined;
-    const guessed = isSure ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
+    const guessed = isSure ? expected : (expected + Math.min(1, expected * clusteringPenalty)) / 2;
     const part = (stops && isFullScan(candidate) ? this.#stop : undefined) ?? guessed;
     const others = joint?.others ?? noOthers;
     const entries = access.entries * part + others.entries;
@@ -453,7 +453,7 @@ function scannedPart(state: TableState, access: IndexAccess, needed: number): nu
   const tree = state.treeOf(index) as Tree;
   const from = ranges[0]?.from;
   if (from === undefined) return undefined;
-  const node = tree.glanceLeaf(from);
+  const node = tree.peekLeaf(from);
   if (node === undefined) return undefined;
   const first = node.lowerBound(from);
   const last = Math.min(first + needed, node.count) - 1;

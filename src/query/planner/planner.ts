@@ -5,7 +5,7 @@ import { loadChild } from '../../tree/tree.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { candidatesFor, effectiveOrder, isBest } from './access-paths.ts';
-import type { Candidate, CompiledQuery, Forgone, Plan, Access } from './access-paths.ts';
+import type { Candidate, CompiledQuery, DeferredRead, Plan, Access } from './access-paths.ts';
 import { intersectionsOf } from './index-intersections.ts';
 import { PlanCosts, costOfReads } from './plan-cost.ts';
 import type { Estimated } from './plan-cost.ts';
@@ -15,11 +15,11 @@ import type { QueryMemory } from './query-host.ts';
 const maxLooks = 3;
 
 /** Returns the plan for a candidate. */
-export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate, forgone?: Forgone): Plan {
+export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate, deferred?: DeferredRead): Plan {
   // Naming the fields takes a fraction of the time of a spread.
   const { access, covered, residual, ordered, use } = candidate;
   const order = effectiveOrder(state.shape, query);
-  return { access, covered, ordered, use, residual, order, forgone };
+  return { access, covered, ordered, use, residual, order, deferred };
 }
 
 /** Returns all candidate plans of a query. */
@@ -58,10 +58,10 @@ export function planQuery(
   if (looks < maxLooks && isWorthProbing(best, all, query)) {
     return probe(state, all).then(() => planQuery(state, query, memory, looks + 1));
   }
-  // The blocks just read are in memory: no read is forgone.
+  // The blocks just read are in memory: no read is deferred.
   if (looks > 0) return planOf(state, query, best.candidate);
-  const { chosen, forgone } = chooseCheapest(state, comparison, memory);
-  return planOf(state, query, chosen.candidate, forgone);
+  const { chosen, deferred } = chooseCheapest(state, comparison, memory);
+  return planOf(state, query, chosen.candidate, deferred);
 }
 
 /** Up to so many reads, a plan is taken without probing. */
@@ -75,10 +75,10 @@ type Limited = Pick<CompiledQuery, 'limit'>;
 
 /** Reads the blocks on the path to a key. */
 async function readTowards(tree: Tree, key: Uint8Array): Promise<void> {
-  let node = tree.peekRoot() ?? (await tree.loadRoot());
+  let node = tree.getCachedRoot() ?? (await tree.loadRoot());
   while (node.level > 0) {
     const child = node.childFor(key);
-    node = tree.source.peekChild(node, child) ?? (await loadChild(tree.source, node, child));
+    node = tree.source.getCachedChild(node, child) ?? (await loadChild(tree.source, node, child));
   }
 }
 
@@ -213,7 +213,7 @@ export function comparePlans(
 /** A saving of less than this part of a plan's cost is not worth a read. */
 const worthwhilePart = 0.2;
 
-class ForgoneReads implements Forgone {
+class DeferredReads implements DeferredRead {
   readonly #account: Map<string, number>;
   readonly #name: string;
   readonly #each: number;
@@ -242,7 +242,7 @@ function chooseCheapest(
   state: TableState,
   { all, best }: Comparison,
   memory: QueryMemory,
-): { readonly chosen: Estimated; readonly forgone?: Forgone } {
+): { readonly chosen: Estimated; readonly deferred?: DeferredRead } {
   if (costOfReads(best.estimate) > 0) return { chosen: best };
   let other: Estimated | undefined;
   let index: TableIndex | undefined;
@@ -258,13 +258,13 @@ function chooseCheapest(
   const each = best.estimate.cost - inMemory(other);
   if (each < best.estimate.cost * worthwhilePart) return { chosen: best };
   const name = `${state.shape.name} ${index.name}`;
-  const account = memory.forgoneMicros(state.tree.source);
+  const account = memory.deferredMicros(state.tree.source);
   const price = costOfReads(other.estimate);
   if ((account.get(name) ?? 0) >= price) {
     account.delete(name);
     return { chosen: other };
   }
-  const forgone = new ForgoneReads(account, name, each, price);
-  forgone.use();
-  return { chosen: best, forgone };
+  const deferred = new DeferredReads(account, name, each, price);
+  deferred.use();
+  return { chosen: best, deferred };
 }

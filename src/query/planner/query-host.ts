@@ -106,7 +106,7 @@ export class QueryMemory {
   /** A writer for the key of one look-up. A look-up that must wait copies the key. */
   readonly key: ByteWriter = new ByteWriter(64);
   readonly #plans = new WeakMap<TableState, Map<string, KnownPlan>>();
-  readonly #forgoneMicros = new WeakMap<BlockSource, Map<string, number>>();
+  readonly #deferredMicros = new WeakMap<BlockSource, Map<string, number>>();
 
   /** Returns the plan that was made for a query with these words on a state of its table. */
   planOf(state: TableState, words: string): KnownPlan | undefined {
@@ -123,12 +123,12 @@ export class QueryMemory {
     plans.set(words, planned);
   }
 
-  /** Returns the microseconds that plans have forgone on a tree, by the table and the index that they would have read. */
-  forgoneMicros(source: BlockSource): Map<string, number> {
-    let byIndex = this.#forgoneMicros.get(source);
+  /** Returns the microseconds lost by deferred reads on a tree, by the table and the index that the plans did not read. */
+  deferredMicros(source: BlockSource): Map<string, number> {
+    let byIndex = this.#deferredMicros.get(source);
     if (byIndex === undefined) {
       byIndex = new Map();
-      this.#forgoneMicros.set(source, byIndex);
+      this.#deferredMicros.set(source, byIndex);
     }
     return byIndex;
   }

@@ -90,7 +90,7 @@ class RangeCounter {
         this.#addChildren(node, first, last);
         return;
       }
-      const below = this.#tree.source.glanceChild(node, first);
+      const below = this.#tree.source.peekChild(node, first);
       if (below === undefined) {
         const entries = node.childCount(first);
         const guess = this.#ofValue ? Math.min(entries, entriesOfValue) : entries * partWithin;
@@ -107,7 +107,7 @@ class RangeCounter {
   }
 
   #addPart(node: Node, i: number, part: number, from: Uint8Array | undefined, to: Uint8Array | undefined): void {
-    const below = this.#tree.source.glanceChild(node, i);
+    const below = this.#tree.source.peekChild(node, i);
     if (below === undefined) this.#addUnseenPart(node, node.childCount(i) * part);
     else this.add(below, from, to);
   }
@@ -130,7 +130,7 @@ function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, 
   const { entries, leaves, cachedFraction } = shape;
   if (from === undefined && to === undefined)
     return { entries, exact: true, leaves, missing: leaves * (1 - cachedFraction) };
-  const root = tree.glanceRoot();
+  const root = tree.peekRoot();
   if (root === undefined) {
     const guess = ofValue ? Math.min(entries, entriesOfValue) : Math.max(1, entries * partWithin);
     return { entries: guess, exact: false, leaves: 1, missing: 1 };

@@ -52,7 +52,7 @@ interface Part {
 /** Returns a random leaf in memory and the part of it that lies in a range; undefined if none is found. */
 function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part | undefined {
   if (tree.ref === null) return undefined;
-  let node = tree.glanceRoot();
+  let node = tree.peekRoot();
   let low = from;
   let high = to;
   while (node !== undefined && node.level > 0) {
@@ -63,7 +63,7 @@ function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part 
     let below: Node | undefined;
     for (let tries = 0; tries < maxTries && below === undefined; tries++) {
       child = first + sequence.below(Math.max(1, last - first + 1));
-      below = tree.source.glanceChild(inner, child);
+      below = tree.source.peekChild(inner, child);
     }
     if (child !== first) low = undefined;
     if (child !== last) high = undefined;
@@ -76,8 +76,8 @@ function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part 
 }
 
 /** Returns a row of a tree if all blocks on the path to it are in memory. */
-function glanceRow(tree: Tree, key: Uint8Array): RowRef | undefined {
-  const leaf = tree.glanceLeaf(key);
+function peekRow(tree: Tree, key: Uint8Array): RowRef | undefined {
+  const leaf = tree.peekLeaf(key);
   const at = leaf?.find(key) ?? -1;
   return leaf === undefined || at < 0 ? undefined : { source: leaf, base: leaf.rowBase(at) };
 }
@@ -127,7 +127,7 @@ class Sampler {
       for (let k = 0; k < Math.min(entriesOfLeaf, this.#maxRows, part.to - part.from); k++) {
         const key = part.leaf.key(part.from + this.#sequence.below(part.to - part.from));
         const end = endOfValue(part.leaf, key, key.length, index);
-        const row = glanceRow(state.tree, key.subarray(end));
+        const row = peekRow(state.tree, key.subarray(end));
         if (row === undefined) continue;
         this.tested++;
         if (this.#filter.matches(row.source, row.base)) this.matched++;

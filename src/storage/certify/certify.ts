@@ -23,7 +23,7 @@ import {
   probeUpdates,
 } from './probes.ts';
 import type { Anchor } from './probes.ts';
-import { Prober, Unsettled, Violation } from './prober.ts';
+import { Prober, Inconclusive, Violation } from './prober.ts';
 
 export interface CertifyOptions {
   readonly driver: StorageDriver;
@@ -125,7 +125,7 @@ class Run {
       await probe();
     } catch (error) {
       if (error instanceof Violation) this.verdicts.fail(error.check, error.message);
-      else this.failure ??= error instanceof Unsettled ? (error.cause ?? error) : error;
+      else this.failure ??= error instanceof Inconclusive ? (error.cause ?? error) : error;
       const why = messageOf(error);
       for (const name of names) this.verdicts.skip(name, `Could not be told: ${why}`);
     }

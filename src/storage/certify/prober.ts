@@ -30,7 +30,7 @@ export class Violation extends Error {
 }
 
 /** A check has no result, because requests were forbidden, timed out or failed too often. */
-export class Unsettled extends Error {}
+export class Inconclusive extends Error {}
 
 /** The bytes of one put. */
 export interface Probe {
@@ -149,12 +149,12 @@ export class Prober {
         const result = await step(attempt);
         if (result !== undefined) return result;
       } catch (error) {
-        if (error instanceof Violation || error instanceof Unsettled) throw error;
+        if (error instanceof Violation || error instanceof Inconclusive) throw error;
         failure = error;
       }
     }
     const why = isError(failure) ? `: ${failure.message}` : '.';
-    throw new Unsettled(`${what} did not work in ${maxAttempts} attempts${why}`, { cause: failure });
+    throw new Inconclusive(`${what} did not work in ${maxAttempts} attempts${why}`, { cause: failure });
   }
 
   /** Sends one put. */
@@ -280,7 +280,7 @@ export class Prober {
   #checkTime(): void {
     if (!this.#signal.aborted) return;
     const reason = this.#signal.reason as Error;
-    throw new Unsettled(reason.message, { cause: reason });
+    throw new Inconclusive(reason.message, { cause: reason });
   }
 
   /** Sends one request under a deadline, and does not wait for a driver that ignores the signal. */
@@ -304,7 +304,7 @@ export class Prober {
       if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
       // A kind of request that was allowed once stays allowed: this refusal has another reason, such as a missing key.
       if (this.permissions[permission] === 'unknown') this.permissions[permission] = 'forbidden';
-      throw new Unsettled(error.message, { cause: error });
+      throw new Inconclusive(error.message, { cause: error });
     } finally {
       deadline.clear();
     }

@@ -4,7 +4,7 @@ import { compareStrings } from '../../base/bytes.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { PutResult } from '../contract/driver.ts';
 import type { Verdicts, CheckName } from './certification.ts';
-import { expectFound, probeBytes, Violation, Unsettled } from './prober.ts';
+import { expectFound, probeBytes, Violation, Inconclusive } from './prober.ts';
 import type { FoundProbe, Probe, Prober, ProbeCondition } from './prober.ts';
 
 /** An object that was created and read, and must not be changed. */
@@ -171,7 +171,7 @@ export async function probeLists(prober: Prober, verdicts: Verdicts): Promise<vo
 /** Deletes all probes, and checks that the listed ones are no longer listed. */
 export async function probeDeletions(prober: Prober, verdicts: Verdicts): Promise<void> {
   const { gone, failure } = await prober.deleteAll().catch((error: unknown) => {
-    if (!(error instanceof Unsettled) || prober.permissions.delete !== 'forbidden') throw error;
+    if (!(error instanceof Inconclusive) || prober.permissions.delete !== 'forbidden') throw error;
     return { gone: new Set<string>(), failure: error.message };
   });
   if (failure !== undefined) {
@@ -263,7 +263,7 @@ function conclude(verdicts: Verdicts, check: CheckName, { rounds, decided, answe
   const why = isError(failure) ? `: ${failure.message}` : '.';
   const message = `Too few puts were answered in ${rounds} races of ${racers}${why}`;
   verdicts.skip(check, message);
-  throw new Unsettled(message, { cause: failure });
+  throw new Inconclusive(message, { cause: failure });
 }
 
 /** Runs one race; undefined if it did not show the winner. */
@@ -277,7 +277,7 @@ async function run(prober: Prober, race: Race, tally: Tally): Promise<Winner | u
       try {
         return { probe, result: await prober.put(key, probe, condition, { raced: true }) };
       } catch (error) {
-        if (error instanceof Unsettled) throw error;
+        if (error instanceof Inconclusive) throw error;
         tally.failure = error;
         // Throttling counts as a response: some stores accept one put and throttle the others.
         if (error instanceof StorageError && error.reason === 'throttled') tally.answers++;

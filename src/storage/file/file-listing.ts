@@ -81,7 +81,7 @@ export class FileListing {
   /** Adds the entries of a folder, whose keys all begin with `beginning`. */
   async #visit(folder: string, beginning: string): Promise<void> {
     const items = (await this.#items(folder, beginning)).filter((item) => this.#concerns(item));
-    let settled = false;
+    let synced = false;
     for (let i = 0; i < items.length && !this.#isFull; i++) {
       const item = items[i] as ListedItem;
       if (item.kind === 'folder' || item.kind === 'continued') {
@@ -91,11 +91,11 @@ export class FileListing {
       // An object with versions has two names here.
       const isVersioned = item.kind === 'versions' || items[i + 1]?.bytes === item.bytes;
       if (items[i + 1]?.bytes === item.bytes) i++;
-      const isUnsettled = await this.#add(item, folder, isVersioned);
-      if (!isUnsettled || settled) continue;
+      const needsSync = await this.#add(item, folder, isVersioned);
+      if (!needsSync || synced) continue;
       // The writer may not have synced this write yet: it must be durable before it is listed.
       await this.#context.folders.sync(folder);
-      settled = true;
+      synced = true;
     }
   }
 

@@ -200,7 +200,7 @@ describe('an upload that no commit ever named', () => {
  * A flush whose blobs are uploaded and whose commit waits, while a collector condemns them, and collects so often that
  * they are gone and nothing speaks of them any more.
  */
-async function overtaken(
+async function withCompetitor(
   cluster: Cluster,
   fill: (batch: Batch, node: ClusterNode) => void,
   runs: number,
@@ -233,7 +233,7 @@ describe('a flush whose upload is condemned before its commit', () => {
     ['is gone, and all that was said of it', 3],
   ])('uploads bytes again under a new reference: the blob %s', async (_, runs) => {
     const cluster = new Cluster();
-    const { flush, writer, collector, first } = await overtaken(
+    const { flush, writer, collector, first } = await withCompetitor(
       cluster,
       (batch, { db }) => {
         void batch.insert(items, { id: 1, text: 'one', file: db.Blob('first bytes', { contentType: 'text/plain' }) });
@@ -265,7 +265,7 @@ describe('a flush whose upload is condemned before its commit', () => {
     ['is gone, and all that was said of it', 3],
   ])('fails and commits nothing where it was a stream: the blob %s', async (_, runs) => {
     const cluster = new Cluster();
-    const { flush, batch, writer, collector } = await overtaken(
+    const { flush, batch, writer, collector } = await withCompetitor(
       cluster,
       (filled, { db }) => {
         void filled.insert(items, { id: 1, file: db.Blob('bytes') });

@@ -440,7 +440,7 @@ describe('objects', () => {
 
 describe('while others go on', () => {
   /** When the check begins to read a state, another node changes everything, merges and collects. */
-  async function overtake(times: number): Promise<void> {
+  async function mergeMeanwhile(times: number): Promise<void> {
     const other = await cluster.start(1);
     let left = 0;
     const arm = async <R>(pass: () => Promise<R>): Promise<R> => {
@@ -448,10 +448,10 @@ describe('while others go on', () => {
       return pass();
     };
     node.driver.onGet(/^block0$/, arm, Infinity);
-    let overtaken = 0;
+    let merges = 0;
     const event = async (): Promise<void> => {
-      if (left-- !== 1 || overtaken++ >= times) return;
-      await cluster.put(other, range(5, 1000), `overtaken ${overtaken} times`);
+      if (left-- !== 1 || merges++ >= times) return;
+      await cluster.put(other, range(5, 1000), `merges ${merges} times`);
       await other.db.checkpoint();
       await other.db.gc({ loopGraceMs: 0 });
     };
@@ -459,7 +459,7 @@ describe('while others go on', () => {
   }
 
   it.each([false, true])('finds nothing where garbage is collected past it: deep %s', async (deep) => {
-    await overtake(1);
+    await mergeMeanwhile(1);
     expect(await cluster.verify(node, deep)).toMatchObject({ ok: true, findings: [] });
     // The second time it held on to what it read, and let go of it again.
     expect((await cluster.block0()).snapshots).toEqual([]);
@@ -467,7 +467,7 @@ describe('while others go on', () => {
   });
 
   it('holds on to the state when it checks again', async () => {
-    await overtake(4);
+    await mergeMeanwhile(4);
     node.driver.takeLines();
     expect(await cluster.verify(node)).toMatchObject({ ok: true, findings: [] });
     const pins = node.driver.takeLines().filter((line) => line.startsWith('put roots/'));
@@ -475,13 +475,13 @@ describe('while others go on', () => {
   });
 
   it('says so if it may not pin it, and its state is collected every time', async () => {
-    await overtake(Infinity);
+    await mergeMeanwhile(Infinity);
     node.driver.onPut(/^roots\//, refused, Infinity);
     expect(await cluster.failure(node.db.verify({ deep: true }))).toMatchObject({ code: 'CONTENTION' });
   });
 
   it('finds the damage all the same', async () => {
-    await overtake(1);
+    await mergeMeanwhile(1);
     await cluster.remove(blobs[4] as string);
     expect(only(await cluster.findings(node))).toMatchObject({ name: blobs[4] });
   });

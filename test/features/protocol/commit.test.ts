@@ -79,7 +79,7 @@ describe('a put whose outcome is open', () => {
 
 describe('a slot that another node won', () => {
   /** Lets b commit a change first, when a puts its second commit. */
-  function overtake(change: (winner: Batch) => Promise<void>): void {
+  function commitFirst(change: (winner: Batch) => Promise<void>): void {
     a.driver.onPut(
       /^committed\/2$/,
       after(async () => {
@@ -105,7 +105,7 @@ describe('a slot that another node won', () => {
   it('rejects with ConditionFailedError if the winner broke a condition of an update or deletion', async () => {
     await nodes.run(nodes.insert(a, 1));
     await nodes.run(b.db.refresh());
-    overtake((winner) => winner.update(people, { id: 1, name: "b's" }, { if: { name: 'row 1' } }));
+    commitFirst((winner) => winner.update(people, { id: 1, name: "b's" }, { if: { name: 'row 1' } }));
     const batch = a.db.batch();
     void batch.update(people, { id: 1, name: "a's" }, { if: { name: 'row 1' } });
     void batch.delete(people, 1, { if: { name: "a's" } });
@@ -118,7 +118,7 @@ describe('a slot that another node won', () => {
   it('is no hindrance to a condition that still holds', async () => {
     await nodes.run(nodes.insert(a, 1));
     await nodes.run(b.db.refresh());
-    overtake((winner) => winner.update(people, { id: 1, age: 5 }));
+    commitFirst((winner) => winner.update(people, { id: 1, age: 5 }));
     const batch = a.db.batch();
     void batch.update(people, { id: 1, name: "a's" }, { if: { name: 'row 1' } });
     await nodes.run(batch.flush());
@@ -128,7 +128,7 @@ describe('a slot that another node won', () => {
   it('rejects with RowNotFoundError if the winner deleted the row to update', async () => {
     await nodes.run(nodes.insert(a, 1));
     await nodes.run(b.db.refresh());
-    overtake((winner) => winner.delete('people', 1));
+    commitFirst((winner) => winner.delete('people', 1));
     const batch = a.db.batch();
     void batch.update(people, { id: 1, name: 'changed' });
     expect(await nodes.failure(batch.flush())).toBeInstanceOf(RowNotFoundError);
@@ -138,7 +138,7 @@ describe('a slot that another node won', () => {
   it("applies an update again on top of the winner's change: both changes stay", async () => {
     await nodes.run(nodes.insert(a, 1, 'old', 1));
     await nodes.run(b.db.refresh());
-    overtake((winner) => winner.update(people, { id: 1, age: 99 }));
+    commitFirst((winner) => winner.update(people, { id: 1, age: 99 }));
     const batch = a.db.batch();
     void batch.update(people, { id: 1, name: 'new' });
     await nodes.run(batch.flush());
@@ -151,7 +151,7 @@ describe('a slot that another node won', () => {
   it('lets the later of two updates of the same field win', async () => {
     await nodes.run(nodes.insert(a, 1, 'old', 1));
     await nodes.run(b.db.refresh());
-    overtake((winner) => winner.update(people, { id: 1, name: 'first', age: 99 }));
+    commitFirst((winner) => winner.update(people, { id: 1, name: 'first', age: 99 }));
     const batch = a.db.batch();
     void batch.update(people, { id: 1, name: 'second' });
     await nodes.run(batch.flush());

@@ -278,10 +278,10 @@ describe('queries that an index answers by itself', () => {
   it('end where an entry is damaged', async () => {
     const table = await sales();
     const index = table.state.indexes.get('shop,price') as Tree;
-    const source = index.source as { peekChild: typeof index.source.peekChild };
+    const source = index.source as { getCachedChild: typeof index.source.getCachedChild };
     await table.query().where('shop', '=', 'shop 3').select('price').orderBy('price').execute();
-    const peek = source.peekChild.bind(source);
-    source.peekChild = (node, i, passing) => {
+    const peek = source.getCachedChild.bind(source);
+    source.getCachedChild = (node, i, passing) => {
       const child = peek(node, i, passing);
       if (child === undefined || child.kind !== BlockKind.index) return child;
       // The tags of all prices.

@@ -190,7 +190,7 @@ describe('places of rows', () => {
 
   it('leave out children that a path has no room for', () => {
     const leaves = [5, 65_535, 65_541].map((i) => [i, { level: 0, find: () => 0, rowBase: () => 0 }] as const);
-    const source = { counters: { hits: 0 }, peekChild: (_: unknown, i: number) => new Map(leaves).get(i) };
+    const source = { counters: { hits: 0 }, getCachedChild: (_: unknown, i: number) => new Map(leaves).get(i) };
     const pathTo = (child: number): number => {
       const root = { level: 1, childFor: () => child };
       const tree = new Tree(source as never, { level: 1 } as never, root as never);
@@ -212,8 +212,8 @@ describe('places of rows', () => {
     const { state } = players.table;
     const index = state.treeOf(state.shape.indexes[0] as never);
     await players.check();
-    let leaf = index?.peekRoot();
-    while (leaf !== undefined && leaf.level > 0) leaf = index?.source.peekChild(leaf, 0);
+    let leaf = index?.getCachedRoot();
+    while (leaf !== undefined && leaf.level > 0) leaf = index?.source.getCachedChild(leaf, 0);
     if (!(leaf instanceof CachedNode)) throw new Error('The leaf is not of the cache');
     const identity = state.tree.identity as object;
     expect(leaf.placesIn(identity).pathOf(identity, 0)).toBeDefined();

@@ -74,10 +74,10 @@ export interface Tally {
   /** Looks at snapshots, and how many of those came after the state was replaced and what it left was collected. */
   snapshotQueries: number;
   collections: number;
-  overtakenQueries: number;
+  outdatedQueries: number;
   /** Blocks that were collected, and what was kept for snapshots when they were. */
   collected: number;
-  collectedBesideSnapshots: number;
+  collectedWithSnapshots: number;
 }
 
 export function newTally(): Tally {
@@ -95,9 +95,9 @@ export function newTally(): Tally {
     snapshots: 0,
     snapshotQueries: 0,
     collections: 0,
-    overtakenQueries: 0,
+    outdatedQueries: 0,
     collected: 0,
-    collectedBesideSnapshots: 0,
+    collectedWithSnapshots: 0,
   };
 }
 
@@ -115,7 +115,7 @@ interface Node {
   /** How many versions its view has seen. */
   seen: number;
   /** Whether garbage was collected since it caught up, so that some of what its view shows may be gone. */
-  overtaken: boolean;
+  outdated: boolean;
   work: Work;
   sub: Work | undefined;
 }
@@ -156,7 +156,7 @@ export class World {
     for (const id of [0, 1]) {
       const db = this.#make(id);
       await db.start();
-      this.#nodes.push({ id, db, seen: 1, overtaken: false, work: newWork(db.batch()), sub: undefined });
+      this.#nodes.push({ id, db, seen: 1, outdated: false, work: newWork(db.batch()), sub: undefined });
     }
   }
 
@@ -235,7 +235,7 @@ export class World {
 
   #caughtUp(node: Node): void {
     node.seen = this.#versions.length;
-    node.overtaken = false;
+    node.outdated = false;
   }
 
   /** Everything there is, by every node. */
@@ -268,12 +268,12 @@ export class World {
       throw new Error(`gc deleted ${textOf(counts)}, and a dry run before it said ${textOf(planned.counts)}`);
     }
     this.#tally.collections++;
-    for (const other of this.#nodes) other.overtaken = true;
+    for (const other of this.#nodes) other.outdated = true;
     // It has caught up if others have merged, so that loops that it begins read what stays.
     await node.db.refresh();
     this.#caughtUp(node);
     this.#tally.collected += counts.block;
-    if (this.#held.count > 0) this.#tally.collectedBesideSnapshots += counts.block;
+    if (this.#held.count > 0) this.#tally.collectedWithSnapshots += counts.block;
     // Rejects if anything that is kept is missing.
     const superfluous = await superfluousNames(this.#memory, 'model');
     if (isExact && superfluous.length > 0) throw new Error(`gc left ${superfluous.slice(0, 5).join(', ')}`);
@@ -456,15 +456,15 @@ export class World {
    * What a node shows that has not caught up since garbage was collected may be gone: then it shows the newest state, and
    * never anything between the two.
    */
-  async #checkOvertaken(node: Node): Promise<void> {
-    if (!node.overtaken) return;
-    this.#tally.overtakenQueries++;
+  async #checkOutdated(node: Node): Promise<void> {
+    if (!node.outdated) return;
+    this.#tally.outdatedQueries++;
     for (const [at, { name }] of this.tables.entries()) {
       const got = (await node.db.query(name).execute()).map(textOf).toSorted().join('\n');
       const shows = (seen: number): boolean => got === this.#textOf(this.#versions[seen - 1] as Version, at);
       if (shows(node.seen)) continue;
       node.seen = this.#versions.length;
-      if (!shows(node.seen)) throw new Error(`what was overtaken by gc shows neither what it did nor the newest state`);
+      if (!shows(node.seen)) throw new Error(`after gc, a query shows neither its own state nor the newest one`);
     }
     await node.db.refresh();
     this.#caughtUp(node);
@@ -480,7 +480,7 @@ export class World {
   }
 
   async #query(random: Random, node: Node): Promise<void> {
-    await this.#checkOvertaken(node);
+    await this.#checkOutdated(node);
     const at = random.below(this.tables.length);
     const table = this.tables[at] as ModelTable;
     let version = this.#versions[node.seen - 1] as Version;
@@ -500,7 +500,7 @@ export class World {
   }
 
   async #get(random: Random, node: Node): Promise<void> {
-    await this.#checkOvertaken(node);
+    await this.#checkOutdated(node);
     const version = this.#versions[node.seen - 1] as Version;
     for (const [at, table] of this.tables.entries()) {
       for (let i = 0; i < 5; i++) {

@@ -130,7 +130,11 @@ export const functionMutants: readonly Mutant[] = [
   {
     name: 'functions: an index version that nobody maintains is never given up',
     edits: [
-      { file: merge, find: 'context.birth - behindFrom >= patience', replace: 'context.birth < patience - patience' },
+      {
+        file: merge,
+        find: 'context.birth - behindFrom >= maxGenerationsBehind',
+        replace: 'context.birth < maxGenerationsBehind - maxGenerationsBehind',
+      },
     ],
     tests: [indexVersions],
   },

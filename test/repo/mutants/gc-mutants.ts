@@ -302,8 +302,8 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: gc,
-        find: 'attempt >= maxAttempts || !(await this.#isOvertaken(block0, from))',
-        replace: 'attempt >= 1 || !(await this.#isOvertaken(block0, from))',
+        find: 'attempt >= maxAttempts || !(await this.#isOutdated(block0, from))',
+        replace: 'attempt >= 1 || !(await this.#isOutdated(block0, from))',
       },
     ],
   },

@@ -9,7 +9,7 @@ const chunk = 'src/migration/chunk.ts';
 const daemon = 'src/migration/migration-daemon.ts';
 const translation = 'src/migration/row-translation.ts';
 const treeDiff = 'src/migration/tree-diff.ts';
-const besideRows = 'src/view/next-version-rows.ts';
+const nextVersionRows = 'src/view/next-version-rows.ts';
 const view = 'src/view/view.ts';
 
 export const migrationMutants: readonly Mutant[] = [
@@ -134,7 +134,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: rows of the active version are not added to the base with their shadow rows',
     edits: [
       {
-        file: besideRows,
+        file: nextVersionRows,
         find: 'rows.withLayer(layer(shadow, rows.shape)), this.base.withLayer(written), after',
         replace: 'rows.withLayer(layer(shadow, rows.shape)), this.base, after',
       },
@@ -144,7 +144,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: rows that the old version deletes stay in the new one',
     edits: [
       {
-        file: besideRows,
+        file: nextVersionRows,
         find: '    if (deleted.length === 0) return new NextVersionRows(rows, base, after);',
         replace: '    if (deleted.length >= 0) return new NextVersionRows(rows, base, after);',
       },

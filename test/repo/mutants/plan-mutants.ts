@@ -37,7 +37,7 @@ export const planMutants: readonly Mutant[] = [
         replace: 'const sum = this.#each;',
       },
     ],
-    tests: ['test/features/query/forgone.test.ts'],
+    tests: ['test/features/query/deferred-reads.test.ts'],
   },
   {
     name: 'plans: -0 is returned as the 0 of its entry',

@@ -247,8 +247,8 @@ export const snapshotMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: 'if (error instanceof BlockGone && (await this.#isOvertaken(view))) {',
-        replace: 'if (error instanceof BlockGone && view.tail < 0 && (await this.#isOvertaken(view))) {',
+        find: 'if (error instanceof BlockGone && (await this.#isOutdated(view))) {',
+        replace: 'if (error instanceof BlockGone && view.tail < 0 && (await this.#isOutdated(view))) {',
       },
     ],
     tests: ['test/features/gc/blocks.test.ts', 'test/features/gc/blobs.test.ts'],

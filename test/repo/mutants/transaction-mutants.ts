@@ -93,7 +93,7 @@ export const transactionMutants: readonly Mutant[] = [
       },
     ],
     tests: [
-      'test/features/transactions/overtaken.slow.test.ts',
+      'test/features/transactions/old-views.slow.test.ts',
       'test/features/transactions/attempts.test.ts',
       'test/properties/histories/transactions.slow.test.ts',
     ],

@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest';
 import { expectNoAnomalies, runChaos } from '../../simulation/chaos/chaos-run.ts';
-import { misfortunes } from '../../simulation/chaos/conductor.ts';
+import { laneFaults } from '../../simulation/chaos/conductor.ts';
 import { bucketUnderTest } from './bucket.ts';
 
 const SECONDS = Number(process.env['CHAOS_SECONDS'] ?? 300);
@@ -16,10 +16,10 @@ it('a database on Ceph keeps all acknowledged writes under all faults of process
   const result = await runChaos({ store: bucketUnderTest(), dbPrefix: `chaos-${seed}`, seconds: SECONDS, seed });
   process.stdout.write(`${result.summary}\n`);
   expectNoAnomalies(result);
-  const { suffered, merges, commits, history } = result;
+  const { faultCounts, merges, commits, history } = result;
   // In a short run not everything gets its turn.
-  for (const misfortune of SECONDS < 120 ? (['kill', 'stop'] as const) : misfortunes)
-    expect(suffered[misfortune], misfortune).toBeGreaterThan(0);
+  for (const fault of SECONDS < 120 ? (['kill', 'stop'] as const) : laneFaults)
+    expect(faultCounts[fault], fault).toBeGreaterThan(0);
   // Far less than on a machine that has nothing else to do.
   expect(merges).toBeGreaterThan(SECONDS / 10);
   expect(commits).toBeGreaterThan(SECONDS / 3);

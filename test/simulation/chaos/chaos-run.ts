@@ -10,7 +10,7 @@ import type { CrashStore } from '../crash/crash-store.ts';
 import { bundleProgram } from '../crash/program-bundle.ts';
 import { TcpProxy } from '../../servers/s3/tcp-proxy.ts';
 import { Conductor } from './conductor.ts';
-import type { Suffered } from './conductor.ts';
+import type { FaultCounts } from './conductor.ts';
 import { endDatabase, openings, prepareDatabase } from './final-state.ts';
 import type { Ending } from './final-state.ts';
 import { writeHistory } from './history.ts';
@@ -36,7 +36,7 @@ export interface ChaosOptions {
 export interface ChaosResult {
   readonly history: History;
   readonly anomalies: readonly Anomaly[];
-  readonly suffered: Suffered;
+  readonly faultCounts: FaultCounts;
   readonly merges: number;
   readonly commits: number;
   readonly summary: string;
@@ -70,13 +70,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       seconds: ranSeconds,
       commits,
       lives: lanes.reduce((sum, { lives }) => sum + lives, 0),
-      suffered: conductor.suffered,
+      faultCounts: conductor.faultCounts,
       figures,
       proxied: proxies.length === 0 ? undefined : sumOf(proxies.map(({ counts }) => counts)),
     });
     const check = final === noState ? checkReports : checkHistory;
     const found = [...recorder.anomalies, ...anomalies, ...check(history)];
-    return { history, anomalies: found, suffered: conductor.suffered, merges: figures.merges, commits, summary };
+    return { history, anomalies: found, faultCounts: conductor.faultCounts, merges: figures.merges, commits, summary };
   } finally {
     await Promise.all(proxies.map((proxy) => proxy.close()));
     rmSync(folder, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Runs the lanes for some time, and makes them suffer: each lane meets one misfortune after the other. */
+/** Runs the lanes for some time, and injects faults: each lane gets one after the other. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { restless } from '../crash/restless-network.ts';
@@ -6,7 +6,7 @@ import type { ProxyRule } from '../../servers/s3/tcp-proxy.ts';
 import type { Lane } from './lane.ts';
 import type { Recorder } from './recorder.ts';
 
-export const misfortunes = [
+export const laneFaults = [
   /** SIGKILL, and another process some time later. */
   'kill',
   /** SIGSTOP for longer than a turn, and SIGCONT. */
@@ -26,10 +26,10 @@ export const misfortunes = [
   /** Every fault at once for a while, so that answers are lost and requests land late. */
   'storm',
 ] as const;
-export type Misfortune = (typeof misfortunes)[number];
+export type LaneFault = (typeof laneFaults)[number];
 
-const local: readonly Misfortune[] = ['kill', 'kill', 'stop', 'stop', 'clock', 'restart'];
-const remote: readonly Misfortune[] = [
+const local: readonly LaneFault[] = ['kill', 'kill', 'stop', 'stop', 'clock', 'restart'];
+const remote: readonly LaneFault[] = [
   ...local,
   'kill',
   'stop',
@@ -41,7 +41,7 @@ const remote: readonly Misfortune[] = [
   'storm',
 ];
 
-/** Between misfortunes: a network that is bad now and then. */
+/** Between faults: a network that is bad now and then. */
 export const usual: readonly ProxyRule[] = [
   { fault: 'delay-request', probability: 0.03, delayMs: [0, 60] },
   { fault: 'delay-answer', probability: 0.03, delayMs: [0, 60] },
@@ -63,18 +63,18 @@ export interface ConductorOptions {
   readonly intervalMs: number;
 }
 
-export type Suffered = Record<Misfortune | 'same nodeId', number>;
+export type FaultCounts = Record<LaneFault | 'same nodeId', number>;
 
 export class Conductor {
-  readonly suffered: Suffered;
+  readonly faultCounts: FaultCounts;
   readonly #options: ConductorOptions;
   readonly #random: SeededRandom;
 
   constructor(options: ConductorOptions) {
     this.#options = options;
     this.#random = new SeededRandom(options.seed);
-    const names = [...misfortunes, 'same nodeId'] as const;
-    this.suffered = Object.fromEntries(names.map((name) => [name, 0])) as Suffered;
+    const names = [...laneFaults, 'same nodeId'] as const;
+    this.faultCounts = Object.fromEntries(names.map((name) => [name, 0])) as FaultCounts;
   }
 
   /** Resolves when every process has finished, or was given up. */
@@ -102,15 +102,15 @@ export class Conductor {
 
   #revive(lane: Lane, random: SeededRandom): void {
     // Its own nodeId, or that of a process that may well be running.
-    const isTwin = random.chance(0.25);
-    if (isTwin) this.suffered['same nodeId']++;
-    lane.start((lane.number + (isTwin ? random.integer(1, 3) : 0)) % 4, this.#offsetMs());
+    const sharesNodeId = random.chance(0.25);
+    if (sharesNodeId) this.faultCounts['same nodeId']++;
+    lane.start((lane.number + (sharesNodeId ? random.integer(1, 3) : 0)) % 4, this.#offsetMs());
   }
 
-  async #strike(lane: Lane, misfortune: Misfortune, random: SeededRandom): Promise<void> {
+  async #strike(lane: Lane, fault: LaneFault, random: SeededRandom): Promise<void> {
     const { proxy } = lane;
-    this.suffered[misfortune]++;
-    switch (misfortune) {
+    this.faultCounts[fault]++;
+    switch (fault) {
       case 'kill':
         await lane.kill();
         await sleep(random.between(0, 1500));

@@ -18,8 +18,8 @@ it('a database in a folder keeps all acknowledged writes under all faults of its
     const result = await runChaos({ store: { folder }, dbPrefix: 'chaos', seconds: SECONDS, seed: `${Date.now()}` });
     process.stdout.write(`${result.summary}\n`);
     expectNoAnomalies(result);
-    const { suffered, merges, commits, history } = result;
-    expect(suffered.kill + suffered.stop).toBeGreaterThan(0);
+    const { faultCounts, merges, commits, history } = result;
+    expect(faultCounts.kill + faultCounts.stop).toBeGreaterThan(0);
     // Far less than on a machine that has nothing else to do.
     expect(merges).toBeGreaterThan(SECONDS / 10);
     expect(commits).toBeGreaterThan(SECONDS / 3);

@@ -1,5 +1,5 @@
 /** A run in figures, for people. */
-import type { Suffered } from './conductor.ts';
+import type { FaultCounts } from './conductor.ts';
 import type { Anomaly, Operation } from './history.ts';
 import type { Recorder } from './recorder.ts';
 
@@ -7,7 +7,7 @@ export interface RunFigures {
   readonly seconds: number;
   readonly commits: number;
   readonly lives: number;
-  readonly suffered: Suffered;
+  readonly faultCounts: FaultCounts;
   readonly figures: Recorder['figures'];
   /** What the proxies did, if there were any. */
   readonly proxied: Readonly<Record<string, number>> | undefined;
@@ -45,14 +45,14 @@ export function summarize(operations: readonly Operation[], run: RunFigures): st
   for (const { error } of operations)
     if (error !== undefined)
       errors[error.split(':', 1)[0] as string] = (errors[error.split(':', 1)[0] as string] ?? 0) + 1;
-  const { seconds, commits, lives, suffered, figures, proxied } = run;
+  const { seconds, commits, lives, faultCounts, figures, proxied } = run;
   const done = operations.filter(({ outcome }) => outcome === 'ok').length;
   return [
     `${seconds.toFixed(0)} s, ${lives} processes; ${operations.length} operations, ${(done / seconds).toFixed(1)} a second that succeeded; ` +
       `${commits} commits, ${(commits / seconds).toFixed(1)} a second`,
     table([['operation', 'ok', 'failed', 'unknown', 'conflicts'], ...rows]),
     `errors: ${pairs(errors)}`,
-    `suffered: ${pairs(suffered)}`,
+    `faultCounts: ${pairs(faultCounts)}`,
     `merges ${figures.merges}, lost ${figures.lostMerges}; requests ${figures.requests}`,
     ...(proxied === undefined ? [] : [`network: ${pairs(proxied)}`]),
   ].join('\n');

@@ -38,9 +38,9 @@ export function conditionsOf(config: SimConfig): string[] {
     ...(dies ? ['I11 crash safety: processes die'] : []),
     ...(clock.length > 0 ? [`I12 clock freedom: ${clock.join(', ')}`] : []),
     ...(config.migrationChance > 0 ? ['I13 migration: versions side by side'] : []),
-    ...(config.pageChance > 0 ? ['I10 index truth: a primary key of several fields'] : []),
-    ...(config.indexChance > 0 ? ['I10 index truth: indexes that are added and dropped'] : []),
-    ...(config.functions ? ['I10 index truth: an index on a function that some nodes have'] : []),
+    ...(config.pageChance > 0 ? ['I10 index entries: a primary key of several fields'] : []),
+    ...(config.indexChance > 0 ? ['I10 index entries: indexes that are added and dropped'] : []),
+    ...(config.functions ? ['I10 index entries: an index on a function that some nodes have'] : []),
     ...((faults.damaged ?? 0) > 0 ? ['I14 fail closed: damaged bytes'] : []),
   ];
 }

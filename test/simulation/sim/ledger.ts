@@ -68,7 +68,7 @@ export class Ledger {
   /** State after each flush of each slot: a flush may be rejected for what another one of the same commit did. */
   readonly #memberStates: State[][] = [[emptyState]];
   /** By slot the states that were shown after it before a migration ended or was cancelled. */
-  readonly #overtaken = new Map<number, State[]>();
+  readonly #superseded = new Map<number, State[]>();
   readonly #segments = new Map<string, Segment>();
   readonly #shapes = new Map<string, TableShape>();
   #block0: Block0 | undefined;
@@ -123,8 +123,8 @@ export class Ledger {
   }
 
   /** States that an instance may show after a slot beside the present one: Block 0 has changed since what versions see. */
-  overtakenAt(slot: number): readonly State[] {
-    return this.#overtaken.get(slot) ?? [];
+  supersededAt(slot: number): readonly State[] {
+    return this.#superseded.get(slot) ?? [];
   }
 
   get state(): State {
@@ -201,7 +201,7 @@ export class Ledger {
     for (let slot = applied; slot <= this.tail; slot++) {
       const old = this.stateAt(slot);
       const members = this.commitAt(slot)?.members ?? [];
-      this.#overtaken.set(slot, [...this.overtakenAt(slot), old]);
+      this.#superseded.set(slot, [...this.supersededAt(slot), old]);
       this.#states[slot] =
         slot === applied ? change(old) : (this.versions as VersionLedger).again(this.stateAt(slot - 1), old, members);
     }
@@ -257,7 +257,7 @@ export class Ledger {
       segment.landed ??= { slot, member };
       segments.push(segment);
     }
-    const states = [state, ...this.overtakenAt(slot - 1)];
+    const states = [state, ...this.supersededAt(slot - 1)];
     for (const { mark, reads } of segments) {
       const stale = reads?.find((read) => states.every((each) => read.resultAt(each) !== read.found));
       if (stale === undefined) continue;

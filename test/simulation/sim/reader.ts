@@ -59,7 +59,7 @@ export class Reader {
     const { tail } = this.#ledger;
     const isOf = (state: State): boolean => reads.every((read) => read.resultAt(state) === read.found);
     const shows = (slot: number): boolean =>
-      isOf(this.#ledger.stateAt(slot)) || this.#ledger.overtakenAt(slot).some(isOf);
+      isOf(this.#ledger.stateAt(slot)) || this.#ledger.supersededAt(slot).some(isOf);
     for (let slot = least; slot <= tail; slot++) {
       if (!shows(slot)) continue;
       if (reads.length > 0) this.promised(slot);
@@ -85,7 +85,7 @@ export class Reader {
       const state = this.#ledger.stateAt(slot);
       const rows = rowsOf(state, table);
       if (rows !== looked && resultAt(state) === found) return slot;
-      if (this.#ledger.overtakenAt(slot).some((overtaken) => resultAt(overtaken) === found)) return slot;
+      if (this.#ledger.supersededAt(slot).some((superseded) => resultAt(superseded) === found)) return slot;
       looked = rows;
     }
     return undefined;

@@ -525,8 +525,8 @@ export class SimNode {
       } else rows.push(...((await built.execute()) as Row[]));
     } catch (error) {
       // What a loop reads may be collected before it comes to its end.
-      const isOvertaken = streamed && error instanceof StoreDbError && error.code === 'SNAPSHOT_EXPIRED';
-      if (isOvertaken && (ledger.block0?.collected ?? 0) > 0) trace.add(this.name, 'query overtaken');
+      const isOutdated = streamed && error instanceof StoreDbError && error.code === 'SNAPSHOT_EXPIRED';
+      if (isOutdated && (ledger.block0?.collected ?? 0) > 0) trace.add(this.name, 'query outdated');
       else this.#expect('query', error);
       return;
     }

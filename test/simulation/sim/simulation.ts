@@ -6,7 +6,7 @@ import { sleep } from '../../../src/base/env.ts';
 import type { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
-import { Caretaker } from './caretaker.ts';
+import { Maintenance } from './maintenance.ts';
 import { configOf } from './config.ts';
 import type { Habits, SimConfig, SimOverrides } from './config.ts';
 import { EnvelopeOracle, openedStore } from './encryption.ts';
@@ -53,7 +53,7 @@ const wholeMs = 30 * 86_400_000;
 class Simulation {
   readonly #world: World;
   readonly #random: SeededRandom;
-  readonly #caretaker: Caretaker;
+  readonly #maintenance: Maintenance;
   readonly #living = new Set<SimNode>();
   readonly #networks: FaultyDriver[] = [];
   /** Ids of nodes that were killed. */
@@ -93,7 +93,7 @@ class Simulation {
     this.#world = { prefix, config, root, store, opened, objects, ledger, reachable, judge, trace, ending: false };
     this.#random = random;
     this.#draws = random.next();
-    this.#caretaker = new Caretaker(this.#world, random.fork());
+    this.#maintenance = new Maintenance(this.#world, random.fork());
     trace.add('config', JSON.stringify(config));
   }
 
@@ -117,8 +117,8 @@ class Simulation {
     const world = this.#world;
     const { config, root } = world;
     this.#every(config.trimEveryMs, () => this.#trim());
-    this.#every(config.gcEveryMs, () => this.#caretaker.collect());
-    this.#every(config.auditEveryMs, () => this.#caretaker.audit());
+    this.#every(config.gcEveryMs, () => this.#maintenance.collect());
+    this.#every(config.auditEveryMs, () => this.#maintenance.audit());
     await Promise.all(config.nodeIds.map((_, index) => this.#life(index)));
     world.ending = true;
     world.trace.add('simulation', 'ends');
@@ -127,13 +127,13 @@ class Simulation {
     const inTime = await Promise.race([finished.then(() => true), sleep(root, patienceMs).then(() => false)]);
     if (!inTime)
       world.judge.fail('liveness', `Not everything has ended ${patienceMs} ms after everything worked again`);
-    await this.#caretaker.audit();
+    await this.#maintenance.audit();
     if (this.#world.ledger.versions !== undefined) await endMigrations(world, this.#random.fork());
     if (config.pageChance > 0 && config.indexChance > 0) await endIndexes(world, this.#random.fork());
-    await this.#caretaker.merge();
-    await this.#caretaker.audit();
-    await this.#caretaker.collectAll();
-    await this.#caretaker.audit();
+    await this.#maintenance.merge();
+    await this.#maintenance.audit();
+    await this.#maintenance.collectAll();
+    await this.#maintenance.audit();
     this.#checkRegistered();
     for (const { name, environment, stopFailed } of this.#living) {
       const { timerCount } = environment;
@@ -215,9 +215,9 @@ class Simulation {
   /** Merges, raises the floor, and deletes under it: now, or a little later, or only in part. */
   async #trim(): Promise<void> {
     const random = this.#random;
-    if (random.chance(0.7)) await this.#caretaker.merge();
-    if (random.chance(0.9)) await this.#caretaker.trim();
-    if (random.chance(0.7)) await this.#caretaker.sweep();
+    if (random.chance(0.7)) await this.#maintenance.merge();
+    if (random.chance(0.9)) await this.#maintenance.trim();
+    if (random.chance(0.7)) await this.#maintenance.sweep();
   }
 
   /** Does something again and again, at random times and less and less often, until the run ends. */
@@ -231,7 +231,7 @@ class Simulation {
         () => {
           if (this.#world.ending || judge.violation !== undefined) return;
           action().then(again, (error: unknown) => {
-            judge.fail('caretaker', (error as Error).stack ?? String(error));
+            judge.fail('maintenance', (error as Error).stack ?? String(error));
           });
         },
         random.between(0, 2 * meanMs),

@@ -170,7 +170,7 @@ export class SnapshotHolder {
       return;
     }
     const { appliedSeq } = held.pin;
-    const states = [ledger.stateAt(appliedSeq), ...ledger.overtakenAt(appliedSeq)];
+    const states = [ledger.stateAt(appliedSeq), ...ledger.supersededAt(appliedSeq)];
     const expected = states.map((state) => textOf(sortedRows(table, rowsOf(state, table))));
     const found = textOf(rows);
     this.#compare(held, `table ${table}`, found, expected.find((text) => text === found) ?? (expected[0] as string));

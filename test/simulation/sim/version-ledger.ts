@@ -198,12 +198,12 @@ export class VersionLedger {
         if (shadows?.get(key) !== undefined) this.#fail(`A commit deletes ${key} in version ${active} only`);
         entries.delete(key);
       } else if (shadows === undefined) entries.set(key, { version: before?.version, ...afterOld(row, before) });
-      else this.#writeTwin(active, entries, key, row, version as number, shadows.get(key));
+      else this.#writeShadowRow(active, entries, key, row, version as number, shadows.get(key));
     }
     return [...rows.keys()];
   }
 
-  #writeTwin(
+  #writeShadowRow(
     from: number,
     entries: Map<Key, VersionedEntry>,
     key: Key,
@@ -237,7 +237,7 @@ export class VersionLedger {
     }
   }
 
-  /** What a flush wrote must be what it asked for, on the state before it, or on one that was overtaken meanwhile. */
+  /** What a flush wrote must be what it asked for, on the state before it, or on one that was superseded meanwhile. */
   check(slot: number, ops: readonly Op[], states: readonly State[], next: State): void {
     for (const { table, key } of ops) {
       if (!isVersioned(table)) continue;

@@ -67,8 +67,8 @@ export const cli: PagePromises = {
     'test/features/cli/commands.slow.test.ts: asks for the application where its function makes the rows',
   ],
   'under the prefix that the URL names, `--concurrency` of them at a time': [
-    'test/features/cli/upkeep.slow.test.ts: tends every database of a folder with --all, goes on where one fails, and says which',
-    'test/features/cli/upkeep.slow.test.ts: finds more databases with --all than a search by itself looks for',
+    'test/features/cli/maintenance.slow.test.ts: tends every database of a folder with --all, goes on where one fails, and says which',
+    'test/features/cli/maintenance.slow.test.ts: finds more databases with --all than a search by itself looks for',
   ],
   'Where one fails, has no such table, or is blocked by its rows, the others are migrated all the same, and the exit status is 1.':
     [
@@ -94,8 +94,8 @@ export const cli: PagePromises = {
   'asks first; `--yes` answers.': [
     'test/features/cli/indexes.slow.test.ts: drops an index after a confirmation, and nothing else',
     'test/features/cli/removal.slow.test.ts: moves a database to another prefix, after a confirmation',
-    'test/features/cli/upkeep.slow.test.ts: merges pending commits and deletes garbage, after a confirmation',
-    'test/features/cli/upkeep.slow.test.ts: ends a snapshot by its id, after a confirmation',
+    'test/features/cli/maintenance.slow.test.ts: merges pending commits and deletes garbage, after a confirmation',
+    'test/features/cli/maintenance.slow.test.ts: ends a snapshot by its id, after a confirmation',
     'test/features/cli/commands.slow.test.ts: gc reports first, asks, and deletes',
     'test/servers/terminal/cli.test.ts: asks before steps that cannot be undone',
   ],

@@ -128,16 +128,16 @@ const log: PagePromises = {
   ],
   'by its key; or because the row matches a predicate after the change; or because it did in V.': [
     'test/features/transactions/predicates.test.ts: a change makes another attempt',
-    'test/features/transactions/overtaken.slow.test.ts: is looked at for how rows were before, where it is still there: %s',
+    'test/features/transactions/old-views.slow.test.ts: is looked at for how rows were before, where it is still there: %s',
   ],
   'so are staged rows in a table that was read, and a row on which a registered function throws.': [
-    'test/features/transactions/overtaken.slow.test.ts: are conflicts with all reads of their tables, and with nothing else',
+    'test/features/transactions/old-views.slow.test.ts: are conflicts with all reads of their tables, and with nothing else',
     'test/features/transactions/serializable.test.ts: on which a function throws might match',
   ],
   'If there are more than 16 MiB of them, or if the tail has moved over slots that were not read, the changes are unknown. That is a conflict.':
     [
-      'test/features/transactions/overtaken.slow.test.ts: are conflicts where there is more of them than is worth keeping',
-      'test/features/transactions/overtaken.slow.test.ts: and trimmed, so that nobody knows their changes, are conflicts',
+      'test/features/transactions/old-views.slow.test.ts: are conflicts where there is more of them than is worth keeping',
+      'test/features/transactions/old-views.slow.test.ts: and trimmed, so that nobody knows their changes, are conflicts',
     ],
   'A transaction whose outcome is unknown is not tried again.': [
     'test/features/transactions/attempts.test.ts: of a commit whose outcome is unknown are passed on as they are',

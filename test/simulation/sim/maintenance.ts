@@ -35,7 +35,7 @@ const longMs = 90_000_000;
 /** Ahead of every clock, and of every time to live. */
 const allOverMs = 4 * 86_400_000;
 
-export class Caretaker {
+export class Maintenance {
   readonly #world: World;
   readonly #random: SeededRandom;
   readonly #ofStorage: SeededRandom = new SeededRandom('storage of the caretaker');
@@ -199,7 +199,7 @@ export class Caretaker {
     if (difference !== undefined) judge.fail('I1 durability', `Opened anew at slot ${tail}: ${difference}`);
     trace.add('caretaker', `audits ${tail} slots`);
     const [finding] = report.findings;
-    if (finding !== undefined) judge.fail('I10 index truth', `${finding.name}: ${finding.message}`);
+    if (finding !== undefined) judge.fail('I10 index entries', `${finding.name}: ${finding.message}`);
     if (ledger.versions !== undefined) await this.#auditVersion(this.#random.pick(versionNumbers));
     if (this.#world.config.functions) for (const version of functionVersions) await this.#auditFunction(version);
   }
@@ -209,7 +209,7 @@ export class Caretaker {
     const { ledger, judge } = this.#world;
     const rows = [...rowsOf(ledger.stateAt(ledger.tail), 'items').values()];
     const fail = (what: string): void =>
-      judge.fail('I10 index truth', `By version ${version} of the function: ${what}`);
+      judge.fail('I10 index entries', `By version ${version} of the function: ${what}`);
     const field = resultField(version);
     await this.#with(
       async (db) => {
