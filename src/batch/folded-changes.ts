@@ -54,10 +54,10 @@ export class FoldedChanges implements ChangeStream {
   readonly #resolved = new RowArena('memory/batch');
   #next = 0;
   #scratch = new Uint8Array(64);
-  /** Rows that are looked up ahead, by where their operations begin in {@link #order}. */
-  readonly #ahead = new Map<number, Found | Promise<Found>>();
-  /** The position in {@link #order} up to which rows are looked up ahead. */
-  #aheadTo = 0;
+  /** Rows that are read ahead, by the beginning of their operations in {@link #order}. */
+  readonly #readAhead = new Map<number, Found | Promise<Found>>();
+  /** The position in {@link #order} up to which rows are read ahead. */
+  #readAheadTo = 0;
   readonly #pace: LookupPace;
   done = false;
   keyStart = 0;
@@ -144,11 +144,11 @@ export class FoldedChanges implements ChangeStream {
     if (this.#isFree || !this.#needsLookup(first)) return this.#fold(from, to, undefined);
     const found = this.#found(from);
     if (!isPromise(found)) return this.#fold(from, to, found);
-    this.#lookAhead();
+    this.#lookUpNext();
     return found.then((rowRef) => this.#fold(from, to, rowRef));
   }
 
-  /** Where the operations on the key end that begin at `from`. */
+  /** Returns the end of the operations on the key that begin at `from`. */
   #endOfKey(from: number): number {
     const { keys } = this.#operations;
     const first = this.#order[from] as number;
@@ -157,15 +157,15 @@ export class FoldedChanges implements ChangeStream {
     return to;
   }
 
-  /** The row of the key whose operations begin at `from`. */
+  /** Returns the row of the key whose operations begin at `from`. */
   #found(from: number): Found | Promise<Found> {
-    if (from >= this.#aheadTo) return this.#lookup(from);
-    const found = this.#ahead.get(from);
-    this.#ahead.delete(from);
+    if (from >= this.#readAheadTo) return this.#lookup(from);
+    const found = this.#readAhead.get(from);
+    this.#readAhead.delete(from);
     return found;
   }
 
-  /** Looks up a key, from a buffer that is used again and again. */
+  /** Looks up a key, from a reused buffer. */
   #lookup(from: number): Found | Promise<Found> {
     const { keys } = this.#operations;
     const first = this.#order[from] as number;
@@ -177,20 +177,20 @@ export class FoldedChanges implements ChangeStream {
     return this.#state.lookup(this.#scratch, length);
   }
 
-  /** Looks up the next keys: the present one must be waited for, and the others then need not be, one by one. */
-  #lookAhead(): void {
-    if (this.#ahead.size > 0) return;
-    let at = Math.max(this.#next, this.#aheadTo);
+  /** Reads the rows of the next keys ahead: since the present one must be awaited anyway, the others arrive in the same time. */
+  #lookUpNext(): void {
+    if (this.#readAhead.size > 0) return;
+    let at = Math.max(this.#next, this.#readAheadTo);
     for (let left = this.#pace.step(Number.POSITIVE_INFINITY); left > 0 && at < this.#order.length; left--) {
       if (this.#needsLookup(this.#order[at] as number)) {
         const found = this.#lookup(at);
-        // Should one fail, the others are still under way: their failures are not to go unhandled.
+        // If one fails, the others are still under way: their failures must not go unhandled.
         if (isPromise(found)) found.catch(() => undefined);
-        this.#ahead.set(at, found);
+        this.#readAhead.set(at, found);
       }
       at = this.#endOfKey(at);
     }
-    this.#aheadTo = at;
+    this.#readAheadTo = at;
   }
 
   /** Only the first operation on a key depends on the stored row. */

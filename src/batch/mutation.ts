@@ -114,10 +114,10 @@ export class CapturedMutation {
   }
 }
 
-/** The most rows that are read before their turn: by then the cache should still have them. */
-const maxAhead = 64;
+/** The maximum of rows that are read ahead of their triggers: by then the cache should still have them. */
+const maxReadAhead = 64;
 
-/** Mutations that have had their turn are forgotten once there are so many of them. */
+/** The number of mutations past their turn after which they are removed from the queue. */
 const maxPassed = 1024;
 
 interface Mutation {
@@ -131,20 +131,20 @@ interface StateHost {
 }
 
 export class TriggerReads {
-  /** Mutations whose rows nobody has begun to read, in the order of their turns. */
+  /** Mutations whose rows are not read yet, in the order of their turns. */
   readonly #waiting: Mutation[] = [];
   #next = 0;
   /** The number of mutations whose rows were read and that have not had their turn. */
   #begun = 0;
 
-  /** A mutation that will have its turn behind all that were added before. */
+  /** Adds a mutation; its turn comes after all that were added before. */
   add(host: StateHost, shape: TableShape, key: Uint8Array): void {
     this.#waiting.push({ host, shape, key });
     // The first one's turn comes at once.
     if (this.#waiting.length - this.#next > 1 || this.#begun > 0) this.#fill();
   }
 
-  /** The turn of the first of them has come: it reads what it needs, unless that is there already. */
+  /** Called when the turn of the first mutation has come: it reads its row, unless that was read ahead. */
   turn(): void {
     if (this.#begun > 0) this.#begun--;
     else this.#next++;
@@ -152,7 +152,7 @@ export class TriggerReads {
   }
 
   #fill(): void {
-    while (this.#begun < maxAhead && this.#next < this.#waiting.length) {
+    while (this.#begun < maxReadAhead && this.#next < this.#waiting.length) {
       const mutation = this.#waiting[this.#next++] as Mutation;
       this.#begun++;
       // A failure is reported at the mutation's own turn.
@@ -168,11 +168,11 @@ export class TriggerReads {
     const state = await host.tableState(shape.name);
     const { memory } = state.tree.source;
     const { blockBytes } = memory;
-    if (!memory.beginAhead(blockBytes)) return;
+    if (!memory.beginReadAhead(blockBytes)) return;
     try {
       await state.lookup(key);
     } finally {
-      memory.endAhead(blockBytes);
+      memory.endReadAhead(blockBytes);
     }
   }
 }

@@ -114,7 +114,7 @@ describe('SharedMemory', () => {
     const scratch = new Scratch(going.pool);
     scratch.add(mebibyte);
     going.pool.setCommitted(mebibyte);
-    expect(going.pool.beginAhead(blockBytes)).toBe(true);
+    expect(going.pool.beginReadAhead(blockBytes)).toBe(true);
     expect(shared).toMatchObject({ count: 2, committedBytes: mebibyte, scratchBytes: mebibyte });
     going.pool.close();
     going.pool.close();
@@ -126,12 +126,12 @@ describe('SharedMemory', () => {
     expect(ask(going, 0)).toBe(false);
     scratch.add(mebibyte);
     scratch.release();
-    going.pool.endAhead(blockBytes);
+    going.pool.endReadAhead(blockBytes);
     going.pool.setCommitted(2 * mebibyte);
     expect(shared).toMatchObject({ count: 1, committedBytes: 0, scratchBytes: 0 });
     expect(shared.queues.sizeBytes).toBe(staying.pool.cache.sizeBytes);
-    expect(shared.hasAheadRoom(mebibyte)).toBe(true);
-    expect(shared.hasAheadRoom(mebibyte + 1)).toBe(false);
+    expect(shared.hasReadAheadRoom(mebibyte)).toBe(true);
+    expect(shared.hasReadAheadRoom(mebibyte + 1)).toBe(false);
   });
 
   it('bounds the memory of all queries, but leaves room for small ones, and names the budget', () => {

@@ -18,7 +18,7 @@ const smallShare = 1 / 64;
 /** Bytes that queries may collect however small the budget is: the smallest budget that can be set. */
 const minScratchBytes = 1024 * 1024;
 /** Part of the memory for blocks that blocks read ahead may take. */
-const aheadShare = 1 / 8;
+const readAheadShare = 1 / 8;
 /** Part of a budget that the pending commits of all instances may take before some of them are merged out of turn. */
 const waitingShare = 1 / 8;
 /** Bytes of pending commits that one instance may always have, however much the other instances take. */
@@ -36,8 +36,8 @@ export function cacheRoom(maxBytes: number, otherBytes: number): number {
 }
 
 /** Returns the bytes of blocks that may be read ahead at the same time. */
-export function aheadRoom(maxBytes: number): number {
-  return Math.floor(Math.floor(maxBytes * cachedShare) * aheadShare);
+export function readAheadRoom(maxBytes: number): number {
+  return Math.floor(Math.floor(maxBytes * cachedShare) * readAheadShare);
 }
 
 /** The memory that one instance takes from a budget. */
@@ -46,7 +46,7 @@ export class Account {
   #merge: (() => Promise<unknown>) | undefined;
   #committedBytes = 0;
   #scratchBytes = 0;
-  #aheadBytes = 0;
+  #readAheadBytes = 0;
   #hasLeft = false;
   /** Whether merging has not helped since commits were counted last. */
   #isStuck = false;
@@ -72,8 +72,8 @@ export class Account {
     return this.#scratchBytes;
   }
 
-  get aheadBytes(): number {
-    return this.#aheadBytes;
+  get readAheadBytes(): number {
+    return this.#readAheadBytes;
   }
 
   get canMerge(): boolean {
@@ -97,10 +97,10 @@ export class Account {
   }
 
   /** Adds to the bytes of blocks being read ahead; a negative number subtracts. */
-  addAhead(bytes: number): void {
+  addReadAhead(bytes: number): void {
     if (this.#hasLeft) return;
-    this.#aheadBytes += bytes;
-    this.#memory.addAhead(bytes);
+    this.#readAheadBytes += bytes;
+    this.#memory.addReadAhead(bytes);
   }
 
   async merge(): Promise<void> {
@@ -114,7 +114,7 @@ export class Account {
     if (this.#hasLeft) return;
     this.setCommitted(0);
     this.addScratch(-this.#scratchBytes);
-    this.addAhead(-this.#aheadBytes);
+    this.addReadAhead(-this.#readAheadBytes);
     this.#hasLeft = true;
     this.#memory.left(this);
   }
@@ -127,7 +127,7 @@ export class SharedMemory {
   readonly #accounts = new Set<Account>();
   #committedBytes = 0;
   #scratchBytes = 0;
-  #aheadBytes = 0;
+  #readAheadBytes = 0;
   #isMerging = false;
 
   /** `blockBytes` is an estimate of the size of a block. */
@@ -172,8 +172,8 @@ export class SharedMemory {
   }
 
   /** Returns whether `more` bytes of blocks may be read ahead. */
-  hasAheadRoom(more: number): boolean {
-    return this.#aheadBytes + more <= aheadRoom(this.maxBytes);
+  hasReadAheadRoom(more: number): boolean {
+    return this.#readAheadBytes + more <= readAheadRoom(this.maxBytes);
   }
 
   /** Returns the bytes that the pending commits of an instance may take, given the pending commits of the others. */
@@ -193,8 +193,8 @@ export class SharedMemory {
     this.queues.setLimit(this.cacheLimitBytes);
   }
 
-  addAhead(bytes: number): void {
-    this.#aheadBytes += bytes;
+  addReadAhead(bytes: number): void {
+    this.#readAheadBytes += bytes;
   }
 
   /** If the pending commits of all instances take too much, lets the instance with the most merge, one instance at a time. */
@@ -221,15 +221,15 @@ export class SharedMemory {
 /** The memory that queries use. */
 export interface ReadMemory {
   /** Bytes of blocks that one reader may read ahead or keep. */
-  readonly aheadBytes: number;
+  readonly readAheadBytes: number;
   /** Size of a block, as an estimate. */
   readonly blockBytes: number;
   /**
    * Reserves memory for a block to be read ahead. Returns false if there is none left: then the block should not be read ahead.
    */
-  beginAhead(bytes: number): boolean;
+  beginReadAhead(bytes: number): boolean;
   /** Releases the memory of a block that was read ahead. */
-  endAhead(bytes: number): void;
+  endReadAhead(bytes: number): void;
   /**
    * Adds to the bytes that queries hold; a negative number subtracts. Throws `MemoryBudgetError` if there is no room for them.
    */
@@ -238,10 +238,10 @@ export interface ReadMemory {
 
 /** Memory without a bound, for tests and for readers that hold nothing. */
 export const unboundedMemory: ReadMemory = {
-  aheadBytes: 16 * 1024 * 1024,
+  readAheadBytes: 16 * 1024 * 1024,
   blockBytes: 65_536,
-  beginAhead: () => true,
-  endAhead: () => undefined,
+  beginReadAhead: () => true,
+  endReadAhead: () => undefined,
   take: () => undefined,
 };
 

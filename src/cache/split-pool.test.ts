@@ -72,11 +72,11 @@ describe('SplitPool', () => {
 
   it('bounds the blocks read ahead, for all together', () => {
     const split = pool();
-    const blocks = split.aheadBytes / 65_536;
+    const blocks = split.readAheadBytes / 65_536;
     expect(blocks).toBe(16);
-    for (let i = 0; i < blocks; i++) expect(split.beginAhead(65_536)).toBe(true);
-    expect(split.beginAhead(1)).toBe(false);
-    split.endAhead(65_536);
-    expect(split.beginAhead(65_536)).toBe(true);
+    for (let i = 0; i < blocks; i++) expect(split.beginReadAhead(65_536)).toBe(true);
+    expect(split.beginReadAhead(1)).toBe(false);
+    split.endReadAhead(65_536);
+    expect(split.beginReadAhead(65_536)).toBe(true);
   });
 });

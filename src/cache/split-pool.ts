@@ -7,7 +7,7 @@
  */
 import { MemoryBudgetError } from '../base/errors.ts';
 import { BlockCache } from './block-cache.ts';
-import { budgetStats, aheadRoom, cacheRoom, scratchRoom, SharedMemory } from './memory-budget.ts';
+import { budgetStats, readAheadRoom, cacheRoom, scratchRoom, SharedMemory } from './memory-budget.ts';
 import type { SharedMemoryStats, ReadMemory, Account } from './memory-budget.ts';
 
 /** The present use of the memory of an instance. */
@@ -45,7 +45,7 @@ const mebibyte = 1024 * 1024;
 export class SplitPool implements ReadMemory {
   readonly cache: BlockCache;
   readonly blockBytes: number;
-  readonly aheadBytes: number;
+  readonly readAheadBytes: number;
   /** The budget from which the memory of uncounted work is calculated: merging, checking, migrating. */
   readonly workBytes: number;
   readonly #maxBytes: number;
@@ -61,7 +61,7 @@ export class SplitPool implements ReadMemory {
     this.#isShared = shared !== undefined;
     this.#memory = shared ?? new SharedMemory(maxBytes, blockBytes);
     this.workBytes = shared === undefined ? maxBytes : Math.min(maxBytes, shared.maxBytes * workShare);
-    this.aheadBytes = aheadRoom(maxBytes);
+    this.readAheadBytes = readAheadRoom(maxBytes);
     this.#account = this.#memory.join();
     // An instance that may take the whole budget needs no limit of its own: the limit of the budget applies.
     this.#hasOwnBound = maxBytes < this.#memory.maxBytes;
@@ -93,14 +93,15 @@ export class SplitPool implements ReadMemory {
     return this.#isShared ? this.#memory.waitingRoom(this.#account) : Infinity;
   }
 
-  beginAhead(bytes: number): boolean {
-    if (this.#account.aheadBytes + bytes > this.aheadBytes || !this.#memory.hasAheadRoom(bytes)) return false;
-    this.#account.addAhead(bytes);
+  beginReadAhead(bytes: number): boolean {
+    if (this.#account.readAheadBytes + bytes > this.readAheadBytes || !this.#memory.hasReadAheadRoom(bytes))
+      return false;
+    this.#account.addReadAhead(bytes);
     return true;
   }
 
-  endAhead(bytes: number): void {
-    this.#account.addAhead(-bytes);
+  endReadAhead(bytes: number): void {
+    this.#account.addReadAhead(-bytes);
   }
 
   take(bytes: number): void {

@@ -130,7 +130,7 @@ export class CommittedChanges implements AsyncIterable<Change> {
       return await cursor.next();
     } catch (error) {
       if (!(error instanceof BlockGone)) throw error;
-      // Rows that were uploaded ahead of a commit are there as long as the log may be read for it.
+      // Staged rows exist as long as the log may be read for their commit.
       const { logFloor } = (await register.refresh()).block0;
       if (logFloor < this.position) throw error;
       throw new ChangesExpiredError(this.position - 1, logFloor, { cause: error });

@@ -22,7 +22,7 @@ import type { PendingRoom } from './pending-room.ts';
 
 /** Most slots that are read at the same time while catching up. */
 const maxReadAhead = 16;
-/** The first so many commits are read one by one, and only then slots are read ahead: mostly there are few, and each read costs. */
+/** The number of commits that are read one by one before slots are read ahead: mostly there are few, and each read costs. */
 const readOneByOne = 4;
 /** So many shapes of tables are made without a pause. */
 const shapesAtOnce = 64;
@@ -30,7 +30,7 @@ const shapesAtOnce = 64;
 const firstRound = 8;
 
 /** Returns how many slots to read at the same time, once `found` commits were found. */
-function sparingly(_ahead: number, found: number): number {
+function sparingly(_count: number, found: number): number {
   return found < readOneByOne ? 1 : found >> 1;
 }
 
@@ -112,7 +112,7 @@ export class LogFollower {
 
   async #readOn(signal: AbortSignal | undefined): Promise<boolean> {
     // The caller that opens a database waits for this, and commits that are read now are known to be pending: slots are read ahead at once.
-    const read = await this.#readSlots((ahead) => ahead * 2, Infinity, signal);
+    const read = await this.#readSlots((count) => count * 2, Infinity, signal);
     // If the first slot is missing, there is nothing to confirm: the view shows what Block 0 does.
     if (read.slots.length === 0 && read.stray === undefined) return true;
     return (await this.#confirm(read, signal)) ? this.#catchUp(signal) : true;
@@ -221,11 +221,11 @@ export class LogFollower {
   }
 
   /**
-   * Reads the slots after the tail until one is missing, `most` were found, or there is no more room. `aheadOf` says how
-   * many to read at the same time, given how many it was before and how many commits were found in all.
+   * Reads the slots after the tail until one is missing, `most` were found, or there is no more room. `nextCount` returns how
+   * many to read at the same time, from the count before and the number of commits found in all.
    */
   async #readSlots(
-    aheadOf: (ahead: number, found: number) => number,
+    nextCount: (count: number, found: number) => number,
     most: number,
     signal?: AbortSignal,
   ): Promise<ReadSlots> {
@@ -234,8 +234,12 @@ export class LogFollower {
     let room = this.#room.bytesFor(this.view);
     let largest = 1;
     let { tailId } = this.view;
-    for (let ahead = 1; slots.length < most && room > 0; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
-      const count = Math.min(ahead, most - slots.length, Math.max(1, Math.floor(room / largest)));
+    for (
+      let wanted = 1;
+      slots.length < most && room > 0;
+      wanted = Math.min(nextCount(wanted, slots.length), maxReadAhead)
+    ) {
+      const count = Math.min(wanted, most - slots.length, Math.max(1, Math.floor(room / largest)));
       const window = Array.from({ length: count }, (_, i) => next + i);
       // All reads are waited for, even if one fails: no request goes on after the caller has its answer.
       const reads = await Promise.allSettled(window.map((slot) => this.#readSlot(slot, signal)));
@@ -267,7 +271,7 @@ export class LogFollower {
   async #readSlot(slot: number, signal: AbortSignal | undefined): Promise<Commit | undefined> {
     const commit = await this.#log.read(slot, signal);
     const members = commit?.members ?? [];
-    // For a small commit no shapes are made ahead.
+    // For a small commit no shapes are made in advance.
     if (members.reduce((sum, { changes }) => sum + changes.length, 0) <= shapesAtOnce) return commit;
     let made = 0;
     for (const { changes } of members) {

@@ -116,7 +116,7 @@ export class LogWriter {
   readonly #encoder = new CommitEncoder();
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
-  /** Whether other writers were ahead last time: the last put lost its slot, or the look before it found a commit. */
+  /** Whether other writers were faster last time: the last put lost its slot, or the poll before it found a commit. */
   #cameLate = false;
   readonly #inDoubt: Map<string, InDoubtCommit>;
   readonly #resolutions = new Set<Promise<boolean>>();

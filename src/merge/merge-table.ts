@@ -242,7 +242,7 @@ export function keptAdded(table: TableState, context: TableMergeContext): Merged
   return table.added.map((index) => mergedAdded(index, growingAdded(table, index, context)));
 }
 
-/** So many generations in which a table went ahead of an index version, and it is given up. */
+/** The number of generations that an index version may be behind its table before it is given up. */
 const maxGenerationsBehind = 256;
 
 /** The index versions that grow with their table: this node has the function in that version, and they are of all its rows. */

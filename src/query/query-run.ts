@@ -33,24 +33,24 @@ export class QueryRun implements RunOptions {
   readonly host: QueryHost;
   readonly table: string;
   readonly overlay: Overlay | undefined;
-  /** Whether a run may begin before it is known whether a state is the present one. False with a budget, since work may be repeated. */
-  readonly ahead: boolean;
+  /** Whether a run may begin speculatively, before the present state is known. False with a budget, since work may be repeated. */
+  readonly speculative: boolean;
   /** The meter of the budget, if there is one. */
   readonly meter: BudgetMeter | undefined;
   readonly through: ReadThrough | undefined;
 
-  /** `ahead`: see the property; ignored with a budget. */
+  /** `speculative`: see the property; ignored with a budget. */
   constructor(
     host: QueryHost,
     table: string,
     overlay: Overlay | undefined,
     budget: BudgetLimits | undefined,
-    ahead: boolean,
+    speculative: boolean,
   ) {
     this.host = host;
     this.table = table;
     this.overlay = overlay;
-    this.ahead = ahead && budget === undefined;
+    this.speculative = speculative && budget === undefined;
     if (budget === undefined) return;
     const meter = new BudgetMeter(host.environment, table, budget);
     this.meter = meter;

@@ -413,10 +413,10 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     return new Query<R, Table>(this.#host, this.#table, asked);
   }
 
-  /** A run of it. `ahead`: see {@link QueryRun}. */
-  #run(ahead = true): QueryRun {
+  /** Returns a run of the query. `speculative`: see {@link QueryRun}. */
+  #run(speculative = true): QueryRun {
     const { overlay, budget } = this.#asked;
-    return new QueryRun(this.#host, this.#table, overlay, budget, ahead);
+    return new QueryRun(this.#host, this.#table, overlay, budget, speculative);
   }
 
   #written(): WrittenQuery {

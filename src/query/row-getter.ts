@@ -10,7 +10,7 @@ import { BlockGone } from '../tree/block-source.ts';
 import type { RowRef } from '../tree/tree.ts';
 import { Query } from './query.ts';
 import type { Row } from './operators/executor.ts';
-import { workAhead } from './run-on-state.ts';
+import { runSpeculatively } from './run-on-state.ts';
 
 export class RowGetter {
   readonly #host: QueryHost;
@@ -26,7 +26,7 @@ export class RowGetter {
     if (!isPromise(state)) return this.#getIn(state, primaryKey);
     const early = this.#host.earlyState?.(table);
     const get = (from: TableState): Promise<Row | undefined> => this.#getIn(from, primaryKey);
-    return early === undefined ? state.then(get) : workAhead(early, state, get);
+    return early === undefined ? state.then(get) : runSpeculatively(early, state, get);
   }
 
   #getIn(state: TableState, primaryKey: unknown): Promise<Row | undefined> {

@@ -21,8 +21,8 @@ export interface RunOptions {
   readonly overlay: Overlay | undefined;
   /** The reads that the overlay needs go through this. */
   readonly through?: ReadThrough | undefined;
-  /** Whether the work may begin on a state that may turn out not to be the present one, and be done again. */
-  readonly ahead?: boolean;
+  /** Whether the work may begin speculatively, on a state that may turn out to be outdated; then it is repeated. */
+  readonly speculative?: boolean;
 }
 
 /** A signal that is aborted as soon as one of two is. */
@@ -31,7 +31,7 @@ export function eitherOf(one: AbortSignal | undefined, other: AbortSignal | unde
   return anySignal(one, other);
 }
 
-/** Rejects as soon as the signal is aborted, whatever the promise still waits for: a store that does not answer. */
+/** Rejects as soon as the signal is aborted, even if the promise waits for a store that does not answer. */
 export function orAborted<T>(running: Promise<T>, table: string, signal: AbortSignal | undefined): Promise<T> {
   return signal === undefined ? running : orGivenUp(running, table, signal);
 }
@@ -51,15 +51,15 @@ type Work<T> = (state: TableState, stored: TableState, ends?: AbortSignal) => T 
 
 /** A first attempt that did not end at once. */
 interface Attempt<T> {
-  /** Undefined where there was none to be had: then it says why. */
+  /** Undefined if the state could not be read: then `failure` is set. */
   readonly stored: TableState | Promise<TableState> | undefined;
   readonly result: Promise<T> | undefined;
   readonly failure: { readonly error: unknown } | undefined;
 }
 
-/** Only one promise is made where the state and the work give none. */
+/** Makes only one promise if neither the state nor the work is a promise. */
 export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
-  const { host, table, overlay, ahead } = options;
+  const { host, table, overlay, speculative } = options;
   let stored: TableState | Promise<TableState> | undefined;
   let result: Promise<T> | undefined;
   let failure: Attempt<T>['failure'];
@@ -69,10 +69,10 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
       const done = work(stored, stored);
       if (!isPromise(done)) return Promise.resolve(done);
       result = done;
-    } else if (ahead === true && overlay === undefined && isPromise(stored)) {
+    } else if (speculative === true && overlay === undefined && isPromise(stored)) {
       const early = host.earlyState?.(table);
       if (early !== undefined) {
-        result = workAhead(early, stored, (state, ends) => work(state, state, ends));
+        result = runSpeculatively(early, stored, (state, ends) => work(state, state, ends));
         // If there is no present state, the caller gets that error.
         result.catch(() => undefined);
       }
@@ -111,19 +111,23 @@ async function runUntilKept<T>(
 export type StateWork<T> = (state: TableState, ends?: AbortSignal) => T | Promise<T>;
 
 /**
- * Begins work on the state that a table most likely has while the present state is found out, and returns its result if the two are
- * the same; otherwise does the work again on the present state.
+ * Runs work speculatively on the state that the table most likely has, while the present state is determined. Returns the result if
+ * the two states are the same; otherwise repeats the work on the present state.
  */
-export async function workAhead<T>(early: TableState, present: Promise<TableState>, work: StateWork<T>): Promise<T> {
+export async function runSpeculatively<T>(
+  early: TableState,
+  present: Promise<TableState>,
+  work: StateWork<T>,
+): Promise<T> {
   const ending = newAbortController();
-  const ahead = (async () => work(early, ending.signal))();
-  // The caller hears of it below.
-  ahead.catch(() => undefined);
+  const speculative = (async () => work(early, ending.signal))();
+  // The caller gets the error below.
+  speculative.catch(() => undefined);
   let state: TableState | undefined;
   try {
     state = await present;
   } finally {
     if (state !== early) ending.abort();
   }
-  return state === early ? ahead : work(state);
+  return state === early ? speculative : work(state);
 }

@@ -188,7 +188,7 @@ export class TransactionHost implements BatchHost, QueryHost {
     this.#sealed = true;
     const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
     try {
-      await this.#lookAhead();
+      await this.#validateEarly();
       this.#host.admit(transactionCall);
       await this.#host.commit(operations, options, check, { callName: transactionCall, validate });
     } catch (error) {
@@ -203,12 +203,12 @@ export class TransactionHost implements BatchHost, QueryHost {
     return this.#host.resolveCommit(commit, options);
   }
 
-  /** Rejects if it is plain already that it cannot be committed, before blobs are uploaded for nothing. */
-  async #lookAhead(): Promise<void> {
+  /** Rejects before blobs are uploaded for nothing, if the transaction already has a conflict. */
+  async #validateEarly(): Promise<void> {
     try {
       await this.#validate(this.#engine.view, []);
     } catch (error) {
-      // Whether a block was collected or lost is found out when it is committed.
+      // The commit finds out whether a block was collected or lost.
       if (!(error instanceof BlockGone)) throw error;
     }
   }
@@ -225,7 +225,7 @@ export class TransactionHost implements BatchHost, QueryHost {
       for (const member of commit.members) await this.#validateAgainst(member, view, pacer);
       this.#validatedTail = slot;
     }
-    // They may be others the next time.
+    // The next attempt may have other members before it.
     for (const member of earlier) await this.#validateAgainst(member, view, pacer);
   }
 

@@ -6,19 +6,19 @@ import type { RunCursor } from './cursor.ts';
 import type { Node } from '../format/node.ts';
 
 class Memory implements ReadMemory {
-  readonly aheadBytes = 400;
+  readonly readAheadBytes = 400;
   readonly blockBytes = 100;
   ahead = 0;
   most = 0;
 
-  beginAhead(bytes: number): boolean {
-    if (this.ahead + bytes > this.aheadBytes) return false;
+  beginReadAhead(bytes: number): boolean {
+    if (this.ahead + bytes > this.readAheadBytes) return false;
     this.ahead += bytes;
     this.most = Math.max(this.most, this.ahead);
     return true;
   }
 
-  endAhead(bytes: number): void {
+  endReadAhead(bytes: number): void {
     this.ahead -= bytes;
   }
 
@@ -48,7 +48,7 @@ async function later(): Promise<boolean> {
 }
 
 describe('CursorSequence', () => {
-  it('begins cursors ahead, as many as there is room for and as are looked at together', async () => {
+  it('reads cursors ahead, as many as there is room for and as are used together', async () => {
     for (const [together, most] of [
       [100, 400],
       [2, 200],

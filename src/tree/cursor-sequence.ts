@@ -20,20 +20,20 @@ export function openCursor(tree: Tree, range: KeyRange = {}, descending = false)
   return new CursorSequence(cursors.length, (i) => cursors[i] as RunCursor);
 }
 
-/** Number of cursors started ahead: at first, and at most. */
+/** The number of cursors read ahead: at first, and at most. */
 const firstWindow = 2;
 const widestWindow = 32;
 /** Empty cursors skipped without a pause. */
 const emptyAtOnce = 256;
 
-/** A cursor that was moved to its first run ahead of time. */
+/** A cursor that is read ahead: it moves to its first run before its turn. */
 interface Begun {
   readonly cursor: RunCursor;
   readonly moved: Promise<boolean>;
 }
 
 /**
- * A sequence of cursors; each is made when it is reached. With `memory`, the next cursors are started ahead once a cursor after
+ * A sequence of cursors; each is made when it is reached. With `memory`, the next cursors are read ahead once a cursor after
  * the first had to be waited for, so that separate ranges of keys are read at the same time.
  */
 export class CursorSequence implements RunCursor {
@@ -45,9 +45,9 @@ export class CursorSequence implements RunCursor {
   #expected = 0;
   #together = 0;
   #current: RunCursor | undefined;
-  /** The result of moving the current cursor ahead, until it is used. */
+  /** The result of reading the current cursor ahead, until it is used. */
   #moved: Promise<boolean> | undefined;
-  /** The cursors started ahead, in order. */
+  /** The cursors read ahead, in order. */
   readonly #begun: Begun[] = [];
   #window = 0;
 
@@ -119,9 +119,9 @@ export class CursorSequence implements RunCursor {
   #readAhead(): void {
     if (this.#memory === undefined || this.#at === 0) return;
     this.#window = Math.min(widestWindow, Math.max(firstWindow, this.#window * 2));
-    const { aheadBytes, blockBytes } = this.#memory;
+    const { readAheadBytes, blockBytes } = this.#memory;
     // Most cursors have at least one entry, and each holds a block until it is reached.
-    const useful = Math.min(this.#expected, this.#together, Math.max(1, Math.floor(aheadBytes / blockBytes))) - 1;
+    const useful = Math.min(this.#expected, this.#together, Math.max(1, Math.floor(readAheadBytes / blockBytes))) - 1;
     const most = Math.min(this.#window, useful, this.#count - this.#at - 1);
     while (this.#begun.length < most) {
       const begun = this.#begin(this.#at + this.#begun.length + 1, this.#memory);
@@ -133,11 +133,11 @@ export class CursorSequence implements RunCursor {
   /** Moves a cursor to its first run; undefined if there is no memory for the blocks that this reads. */
   #begin(i: number, memory: ReadMemory): Begun | undefined {
     const { blockBytes } = memory;
-    if (!memory.beginAhead(blockBytes)) return undefined;
+    if (!memory.beginReadAhead(blockBytes)) return undefined;
     const cursor = this.#make(i);
     // The async function also delivers errors thrown at once to the reader that reaches the cursor.
     const moved = (async (): Promise<boolean> => cursor.next())();
-    const end = (): void => memory.endAhead(blockBytes);
+    const end = (): void => memory.endReadAhead(blockBytes);
     moved.then(end, end);
     return { cursor, moved };
   }

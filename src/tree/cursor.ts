@@ -41,7 +41,7 @@ export class TreeCursor implements RunCursor {
   /** Whether a leaf was reached: the leaves after it are part of a scan. */
   #scanning = false;
   #expected = 0;
-  #ahead: ReadAhead | undefined;
+  #readAhead: ReadAhead | undefined;
   #node: Node | undefined;
   from = 0;
   to = 0;
@@ -75,7 +75,7 @@ export class TreeCursor implements RunCursor {
 
   #end(): false {
     this.#done = true;
-    this.#ahead = undefined;
+    this.#readAhead = undefined;
     return false;
   }
 
@@ -101,9 +101,9 @@ export class TreeCursor implements RunCursor {
     const { node, child } = step;
     const passing = this.#scanning;
     this.#scanning = true;
-    const leaf = this.#ahead?.arrive(step) ?? source.getCachedChild(node, child, passing);
+    const leaf = this.#readAhead?.arrive(step) ?? source.getCachedChild(node, child, passing);
     if (leaf === undefined || isPromise(leaf)) return this.#waitForLeaf(step, passing, leaf);
-    this.#ahead?.fill(this.#path, this.#expected - node.childCount(child));
+    this.#readAhead?.fill(this.#path, this.#expected - node.childCount(child));
     return this.#enter(leaf);
   }
 
@@ -113,9 +113,9 @@ export class TreeCursor implements RunCursor {
     const rest = this.#expected - node.childCount(child);
     // Reading ahead begins after the first leaf, which often is the only one needed.
     if (passing && rest > 0) {
-      if (this.#ahead === undefined) this.#ahead = new ReadAhead(source);
-      else this.#ahead.widen();
-      this.#ahead.fill(this.#path, rest);
+      if (this.#readAhead === undefined) this.#readAhead = new ReadAhead(source);
+      else this.#readAhead.widen();
+      this.#readAhead.fill(this.#path, rest);
     }
     return loading.then((leaf) => this.#enter(leaf));
   }
@@ -143,7 +143,7 @@ export class TreeCursor implements RunCursor {
 }
 
 /** A leaf after the cursor's leaf. */
-interface AheadLeaf {
+interface ReadAheadLeaf {
   readonly parent: string;
   readonly child: number;
   readonly rows: number;
@@ -166,7 +166,7 @@ class ReadAhead {
   /** The path to the last leaf in the queue; undefined until the start is known. */
   #path: LeafPath | undefined;
   /** The leaves after the cursor's leaf, in its order. */
-  readonly #queue: AheadLeaf[] = [];
+  readonly #queue: ReadAheadLeaf[] = [];
   #rows = 0;
   #bytes = 0;
   #window = firstWindow;
@@ -214,7 +214,7 @@ class ReadAhead {
   }
 
   get #isFull(): boolean {
-    const tooMuch = this.#bytes >= this.#source.memory.aheadBytes;
+    const tooMuch = this.#bytes >= this.#source.memory.readAheadBytes;
     return tooMuch || this.#queue.length >= this.#window || this.#rows >= this.#wanted;
   }
 
@@ -257,7 +257,7 @@ class ReadAhead {
   #add({ node, child }: Step): boolean {
     const source = this.#source;
     const inMemory = source.getCachedChild(node, child, true);
-    const leaf: AheadLeaf = {
+    const leaf: ReadAheadLeaf = {
       parent: node.name,
       child,
       rows: node.childCount(child),
@@ -272,26 +272,26 @@ class ReadAhead {
     return true;
   }
 
-  #load(leaf: AheadLeaf, parent: Node): boolean {
+  #load(leaf: ReadAheadLeaf, parent: Node): boolean {
     const { memory } = this.#source;
-    if (!memory.beginAhead(leaf.bytes)) {
+    if (!memory.beginReadAhead(leaf.bytes)) {
       // Other readers take the memory. When the cursor reaches this leaf, it starts to read ahead again.
       this.#ended = true;
       return false;
     }
     const loading = loadChild(this.#source, parent, leaf.child, true);
     leaf.loading = loading;
-    void this.#settle(leaf, loading);
+    void this.#arrived(leaf, loading);
     return true;
   }
 
-  async #settle(leaf: AheadLeaf, loading: Promise<Node>): Promise<void> {
+  async #arrived(leaf: ReadAheadLeaf, loading: Promise<Node>): Promise<void> {
     try {
       leaf.node = await loading;
     } catch {
       // The reader of the leaf gets the error.
     } finally {
-      this.#source.memory.endAhead(leaf.bytes);
+      this.#source.memory.endReadAhead(leaf.bytes);
     }
   }
 }

@@ -92,13 +92,13 @@ class TreeWriter {
   readonly #options: WriteOptions;
   readonly #levels: LevelWriter[] = [];
   readonly #context: LevelContext;
-  readonly #ahead: WriteAhead;
+  readonly #readAhead: ChildReadAhead;
 
   constructor(tree: Tree, changes: ChangeStream, options: WriteOptions) {
     this.#tree = tree;
     this.#changes = changes;
     this.#options = options;
-    this.#ahead = new WriteAhead(tree.source);
+    this.#readAhead = new ChildReadAhead(tree.source);
     this.#context = {
       sink: options.sink,
       load: (ref) => tree.source.load(ref),
@@ -220,7 +220,7 @@ class TreeWriter {
 
   /** Loads a child, and starts to load later children that have changes. */
   #load(node: Node, child: number): Promise<Node> {
-    this.#ahead.fill(node, child + 1, this.#changes);
+    this.#readAhead.fill(node, child + 1, this.#changes);
     return loadChild(this.#tree.source, node, child);
   }
 
@@ -322,13 +322,13 @@ interface Upcoming {
 }
 
 /** Most nodes that are read ahead at the same time. */
-const maxAhead = 16;
+const maxReadAhead = 16;
 
 /**
- * Reads the nodes that the next changes affect, so that the writer waits once for many of them. Otherwise a merge of few
+ * Reads ahead the nodes that the next changes affect, so that the writer waits once for many of them. Otherwise a merge of few
  * changes all over a large table would take a round trip for each.
  */
-class WriteAhead {
+class ChildReadAhead {
   readonly #source: BlockSource;
   /** The node whose children were read last. */
   #node: Node | undefined;
@@ -346,7 +346,7 @@ class WriteAhead {
     if (this.#node !== node) this.#next = 0;
     this.#node = node;
     // The last child is left out, because its upper bound is not known here.
-    for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < maxAhead; i++) {
+    for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < maxReadAhead; i++) {
       this.#next = i + 1;
       if (!changes.mayChange(node.key(i), node.key(i + 1))) continue;
       if (this.#source.peekChild(node, i) === undefined && !this.#load(node, i)) return;
@@ -357,11 +357,11 @@ class WriteAhead {
   #load(node: Node, i: number): boolean {
     const { memory } = this.#source;
     const { sizeBytes } = node.child(i);
-    if (!memory.beginAhead(sizeBytes)) return false;
+    if (!memory.beginReadAhead(sizeBytes)) return false;
     this.#running++;
     const end = (): void => {
       this.#running--;
-      memory.endAhead(sizeBytes);
+      memory.endReadAhead(sizeBytes);
     };
     // The reader of the node gets the error.
     void loadChild(this.#source, node, i).then(end, end);

@@ -28,7 +28,7 @@ export interface IndexVersion {
   readonly built: Bound;
   /** Entries of rows on which the function failed. */
   readonly failed: number;
-  /** Generation in which the table first went ahead of it; null while it is current. */
+  /** The first generation whose rows it does not have; null while it is current. */
   readonly behindFrom: number | null;
 }
 

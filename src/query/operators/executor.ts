@@ -125,8 +125,8 @@ export class Execution {
     const { needed } = this;
     const { offset } = this.query;
     const order = new RowOrder(this.state.shape, this.plan.order);
-    const { aheadBytes, blockBytes } = this.state.tree.source.memory;
-    if (needed <= Math.min(maxHeldRows, aheadBytes / blockBytes)) {
+    const { readAheadBytes, blockBytes } = this.state.tree.source.memory;
+    if (needed <= Math.min(maxHeldRows, readAheadBytes / blockBytes)) {
       const keepRef: Keep<RowRef> = (source, base) => ({ source, base });
       const top = await this.#collect(new TopRows(order, needed, keepRef), scratch);
       return top.slice(offset).map(({ source, base }) => keep(source, base));

@@ -115,8 +115,8 @@ const maxTogether = 256;
 const minTogether = 8;
 
 /** So many lookups may be begun together: each may hold a block. */
-export function maxLookups({ aheadBytes, blockBytes }: ReadMemory): number {
-  return Math.max(minTogether, Math.min(maxTogether, Math.floor(aheadBytes / blockBytes)));
+export function maxLookups({ readAheadBytes, blockBytes }: ReadMemory): number {
+  return Math.max(minTogether, Math.min(maxTogether, Math.floor(readAheadBytes / blockBytes)));
 }
 
 /** Decides how many lookups are begun together: few at first, since a query may need no more. Each may hold a block. */

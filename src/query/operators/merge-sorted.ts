@@ -15,16 +15,16 @@ import type { KeyProbe } from './key-probe.ts';
 import { RowBatch } from './row-batch.ts';
 import type { RowStream, QueryWork } from './row-batch.ts';
 
-/** Rows of the smaller streams that are asked for at a time: mostly few of them are among those that are wanted. */
-const rowsAhead = 8;
-/** Rows that are handed on before the caller may do something else, about. */
+/** The number of rows requested at a time from the smaller streams: mostly few of them are wanted. */
+const bufferedRows = 8;
+/** The approximate number of rows delivered before the caller may do something else. */
 const rowsAtOnce = 1024;
 
-/** A stream whose next row is looked at before it is taken. */
-class Ahead {
+/** A stream with a small buffer, so that its next row can be compared before it is taken. */
+class BufferedStream {
   readonly #stream: RowStream;
   readonly #order: RowOrder;
-  readonly #batch = new RowBatch(rowsAhead);
+  readonly #batch = new RowBatch(bufferedRows);
   #at = -1;
   #ended = false;
   /** The key of the next row; undefined where it is not known, and at the end. */
@@ -69,7 +69,7 @@ class Ahead {
 export class MergedStream implements RowStream {
   readonly #stream: RowStream;
   readonly #order: RowOrder;
-  readonly #others: Ahead[];
+  readonly #others: BufferedStream[];
   readonly #own = new RowBatch();
   readonly #scratch = new ByteWriter(256);
   #begun = false;
@@ -77,12 +77,12 @@ export class MergedStream implements RowStream {
   #at = 0;
   #ended = false;
   /** The other stream whose row comes next. */
-  #first: Ahead | undefined;
+  #first: BufferedStream | undefined;
 
   constructor(stream: RowStream, others: readonly RowStream[], order: RowOrder) {
     this.#stream = stream;
     this.#order = order;
-    this.#others = others.map((other) => new Ahead(other, order));
+    this.#others = others.map((other) => new BufferedStream(other, order));
   }
 
   next(batch: RowBatch): boolean | Promise<boolean> {
@@ -123,7 +123,7 @@ export class MergedStream implements RowStream {
   }
 
   /** Whether the next row of the others comes before row `i` of the stream. */
-  #isBefore({ key }: Ahead, i: number): boolean {
+  #isBefore({ key }: BufferedStream, i: number): boolean {
     const scratch = this.#scratch;
     scratch.length = 0;
     const own = this.#own;
@@ -138,7 +138,7 @@ export class MergedStream implements RowStream {
     const most = batch.count + rowsAtOnce;
     let mayInterrupt = own.count > this.#at && this.#first !== undefined && this.#isBefore(this.#first, own.count - 1);
     while (this.#at < own.count) {
-      if (mayInterrupt && this.#isBefore(this.#first as Ahead, this.#at)) {
+      if (mayInterrupt && this.#isBefore(this.#first as BufferedStream, this.#at)) {
         if (batch.count >= most) return true;
         const waits = this.#takeFirst(batch);
         if (waits !== undefined) return waits.then(() => this.#merge(batch));
@@ -158,7 +158,7 @@ export class MergedStream implements RowStream {
   }
 
   #takeFirst(batch: RowBatch): void | Promise<void> {
-    const first = this.#first as Ahead;
+    const first = this.#first as BufferedStream;
     batch.add(first.source, first.base);
     const waits = first.advance();
     if (isPromise(waits)) return waits.then(() => this.#choose());
@@ -186,20 +186,20 @@ export class PreparedStream implements RowStream {
   }
 }
 
-/** How many of the next streams are begun ahead: at first, and at most. */
+/** The number of next streams that are read ahead: at first, and at most. */
 const firstWindow = 2;
 const widestWindow = 8;
-/** Rows that are asked of each of them: they are held, with their blocks, until its turn comes. */
+/** A stream of the union. Its first rows are held, with their blocks, until its turn comes. */
 
 interface Part {
   readonly stream: RowStream;
-  /** Rows that it gave before its turn. */
+  /** The rows read ahead. */
   readonly early: RowBatch;
   /** The result of its first call, until it is used. */
   moved: Promise<boolean> | undefined;
 }
 
-/** The reader of the stream gets every error, also one that is thrown at once. */
+/** Starts to read a stream ahead. The reader of the stream gets every error, even one that is thrown at once. */
 function begin({ stream, early }: Part): Promise<boolean> {
   const moved = (async (): Promise<boolean> => stream.next(early))();
   moved.catch(() => undefined);
@@ -207,8 +207,8 @@ function begin({ stream, early }: Part): Promise<boolean> {
 }
 
 /**
- * Reads streams one after the other, and begins the next ones once a second stream must be awaited: otherwise each would wait for its
- * first rows only when its turn comes.
+ * Reads streams one after the other, and reads the next ones ahead once a second stream must be awaited: otherwise each would request
+ * its first rows only when its turn comes.
  */
 export class UnionStream implements RowStream {
   readonly #parts: readonly Part[];
@@ -218,7 +218,7 @@ export class UnionStream implements RowStream {
   #window = 0;
 
   constructor(streams: readonly RowStream[]) {
-    this.#parts = streams.map((stream) => ({ stream, early: new RowBatch(rowsAhead), moved: undefined }));
+    this.#parts = streams.map((stream) => ({ stream, early: new RowBatch(bufferedRows), moved: undefined }));
   }
 
   next(batch: RowBatch): boolean | Promise<boolean> {

@@ -16,7 +16,7 @@ const keyShare = 0.5;
 
 /** Returns the bytes of primary keys that one intersection may hold. */
 export function maxKeyBytes({ tree }: TableState): number {
-  return tree.source.memory.aheadBytes * keyShare;
+  return tree.source.memory.readAheadBytes * keyShare;
 }
 
 /** The approximate overhead of a key in a set, in bytes. */

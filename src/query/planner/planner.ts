@@ -157,7 +157,7 @@ function cheapest(all: readonly Estimated[]): Estimated {
 
 /**
  * Returns the plans to choose from. A loop that takes rows one by one must not hold all of them for a sort. So a plan that sorts is
- * eligible only if its rows fit into the memory for read-ahead, even if plans in order cost more.
+ * eligible only if its rows fit into the memory for reading ahead, even if plans in order cost more.
  */
 function eligible(
   state: TableState,
@@ -166,7 +166,7 @@ function eligible(
   all: readonly Estimated[],
 ): readonly Estimated[] {
   if (query.sorts === undefined) return all;
-  const maxBytes = query.sorts === 'none' ? -1 : state.tree.source.memory.aheadBytes;
+  const maxBytes = query.sorts === 'none' ? -1 : state.tree.source.memory.readAheadBytes;
   const fit = all.filter(({ candidate, estimate }) => {
     return candidate.ordered || costs.heldBytes(estimate.matches) <= maxBytes;
   });

@@ -1,4 +1,4 @@
-/** What scans read ahead, in requests, and in time where every request takes 30 ms. */
+/** Read-ahead of scans, in requests, and in time if every request takes 30 ms. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { MemoryBudgetError } from '../../../src/base/errors.ts';
@@ -25,7 +25,7 @@ const readings = {
 } as const;
 const rows = 20_000;
 const requestMs = 30;
-/** How many leaves are read ahead at most. */
+/** The maximum of leaves that are read ahead. */
 const depth = 32;
 
 let stored: MemoryDriver;

@@ -155,7 +155,7 @@ describe('the first call after a start', () => {
       await environment.run(db.start());
       const row = (await environment.run(read(db, id))) as { text: string } | undefined;
       expect(row?.text).toBe(text);
-      // What was read ahead of the news is not read again.
+      // Blocks read before the news are not read again.
       expect(new Set(blocks).size).toBe(blocks.length);
       await environment.run(db.stop());
       driver.heal();

@@ -67,7 +67,7 @@ export function plansOf({ state }: TestTable, query: CompiledQuery): Explanation
   return plans.toSorted((a, b) => score(a) - score(b));
 }
 
-/** Runs the query by each candidate. `before` is called ahead of each run. */
+/** Runs the query by each candidate. `before` is called before each run. */
 export async function runEveryPlan(
   table: TestTable,
   query: CompiledQuery,

@@ -125,7 +125,7 @@ describe('an intersection', () => {
   it('gives up holding keys where they are too many, and tests rows instead', async () => {
     const table = await tableOf();
     const source = table.state.tree.source;
-    Object.defineProperty(source, 'memory', { value: { ...unboundedMemory, aheadBytes: 20_000 } });
+    Object.defineProperty(source, 'memory', { value: { ...unboundedMemory, readAheadBytes: 20_000 } });
     const runs = await intersected(table, rows, ranged);
     expect(runs).toHaveLength(1);
     const matching = runModel(rows, 'id', ranged).length;

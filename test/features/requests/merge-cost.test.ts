@@ -127,7 +127,7 @@ describe('a merge', () => {
     );
   });
 
-  it('of many commits reads each of them once, and looks ahead for no more than half as many', async () => {
+  it('of many commits reads each of them once, and reads no more than half as many missing slots', async () => {
     const seen: ObservedRequest[] = [];
     const merger = make(1, (request) => seen.push(request));
     await environment.run(merger.start());

@@ -437,8 +437,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/query/run-on-state.ts',
-        find: 'return state === early ? ahead : work(state);',
-        replace: 'return ahead;',
+        find: 'return state === early ? speculative : work(state);',
+        replace: 'return speculative;',
       },
     ],
   },

@@ -153,8 +153,8 @@ export const planMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/query/operators/merge-sorted.ts',
-        find: 'const rowsAhead = 8;',
-        replace: 'const rowsAhead = 8000;',
+        find: 'const bufferedRows = 8;',
+        replace: 'const bufferedRows = 8000;',
       },
     ],
     tests: [pending],
