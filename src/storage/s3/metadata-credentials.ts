@@ -101,6 +101,9 @@ const tokenSeconds = 21_600;
 /** Said of a service that does not answer: its tokens do not reach containers unless the instance allows them another hop. */
 const hopLimit = ' (a container on an instance needs the metadata hop limit 2)';
 
+/** The characters that names of roles have. */
+const rolePattern = /^[\w+=,.@-]+$/;
+
 /** The role of the instance, by version 2 of the instance metadata service. */
 export class InstanceCredentials {
   /** Whether the service has ever answered. */
@@ -157,7 +160,8 @@ export class InstanceCredentials {
     const [role = ''] = roles.text.trim().split(/\s/);
     if (roles.status === 404 || (roles.status === 200 && role === '')) return 'the instance has no role';
     if (roles.status !== 200) throw refusal(server, roles.status);
-    return decodeCredentials(server, await get(encodeURIComponent(role)));
+    if (rolePattern.test(role)) return decodeCredentials(server, await get(role));
+    throw new CredentialsProviderError(`${name} answered with something other than a role`, { isOutage: true });
   }
 }
 

@@ -74,6 +74,17 @@ describe('variables', () => {
     expect(await provider()()).toMatchObject({ sessionToken: 'token' });
   });
 
+  it('are the variables of the process, as they are when credentials are needed', async () => {
+    const own = process.env;
+    try {
+      const provide = defaultCredentials({ environment: fast, http });
+      process.env = { AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'secret' };
+      expect(await keyOf(provide())).toBe('AKIA');
+    } finally {
+      process.env = own;
+    }
+  });
+
   it('come before a profile, as in the AWS CLI', async () => {
     await writeFiles({ credentials: '[work]\naws_access_key_id = AKIAFILE\naws_secret_access_key = other\n' });
     Object.assign(variables, { AWS_PROFILE: 'work', AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'secret' });
@@ -103,7 +114,7 @@ describe('a profile', () => {
   it('gives its keys; the file of credentials comes before the file of settings', async () => {
     await writeFiles({
       credentials:
-        '\uFEFF# mine\r\n[default]\r\naws_access_key_id = AKIA1 ; old\r\naws_secret_access_key=a#b;c/+= #d\r\n',
+        '\uFEFF# mine\r\n[default]\r\nAWS_Access_Key_Id = AKIA1 ; old\r\naws_secret_access_key=a#b;c/+= #d\r\n',
       config: '[default]\naws_access_key_id = AKIA2\naws_session_token = token\nregion = eu-north-1\n',
     });
     expect(await provider()()).toEqual({ accessKeyId: 'AKIA1', secretAccessKey: 'a#b;c/+=', sessionToken: 'token' });
@@ -270,6 +281,18 @@ describe('a web identity', () => {
       /^AWS's token service at http:.* (answered with|could not be)/,
     );
     expect(sts.requests).toHaveLength(3);
+  });
+
+  it('may get keys that look like numbers', async () => {
+    await using sts = await startTokenService();
+    variables['AWS_ENDPOINT_URL_STS'] = sts.endpoint;
+    const keys = '<AccessKeyId>0123</AccessKeyId><SecretAccessKey>1e5</SecretAccessKey><SessionToken>7</SessionToken>';
+    const result = `<AssumeRoleWithWebIdentityResult><Credentials>${keys}</Credentials></AssumeRoleWithWebIdentityResult>`;
+    sts.intercept = () => ({
+      status: 200,
+      body: `<AssumeRoleWithWebIdentityResponse>${result}</AssumeRoleWithWebIdentityResponse>`,
+    });
+    expect(await provider()()).toEqual({ accessKeyId: '0123', secretAccessKey: '1e5', sessionToken: '7' });
   });
 
   it('is not shown where the service repeats it in a refusal', async () => {
