@@ -1,7 +1,7 @@
 /**
  * Shows that mistakes in the engine are noticed: `npm run mutants`. Each mutant must be found by one of 500 seeds of the
  * simulator (`--seeds`, from `--seed` on), or by the tests that it names; if one survives, the run fails. The seed that found it last is
- * tried first (`--anew`: it is not). `--only` takes a part of the names, `--unknown` those of which no seed is known.
+ * tried first, except with `--all-seeds`. `--only` takes a part of the names, `--unknown` mutants without a known seed.
  * `--part 2/6` takes, of those that tests find, every sixth, from the third on.
  * `--update` writes what is found to test/repo/mutants/findings.json and docs/testing.md.
  */
@@ -23,7 +23,7 @@ const { values } = parseArgs({
     update: { type: 'boolean', default: false },
     unknown: { type: 'boolean', default: false },
     part: { type: 'string', default: '0/1' },
-    anew: { type: 'boolean', default: false },
+    'all-seeds': { type: 'boolean', default: false },
   },
 });
 
@@ -39,11 +39,11 @@ const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => Number(valu
 async function find(hunt: MutantHunt, mutant: Mutant): Promise<Verdict> {
   if (mutant.tests !== undefined) return hunt.byTests(mutant);
   const known = findings.get(mutant.name)?.seed;
-  const first = values.anew || known === undefined ? [] : [known];
+  const first = values['all-seeds'] || known === undefined ? [] : [known];
   return hunt.bySeeds(mutant, new Set([...first, ...seeds]), 1);
 }
 
-/** Noted at once: who goes through all seeds of all mutants does not want to begin anew. */
+/** Writes a finding at once: a run over all seeds of all mutants takes long, and must not begin again after an interruption. */
 function note({ name }: Mutant, found: Verdict): void {
   if (found === undefined || found.seed === 0) findings.delete(name);
   else findings.set(name, found);
