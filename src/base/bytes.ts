@@ -243,7 +243,7 @@ export function readLatin1(bytes: Uint8Array, start: number, end: number): strin
 /** Decodes UTF-8. Throws a TypeError for bytes that are not well-formed. */
 export function readUtf8(bytes: Uint8Array, start: number, end: number): string {
   const text = utf8Slice.call(bytes, start, end);
-  // U+FFFD replaces ill-formed bytes, but may also be in the text itself: the strict decoder tells the two apart.
+  // U+FFFD replaces ill-formed bytes, but may also be in the text itself: the strict decoder distinguishes the two.
   return text.includes('\ufffd') ? decodeUtf8(bytes.subarray(start, end)) : text;
 }
 

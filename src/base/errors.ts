@@ -332,7 +332,7 @@ export class NotADatabaseError extends StoreDbError {
 export type RequestOutcome = 'unknown' | 'none';
 
 /**
- * Why a request failed, where the reason suggests what to do: permissions are missing; the store throttles requests; the store or
+ * The reason for a failed request, if it suggests a remedy: permissions are missing; the store throttles requests; the store or
  * the network is unavailable, maybe for a short time; the store is full.
  */
 export type StorageFailure = 'forbidden' | 'throttled' | 'unavailable' | 'full';

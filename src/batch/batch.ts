@@ -493,7 +493,7 @@ export class Batch implements Overlay {
 
   /** Adds an insert or upsert. Resolves to the row's primary key. */
   #addRow<T extends TableRef>(kind: Operation, table: T, document: unknown): Promise<PrimaryKeyOf<T>> {
-    // Not silenced: nobody else may tell.
+    // Not silenced: nothing else may report it.
     const late = this.#late();
     if (late !== undefined) return late;
     let key: unknown;

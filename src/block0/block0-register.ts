@@ -6,7 +6,7 @@
  *   written any more.
  * - A refresh is a request that starts when it is asked for. It never joins one in flight, since only a
  *   read that started after the slot was read confirms a slot (docs/protocol.md).
- * - The Block 0 that is stored afterwards decides the outcome of a put, not the answer: a nonce tells whose it is.
+ * - The Block 0 that is stored afterwards decides the outcome of a put, not the answer: a nonce shows whose it is.
  */
 import { defined } from '../base/options.ts';
 import { backOff } from '../base/env.ts';
@@ -98,7 +98,7 @@ export class Block0Register {
     return typeof result === 'string' ? undefined : this.#see(result, 0);
   }
 
-  /** Creates Block 0 unless somebody else just did; returns whichever is stored. */
+  /** Creates Block 0 unless somebody else just did; returns the stored one. */
   async create(block0: Block0, signal?: AbortSignal): Promise<VersionedBlock0> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -115,7 +115,7 @@ export class Block0Register {
     }
   }
 
-  /** Reads Block 0 anew, with a request that starts now; a small answer where it has not changed. */
+  /** Reads Block 0 with a request that starts now; the answer is small if it has not changed. */
   async refresh(signal?: AbortSignal): Promise<VersionedBlock0> {
     this.checkNotReplaced();
     const before = this.current;

@@ -4,7 +4,7 @@
  * different ones. Until then an instance uses an id that was free when it last looked.
  *
  * An id decides nothing but whose turn it is. Two instances with one id, because one was paused while another took its id over,
- * are as safe as any others; whichever sees that the id is not its own any more takes another one.
+ * are as safe as any others; an instance that sees that the id is not its own any more takes another one.
  */
 import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
@@ -35,7 +35,7 @@ function takersOf({ nodes, autoNodes = [] }: NodeList): readonly AutoNode[] {
   return autoNodes.filter(({ nodeId }) => nodes.includes(nodeId));
 }
 
-/** Whether the instance behind an entry may be taken for gone. A time far ahead is as little of a sign as one long ago. */
+/** Whether the instance of an entry counts as gone. A time far in the future is no sign of life, like one long ago. */
 function isStale({ seenMs }: AutoNode, nowMs: number): boolean {
   return Math.abs(nowMs - seenMs) > staleAfterMs;
 }
@@ -59,7 +59,7 @@ export class NodeIdentity implements NodeId {
     this.#instance = this.#isAuto ? newId(environment, 8) : '';
   }
 
-  /** The id that it goes by at the moment. */
+  /** The id that the instance uses at the moment. */
   get id(): number {
     return this.#id;
   }
@@ -87,9 +87,9 @@ export class NodeIdentity implements NodeId {
   }
 
   /**
-   * The list with this instance in it, and without those that may be taken for gone. `remaining`: the nodes that stay in it in
-   * any case but this one. From now on it goes by the id that it has there: if the list is not written after all, the next attempt may
-   * choose another one. Where no id is free, it is not in the list.
+   * Returns the list with this instance, and without the ones that count as gone. `remaining`: the nodes that stay in it, without this
+   * one. From now on the instance uses the id that it has in the list: if the list is not written after all, the next attempt may choose
+   * another one. If no id is free, the instance is not in the list.
    */
   entering(present: NodeList, remaining: readonly number[], nowMs: number): NodeList {
     const isListed = this.isListed(present);
@@ -125,7 +125,7 @@ export class NodeIdentity implements NodeId {
     return listed(nodes, takers);
   }
 
-  /** The id that it goes by, if nobody is listed under it, or the lowest that is free. */
+  /** Returns the present id, if nobody is listed under it, or else the lowest free one. */
   #freeId({ nodes }: NodeList): number | undefined {
     const taken = new Set(nodes);
     if (!taken.has(this.#id)) return this.#id;

@@ -19,7 +19,7 @@ export interface CacheCounters {
   turnover: number;
 }
 
-/** An estimate of the bytes that an entry takes, in the map too, besides its block. */
+/** An estimate of the bytes that an entry takes, in the map too, without its block. */
 const overheadBytes = 256;
 
 /** A cache of blocks by name. */

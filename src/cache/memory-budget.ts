@@ -248,7 +248,7 @@ export const unboundedMemory: ReadMemory = {
 /** Bytes taken from the pool at once. */
 const stepBytes = 64 * 1024;
 
-/** The memory of one query besides blocks: the rows that it collects, and their keys. */
+/** The memory of one query apart from blocks: the rows that it collects, and their keys. */
 export class Scratch {
   readonly #memory: ReadMemory;
   #used = 0;

@@ -117,7 +117,7 @@ function readEntry(entry: Uint8Array, { fields }: TableIndex): Entry {
   return { values: entry.subarray(0, end), primaryKey: entry.subarray(end), hasNull, isCut };
 }
 
-/** Rows whose entries hold the same values. Where values are cut, the rows must be read to tell whether they agree. */
+/** Rows whose entries hold the same values. If values are truncated, the rows must be read to compare them. */
 class Alike {
   readonly #state: TableState;
   readonly #index: TableIndex;

@@ -36,9 +36,9 @@ export interface OpeningOptions {
 
 /** A state that a database has had. */
 export interface ExpectedState {
-  /** The revision of its Block 0, as `db.stats()` and `store-db stats` tell it. */
+  /** The revision of its Block 0, from `db.stats()` or `store-db stats`. */
   readonly revision?: number;
-  /** Its generation, as backups and snapshots tell it. */
+  /** Its generation, from a backup or a snapshot. */
   readonly generation?: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Holds on to states of the database: a pin is an entry in Block 0, and a copy of the pinned Block 0 beside it.
+ * Pins states of the database: a pin is an entry in Block 0, and an object with a copy of the pinned Block 0.
  *
  * Invariants:
  * - Only a retained generation is pinned: one that gc has not announced to collect past (`collected`), or that the

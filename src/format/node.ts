@@ -1,5 +1,5 @@
 /**
- * A B+Tree node: sorted keys, and beside each key a row (table leaf), nothing (index leaf) or a child (inner node).
+ * A B+Tree node: sorted keys, and for each key a row (table leaf), nothing (index leaf) or a child (inner node).
  * The body, all numbers little-endian, every section padded to 4 bytes:
  *
  *   0 u8 level (0: leaf)   1 u8 flags   2 u16 length of the prefix that all keys share   4 u32 entries

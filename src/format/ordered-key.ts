@@ -6,7 +6,7 @@
  * flipped; strings and bytes escape 0x00 as 0x00 0xFF and end with 0x00 0x01, or with 0x00 0x02 if only the first {@link
  * maxKeyBytes} bytes are held. docs/format.md has the layout to the byte.
  *
- * The component of an index entry that holds the result of a function exists for every row, whatever the function does: results
+ * The component of an index entry that holds the result of a function exists for every row: results
  * of another type than the declared one, and failures, have their own tags, so the index shows which rows they are.
  *
  * Components can also be copied to the field of a row byte by byte, without making a value. All key types come out unchanged,

@@ -59,7 +59,7 @@ export type NullObject = Readonly<Record<string, null>>;
 
 /** Returns a decoded row of some fields in which all of them are null. */
 export function nullObjectOf(fields: readonly LayoutField[]): NullObject {
-  // Parsing tells the runtime the number of fields before it creates the object.
+  // When it parses JSON, the runtime knows the number of fields before it creates the object.
   const members = fields.map(({ name }) => `${JSON.stringify(name)}:null`);
   return JSON.parse(`{${members.join(',')}}`) as NullObject;
 }

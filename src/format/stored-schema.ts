@@ -34,7 +34,7 @@ export interface StoredField {
   readonly default?: StoredDefault;
   /** Whether null is refused. Absent: null is allowed. */
   readonly required?: true;
-  /** The only allowed values besides null; 64-bit integers as decimal strings. Absent: all values of the type. */
+  /** The only allowed values apart from null; 64-bit integers as decimal strings. Absent: all values of the type. */
   readonly oneOf?: readonly (string | number)[];
 }
 

@@ -1,4 +1,4 @@
-/** The options of `StoreDb()`: checked at once, with errors that name the option, the value and what is allowed. */
+/** The options of `StoreDb()`: checked at once, with errors that name the option, the value and the allowed values. */
 import { isDate } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { consoleLogger, logLevels } from '../base/logger.ts';
@@ -62,7 +62,7 @@ export interface StoreDbOptions {
   readonly maxMemoryBytes?: number;
   /**
    * Memory that this instance shares with all others that are given the same budget: for many databases in one process.
-   * Blocks that were not used for the longest time make room first, whichever of the databases they are of. Default:
+   * The least recently used blocks of all databases make room first. Default:
    * none, so that the instance has `maxMemoryBytes` for itself.
    */
   readonly memory?: MemoryBudget;
@@ -90,7 +90,7 @@ export interface StoreDbOptions {
   readonly polling?: Polling;
   /**
    * How long a query on a view older than two intervals waits for a newer one, in milliseconds, 0 to 60,000. After that, or if
-   * the store fails, it shows the view that there is, and `db.stats()` tells its age; transactions and `db.refresh()` never do.
+   * the store fails, it shows the view in memory, and `db.stats()` has its age; transactions and `db.refresh()` never do.
    * Default: as long as it takes, up to 60,000, and then it rejects.
    */
   readonly maxStaleWaitMs?: number;

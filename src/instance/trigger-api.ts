@@ -11,7 +11,7 @@ import type { TableShape } from '../schema/table-shape.ts';
 /** The rows of a table: typed where it is given by its schema definition. */
 export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
 
-/** The row that a trigger gets: a blob field holds what `db.Blob()` returned while that is new. */
+/** The row that a trigger gets: a blob field holds the result of `db.Blob()` while the blob is new. */
 export type TriggerRow<T extends TableRef> = T extends SchemaDefinition
   ? {
       [F in keyof RowOf<T>]:

@@ -32,7 +32,7 @@ export class NotCommittedError extends StorageError {
   }
 }
 
-/** Returns the outcome that a failed put tells: `lost` if it certainly had no effect; any other failure says nothing. */
+/** Returns the outcome of a failed put: `lost` if it certainly had no effect; `unknown` after any other failure. */
 export function outcomeOfFailure(error: unknown): CommitOutcome {
   return error instanceof NotCommittedError ? 'lost' : 'unknown';
 }
@@ -61,7 +61,7 @@ export function outcomeUnknown(commit: Required<CommitRef>, cause?: unknown): Co
   return new CommitOutcomeUnknownError(commit, message, { cause });
 }
 
-/** Returns the outcome of a commit, as far as reads of the store tell. It writes nothing, so that an instance that only reads may ask too. */
+/** Returns the outcome of a commit, as far as reads of the store show it. It writes nothing, so a replica may ask too. */
 export async function readOutcome(
   { commitId, slot }: CommitRef,
   log: CommitLog,
@@ -80,7 +80,7 @@ export async function readOutcome(
 
 /**
  * Returns the outcome of a commit whose slot is at or under the log floor: a dead slot. Its object may be gone, or put again by a late
- * writer, so that only the list of applied commits in Block 0 tells, if it reaches that far.
+ * writer, so only the list of applied commits in Block 0 shows the outcome, if it reaches that far.
  */
 export function deadSlotOutcome(block0: Block0, slot: number, commitId: string): CommitOutcome {
   return outcomeInBlock0(block0, slot, commitId) ?? 'unknown';

@@ -170,7 +170,7 @@ export class LogWriter {
 
   /**
    * Learns the outcome of a commit in doubt, and returns whether it was applied. Rejects with `CommitOutcomeUnknownError` if the
-   * store still cannot tell.
+   * outcome is still unknown.
    */
   resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
     const asked = this.#resolve(commitId, slot, signal).finally(() => this.#resolutions.delete(asked));

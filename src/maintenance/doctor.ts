@@ -1,4 +1,4 @@
-/** Examines a store, with or without an open database on it: whether it is safe, and what lies under the prefix. */
+/** Examines a store, with or without an open database on it: whether it is safe, and which objects are under the prefix. */
 import { Deadline, untilAborted } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { CorruptionError, NotSupportedError, UnknownFormatError } from '../base/errors.ts';

@@ -94,10 +94,10 @@ class Inliner {
     this.#catalogued = block0.catalogue?.inlined ?? new Map();
   }
 
-  /** The candidates that stay in the catalogue, or that Block 0 has room for. `anew`: a new catalogue is written. */
-  inlined(anew: boolean): Set<Candidate> {
-    if (this.#catalogued.size === 0 || anew)
-      return smallest(this.candidates, anew ? maxCataloguedRootBytes : maxInlinedBytes);
+  /** Returns the candidates that stay in the catalogue, or that Block 0 has room for. `rewrites`: a new catalogue is written. */
+  inlined(rewrites: boolean): Set<Candidate> {
+    if (this.#catalogued.size === 0 || rewrites)
+      return smallest(this.candidates, rewrites ? maxCataloguedRootBytes : maxInlinedBytes);
     const kept = this.candidates.filter(({ name }) => this.#catalogued.has(name));
     const others = this.candidates.filter(({ name }) => !this.#catalogued.has(name));
     return new Set([...kept, ...smallest(others, maxChangedRootBytes)]);
@@ -107,7 +107,7 @@ class Inliner {
     return [...this.#candidates.values()];
   }
 
-  /** A root that the merge did not touch. */
+  /** Returns a root that the merge did not change. */
   kept(place: TreePlace, root: StoredRoot): PendingRoot {
     if (root === null) return { root };
     const name = blockName(place, root);

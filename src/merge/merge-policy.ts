@@ -19,9 +19,9 @@ interface SeenTail {
 }
 
 /**
- * A node that merges alone rests so many times as long as its last merge took: merging takes a quarter of its time at
- * most. Where rows are changed all over a large table every merge writes most of its blocks anew, however few commits
- * it is for; the more commits, the less for each of them.
+ * The pause of a node that merges alone, in durations of its last merge, so that merging takes at most a quarter of its time. If
+ * rows are changed all over a large table, every merge rewrites most of its blocks, even for few commits; the more commits a merge
+ * has, the less it costs for each of them.
  */
 const restFactor = 3;
 /** The longest rest: an instance that opens the database reads the waiting commits one by one. */

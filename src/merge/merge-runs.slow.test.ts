@@ -1,6 +1,6 @@
 /**
- * Merging takes rows and index entries many at once where it can. Whatever it does so, rows and indexes are those of a
- * naive model: appended, put between others, replaced and deleted.
+ * Merges that take many rows and index entries at once, appended, put between others, replaced and deleted: rows and indexes
+ * equal a naive model's.
  */
 import { describe, expect, it } from 'vitest';
 import { keyOf, layerOf } from '../../test/features/query/layers.ts';
@@ -157,7 +157,7 @@ function rowOf(id: number, random: Random): Row {
   return { id, group: ['a', 'b', 'ü', 'a long name of a group'][random(4)] as string, size: random(300), note };
 }
 
-/** Commits of one merge: runs of new rows at the end or in between, and some changes of what is there. */
+/** Commits of one merge: runs of new rows at the end or in between, and some changes of existing rows. */
 function commitsOf(lab: Lab, random: Random, round: number): Commit[] {
   const ids = [...lab.model.keys()];
   return Array.from({ length: 1 + random(3) }, () => {

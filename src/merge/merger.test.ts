@@ -1,4 +1,4 @@
-/** Merges beside work on trees that is no merge. */
+/** Merges during other work on trees. */
 import { expect, it } from 'vitest';
 import { Database } from '../api/database.ts';
 import { Types } from '../format/types.ts';

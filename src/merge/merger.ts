@@ -211,8 +211,8 @@ export class Merger {
   }
 
   /**
-   * Stores a Block 0 as history, before it is replaced: so no generation is ever missing. Whichever node does it last, it
-   * is the same state, and the store's time of it is when the state ended.
+   * Stores a Block 0 as history, before it is replaced: so no generation is ever missing. All nodes store the same state, and the
+   * store's time of the last put is the end of the state.
    */
   async #keep(block0: Block0): Promise<void> {
     if (block0.history === null) return;

@@ -199,8 +199,8 @@ export class Migrations {
   }
 
   /**
-   * Starts the version beside the active version, without rows, by a commit too. If only Block 0 were written, a concurrent
-   * commit with rows of a third version could come after it, and those rows would have no place.
+   * Starts the next version, without rows, by a commit too. If only Block 0 were written, a concurrent commit with rows of a third
+   * version could come after it, and there would be no table for those rows.
    */
   #begin(shape: TableShape, signal: AbortSignal): Promise<void> {
     const { name: table, version: to } = shape;

@@ -20,8 +20,8 @@ import type { Plan } from './planner/access-paths.ts';
 /** The limits of one run of a query, for `query.budget()`. A limit that is left out does not apply. */
 export interface BudgetLimits {
   /**
-   * Blocks that the query needs and that are not in memory: each takes a request, unless a `cacheDriver` has it. One that
-   * another query is reading at the same time counts for both. What it takes to catch up first does not count.
+   * Blocks that the query needs and that are not in memory: each takes a request, unless a `cacheDriver` has it. A block that
+   * another query is reading at the same time counts for both. Reads to catch up with the log first do not count.
    */
   readonly requests?: number;
   /** Bytes of these blocks. */

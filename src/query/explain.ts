@@ -34,8 +34,8 @@ export interface StepCost {
 /** A step of a query. */
 export interface ExplainedStep {
   /**
-   * `index`: entries of one are read; `table`: rows are read, or looked up by their keys; `filter`: rows are tested;
-   * `sort`: they are put in order; `result`: what `limit()` and `offset()` leave.
+   * `index`: reads entries of an index; `table`: reads rows, or looks them up by their keys; `filter`: tests rows;
+   * `sort`: puts rows in order; `result`: applies `limit()` and `offset()`.
    */
   readonly step: 'index' | 'table' | 'filter' | 'sort' | 'result';
   /** The step in words. */

@@ -1,4 +1,4 @@
-/** Pages: some rows of a query, and a bookmark that says where the next ones begin, whatever has changed by then. */
+/** Pages: some rows of a query, and a bookmark that says where the next page begins, even after changes. */
 import { isBytes, isDate } from '../base/brands.ts';
 import { checksum, ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
 import { defined, kinds, OptionTable } from '../base/options.ts';

@@ -1,4 +1,4 @@
-/** The query builder: what `db.query(table)` returns. */
+/** The query builder, which `db.query(table)` returns. */
 import { InvalidQueryError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import { describeValue } from '../base/messages.ts';
@@ -50,7 +50,7 @@ import type { Direction, Where, WrittenOrder, WrittenQuery } from './planner/que
 
 /** Options of `query.explain()`. */
 export interface ExplainOptions extends QueryOptions {
-  /** Whether to run the query, to tell what it takes. Default false. */
+  /** Whether to run the query, to measure its reads. Default false. */
   readonly run?: boolean;
 }
 
@@ -108,7 +108,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /**
-   * Returns whether it is what the query reads: a database instance, a snapshot or a transaction.
+   * Returns whether the query reads from this source: a database instance, a snapshot or a transaction.
    *
    * @hidden For batches.
    */
@@ -117,7 +117,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /**
-   * Runs the query with the writes of a batch laid over what is stored, for the rows' primary keys only: an index has them, so that
+   * Runs the query with the writes of a batch laid over the stored rows, for the rows' primary keys only: an index has them, so
    * rows need not be read.
    *
    * @hidden For batches, which go on while the database is being stopped.
@@ -134,9 +134,9 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
 
   /**
    * Adds a condition: on a field, or on a registered function, whose result must then equal the value. `IN` takes an
-   * array, of which an empty one matches nothing; `BETWEEN` takes `[low, high]`, both included; `PREFIX` what a text or
-   * bytes begin with. `= null` and `!= null` test for null; null never matches any other operator, but that `!=` with a
-   * value matches null, and `IN` null where the array has it. With a function only `=` is allowed. On several fields together,
+   * array (an empty one matches nothing), `BETWEEN` takes `[low, high]`, both included, and `PREFIX` takes the beginning of a
+   * text or of bytes. `= null` and `!= null` test for null. Null matches no other operator, except `!=` with a value, and
+   * `IN` with an array that contains null. With a function only `=` is allowed. On several fields together,
    * `['tenant', 'slug']`, `=` takes an array of their values, and `IN` an array of such arrays. `<`, `<=`, `>`, `>=` and `BETWEEN`
    * compare them with such arrays as SQL compares rows: the first field in which they differ decides, and null there matches
    * nothing. The value is copied.
@@ -177,7 +177,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /**
-   * Lays the unflushed writes of a batch over what is stored. Only one batch: a second call replaces the first. Throws
+   * Lays the unflushed writes of a batch over the stored rows. Only one batch: a second call replaces the first. Throws
    * `InvalidQueryError` for anything but a batch that this database instance made.
    */
   overlay(batch: Overlay): Query<R, Table> {
@@ -221,9 +221,9 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /**
-   * Limits what each run of the query may use, where nothing else does: if it needs more, it rejects with
-   * `BudgetExceededError`. A second call replaces the first. Throws `InvalidOptionError` for what is no limit, or not a
-   * number of at least 0.
+   * Limits the requests, bytes and time of each run of the query. A run that needs more rejects with
+   * `BudgetExceededError`. A second call replaces the first. Throws `InvalidOptionError` for an unknown limit, or a value
+   * that is not a number of at least 0.
    */
   budget(budget: BudgetLimits): Query<R, Table> {
     return this.#with({ ...this.#asked, budget: { ...budgetLimits.check('query.budget()', budget) } });
@@ -257,10 +257,10 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /**
-   * A page of the rows, and the bookmark to go on from. Pages that follow one another show every row once that is there
-   * all the time and keeps its place in the order, whatever is inserted, deleted and changed between them. In place of
-   * `limit()` and `offset()`, with which it rejects with `InvalidQueryError`. Rejects with `BookmarkError` if the bookmark
-   * is damaged, or is of another query or version of the table, and with `InvalidOptionError`.
+   * Returns a page of the rows, and the bookmark of the next page. Successive pages show every row once that exists all the time
+   * and keeps its place in the order, even if other rows are inserted, deleted and changed between them. It replaces `limit()`
+   * and `offset()`: with them it rejects with `InvalidQueryError`. Rejects with `BookmarkError` if the bookmark is damaged, or
+   * belongs to another query or version of the table, and with `InvalidOptionError`.
    */
   async page(options: PageOptions): Promise<Page<R>> {
     const { size, after, signal } = pageOptions.check('query.page()', options);
@@ -349,8 +349,8 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /**
-   * How the query would be run now, and what that is likely to take, without reading anything. With `run: true` it is run,
-   * and what it did take is told beside that.
+   * Returns the plan of the query, and its expected reads, without reading anything. With `run: true` it runs the query, and
+   * returns the actual reads too.
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     const written = this.#written();

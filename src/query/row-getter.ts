@@ -20,7 +20,7 @@ export class RowGetter {
     this.#host = host;
   }
 
-  /** May throw what it would reject with. */
+  /** May throw instead of rejecting. */
   get(table: string, primaryKey: unknown): Promise<Row | undefined> {
     const state = this.#host.tableState(table);
     if (!isPromise(state)) return this.#getIn(state, primaryKey);
@@ -37,7 +37,7 @@ export class RowGetter {
       shape.writeKey(key, normalizeKey(shape, primaryKey));
     } catch (error) {
       if (!(error instanceof FieldProblem)) throw error;
-      // A value that no key can have: a query tells one that is only out of range from one of another kind.
+      // No key can have this value: a query finds out whether it is only out of range or of another kind.
       return new Query(this.#host, shape.name).where(shape.keyNames as string, '=', primaryKey).first();
     }
     const found = state.lookup(key.bytes, key.length);

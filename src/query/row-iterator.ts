@@ -108,7 +108,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
     }
   }
 
-  /** The first rows. Nothing was handed out yet, so that the query may still begin anew. */
+  /** Returns the first rows. No row was returned before, so the query may still start again. */
   async #start(): Promise<readonly Row[]> {
     const rows = await runOnState(this.#options, async (state, stored) => {
       const { host } = this.#options;

@@ -20,7 +20,7 @@ export function fieldSources(from: NamedFields, to: NamedFields): Map<string, st
   const isOnly = to.primaryKey.length === 1 && from.primaryKey.length === 1;
   const sources = new Map<string, string>();
   for (const { name } of to.fields) {
-    // A key of one field maps to a key of one field, whatever their names are. Keys of several fields are mapped by name.
+    // A key of one field maps to a key of one field, under any names. Keys of several fields are mapped by name.
     const source =
       isOnly && name === to.primaryKey[0]
         ? from.primaryKey[0]

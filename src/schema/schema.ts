@@ -53,7 +53,7 @@ export interface FieldDefinition {
    */
   readonly required?: boolean;
   /**
-   * The values that the field takes, besides null if it is not required: 1 to 1,000 values of an integer, varchar or uuid field. Any
+   * The values that the field takes, and null too if it is not required: 1 to 1,000 values of an integer, varchar or uuid field. Any
    * other value is refused with `EncodeError`. Default: all values of the type.
    */
   readonly oneOf?: readonly (string | number | bigint)[];

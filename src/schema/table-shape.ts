@@ -357,8 +357,8 @@ function writeTextField(
 export const indexLeafShape: EntryShape = { kind: BlockKind.index, level: 0 };
 
 /**
- * An index that is being added to a table with rows, and is not in the schema yet. Rows up to `built` have entries, and every merge keeps
- * these up to date, on whichever node. The other rows have none (docs/protocol.md, "Added indexes").
+ * An index that is being added to a table with rows, and is not in the schema yet. Rows up to `built` have entries, and every merge
+ * updates them, on any node. The other rows have none (docs/protocol.md, "Added indexes").
  */
 export interface AddedIndex {
   readonly stored: StoredIndex;

@@ -22,7 +22,7 @@ const maxLookups = 16;
 
 type Matches = NonNullable<QueryRead['matches']>;
 
-/** A query whose rows' keys do not tell whether they match. */
+/** A query whose matching rows cannot be recognised by their keys. */
 interface Predicate {
   readonly keys: ReadonlySet<string> | undefined;
   readonly range: KeyRange | undefined;
@@ -38,7 +38,7 @@ function isWithin(key: Uint8Array, { from, to }: KeyRange): boolean {
   return (from === undefined || compareBytes(key, from) >= 0) && (to === undefined || compareBytes(key, to) < 0);
 }
 
-/** Whether a row matches one of several queries. One that cannot tell might. */
+/** Whether a row matches one of several queries. A query whose registered function throws counts as a match. */
 function matchesAny(predicates: readonly Predicate[], row: RowRef | undefined): boolean {
   if (row === undefined) return false;
   try {

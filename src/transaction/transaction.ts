@@ -404,7 +404,7 @@ export class Transaction {
   }
 
   #add<T>(add: (batch: Batch) => Promise<T>): Promise<T> {
-    // Nobody else would tell that it is lost: no flush comes after it.
+    // Nothing else would report that it is lost: no flush comes after it.
     return this.#ended ? Promise.reject(transactionEnded()) : add(this.#batch);
   }
 }

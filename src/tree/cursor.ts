@@ -159,7 +159,7 @@ const widestWindow = 32;
 
 /**
  * Reads the leaves that a cursor will reach next, so that it waits once for many of them. Their number depends on how often the
- * cursor had to wait, and they never hold more rows than are wanted: a scan that ends soon reads nothing in vain.
+ * cursor had to wait, and they never hold more rows than are wanted: a scan that ends soon reads no leaf needlessly.
  */
 class ReadAhead {
   readonly #source: BlockSource;

@@ -221,7 +221,7 @@ class Lab {
     const nodes = await this.nodes();
     for (const node of nodes) {
       expect(node.count).toBeGreaterThan(0);
-      // A row or a key may be longer than a block; inner nodes have several children, whatever their keys.
+      // A row or a key may be longer than a block; inner nodes have several children with any keys.
       const most = node.level === 0 ? 1 : 7;
       if (node.sizeBytes > blockSizeBytes) expect(node.count, `${node.sizeBytes} bytes`).toBeLessThanOrEqual(most);
     }

@@ -51,8 +51,8 @@ export interface IndexedFunction {
 }
 
 /**
- * The indexes on functions whose entries this node can make. A function without a version is not among them: nobody could
- * tell whose entries are stored.
+ * Returns the indexes on functions whose entries this node can make. A function without a version is not among them: nobody could
+ * know which function made the stored entries.
  */
 export function indexedFunctions(
   { functionIndexes }: TableShape,

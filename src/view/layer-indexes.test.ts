@@ -1,4 +1,4 @@
-/** Entries for the rows of a layer say what the rows say, in order, and are made once. */
+/** Entries for the rows of a layer match the rows, are in order, and are made once. */
 import { describe, expect, it } from 'vitest';
 import { keyOf, layerOf } from '../../test/features/query/layers.ts';
 import { realEnvironment } from '../base/env.ts';

@@ -5,8 +5,8 @@
  * Invariant: for every key in `rows`, `base` holds the row of the active version that it goes with. A key that the active version has lost
  * since is in neither, unless keys of the two versions are of different types.
  *
- * A field in which the older version has written since is another one in `base` than in the active version, also where it was written
- * back: what was written later counts, and not what differs in the end.
+ * A field that the older version has written since differs between `base` and the active version, even if its old value was written
+ * back: the later write counts, not the difference in the end.
  */
 import { NodeEntries } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';

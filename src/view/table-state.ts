@@ -241,9 +241,9 @@ function nodeOf({ node }: Tree): Node | undefined {
 }
 
 /**
- * A Bloom filter over the keys of a table's layers. The bits of a key lie in one word, so that one look into memory tells of most keys
- * that they are in no layer. States that follow each other share a filter. It only learns more keys: a key that a state does not show
- * costs a search in vain.
+ * A Bloom filter over the keys of a table's layers. The bits of a key lie in one word, so one read of memory rules out
+ * most keys. States that follow each other share a filter. It only learns more keys: a key that a state does not show
+ * costs a needless search.
  */
 export class KeyFilter {
   readonly #words: Int32Array;

@@ -52,15 +52,14 @@ export interface PlacedTree {
 }
 
 /**
- * A next version of a table, beside the active one, as Block 0 holds it; or as it begins, where only commits know of
- * it yet.
+ * A next version of a table, as Block 0 holds it, or as it begins, when only commits have rows of it.
  */
 export interface NextVersion {
   /** Undefined: Block 0 does not know of it yet. */
   readonly migration: StoredMigration | undefined;
   /** The rows that are stored of the version, perhaps not all, without those of pending commits. */
   readonly rows: TableState;
-  /** The rows of the active version that they go with, likewise. */
+  /** The rows of the active version that these rows belong to, also without pending commits. */
   readonly base: TableState;
 }
 
@@ -204,7 +203,7 @@ export class ViewContext {
     return { migration, rows: this.storedVersion(version, inlined), base: new TableState(shape, base, new Map()) };
   }
 
-  /** A version that nobody has stored anything of yet, beside the active version as it is in the blocks. */
+  /** Returns a next version without stored rows, on the active version as it is in the blocks. */
   newNextVersion(schema: StoredSchema, { shape, tree }: TableState): NextVersion {
     return { migration: undefined, rows: this.emptyTable(schema), base: new TableState(shape, tree, new Map()) };
   }

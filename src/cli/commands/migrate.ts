@@ -147,7 +147,7 @@ async function finish(task: Task): Promise<ExitCode> {
   if (status === undefined) return ExitCode.interrupted;
   const { state, from, users } = status;
   if (state === 'none') return ExitCode.done;
-  // The status, which is printed, names what blocks it.
+  // The printed status names the rows that block it.
   if (state !== 'switched') return ExitCode.found;
   for (const line of describeUsers(users)) tell(task, line);
   const who = users.length === 0 ? 'No instance is known to use it' : `${formatCount(users.length)} may still use it`;
@@ -291,7 +291,7 @@ export const migrate: Command = command({
   },
 });
 
-/** Describes what a new version changes in the fields of one database's table, by its Block 0. Rejects if the signal is aborted. */
+/** Describes the changes of a new version to the fields of one database's table, by its Block 0. Rejects if the signal is aborted. */
 async function changesIn(place: Place, schema: SchemaDefinition, signal: AbortSignal): Promise<string> {
   let block0: Block0;
   try {
@@ -326,7 +326,7 @@ async function changesByText(
 }
 
 /**
- * Prints, before the question of `--all`, what the new version changes in the fields of each database. Databases with the same changes
+ * Prints, before the question of `--all`, the changes of the new version to the fields of each database. Databases with the same changes
  * share one message with their number.
  */
 async function tellChanges(session: Session, places: readonly Place[], schema: SchemaDefinition): Promise<void> {

@@ -262,7 +262,7 @@ class ColumnProfile {
   #isDayFirst = true;
   readonly #dateFormat: DateFormat | undefined;
 
-  /** `dateFormat`: a format of dates besides ISO 8601. */
+  /** `dateFormat`: a format of dates in addition to ISO 8601. */
   constructor(dateFormat: DateFormat | undefined) {
     this.#dateFormat = dateFormat;
   }

@@ -64,7 +64,7 @@ export interface BackupInfo {
 export interface BackupSource {
   readonly environment: Environment;
   readonly place: StorePlace;
-  /** The driver of the place as the user passed it. It tells whether two places are in one store. */
+  /** The driver of the place as the user passed it, to recognise two places in one store. */
   readonly store: StorageDriver;
   readonly context: ViewContext;
   /** The state, which must be held until the backup is there. */

@@ -28,7 +28,7 @@ import type { StorePlace } from './state-copy.ts';
 export interface PruneOptions extends BackupRetention {
   /** Where the backups are. */
   readonly from: StorePlace;
-  /** Deletes nothing and writes nothing, and reports what would be deleted. Default: false. */
+  /** Deletes nothing and writes nothing, and reports the deletions that a run would make. Default: false. */
   readonly dryRun?: boolean;
   /**
    * How long objects that never belonged to a backup are left alone, in milliseconds. They come from interrupted backups, which

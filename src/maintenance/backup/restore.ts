@@ -50,7 +50,7 @@ export interface RestoreOptions extends CopyOptions {
 /** Memory for inner nodes during the search for blocks, in bytes. */
 const cacheBytes = 32 * 1024 * 1024;
 
-/** Throws if a place holds anything but what an earlier attempt has left. */
+/** Throws if a place holds anything but the remains of an earlier attempt. */
 async function checkEmpty({ driver, prefix }: StorePlace, signal: AbortSignal | undefined): Promise<void> {
   const own = [folders.data, folders.indexes, folders.blobs, probePrefix];
   for await (const { key } of listAll(driver, `${prefix}/`, defined({ signal }))) {
@@ -83,7 +83,7 @@ function firstBlock0(environment: Environment, state: Block0): Block0 {
 export interface CloneSource {
   readonly environment: Environment;
   readonly place: StorePlace;
-  /** The driver of the place as the user passed it. It tells whether two places are in one store. */
+  /** The driver of the place as the user passed it, to recognise two places in one store. */
   readonly store: StorageDriver;
   readonly context: ViewContext;
   /** The state, which must be held until the clone is there. */

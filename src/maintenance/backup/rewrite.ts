@@ -1,7 +1,7 @@
 /**
  * Rewrites the objects that are not encrypted and compressed as the options say: after a key was replaced, or when encryption is
  * turned on or off. Every object is replaced under its own name, on condition that it is still the object that was read. Its
- * content stays the same at every moment, so nobody who reads, writes, merges or collects garbage meanwhile can tell.
+ * content stays the same at every moment, so nobody who reads, writes, merges or collects garbage meanwhile notices it.
  */
 import { forEachOf, Pacer } from '../../base/pacer.ts';
 import { compareBytes, checksum } from '../../base/bytes.ts';

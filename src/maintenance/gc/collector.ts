@@ -228,7 +228,7 @@ export class Collector {
       return block0;
     }
     const mayEnd = block0.snapshots.some(({ expiresMs }) => expiresMs + clockMarginMs <= clock.now());
-    // Only the clock of the store can tell how old an object is.
+    // Only the clock of the store gives the age of an object.
     const now = mayEnd || block0.history !== null ? await this.#now() : clock.now();
     const passed = await this.#historyFloor(block0, now);
     const isPassed = block0.history !== null && passed > block0.history.floor;
@@ -514,7 +514,7 @@ type Slot = ListEntry & { readonly name: string; readonly slot: number };
 
 /**
  * Trims the log: raises its floor over slots that are applied and older than the retention, and deletes the commits at or under
- * the floor. The retention serves slow readers, not safety, and goes by the store's own clock. Commits that a pin reads stay.
+ * the floor. The retention serves slow readers, not safety, and is measured by the store's own clock. Commits that a pin reads stay.
  * Returns the floor.
  */
 async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number> {

@@ -6,7 +6,7 @@ import { kinds, OptionTable } from '../../base/options.ts';
 
 /** Options of `db.gc()`. */
 export interface GcOptions {
-  /** Deletes nothing and writes nothing, and reports what would be deleted and why. Default false. */
+  /** Deletes nothing and writes nothing, and reports the deletions that a run would make, and why. Default false. */
   readonly dryRun?: boolean;
   /**
    * How long a blob that no row has ever referred to is left alone, in milliseconds: its upload may be under way. Default
@@ -27,10 +27,10 @@ export interface GcOptions {
    */
   readonly loopGraceMs?: number;
   /**
-   * Whether to trust the clock. Snapshots and history end by the time, and commits and uploads are deleted for their age. If the
+   * Whether to trust the clock. Snapshots and history expire by the time, and commits and uploads are deleted by their age. If the
    * time is more than a day after the last write of the database, and the store has no clock but this machine's, the clock may be
-   * wrong. Then none of that happens until the clock has said so for a day, except what `logRetentionMs: 0` and `graceMs: 0` ask
-   * for. Default false.
+   * wrong. Then nothing expires or is deleted by age until the clock has shown that time for a day, except with `logRetentionMs: 0` and
+   * `graceMs: 0`. Default false.
    */
   readonly trustClock?: boolean;
   /** Gives the call up. Objects deleted until then stay deleted; the next run continues. */

@@ -133,7 +133,7 @@ class LogDecision {
     };
     this.#fillings.add(filling.commitId);
     await this.#log.put(slot, encodeCommit(slot, filling), this.#signal);
-    // Whatever the put returned, only the slot tells which commit took it.
+    // Not the answer of the put, but the slot shows which commit took it.
     const { commit, isThere } = await readSlot(this.#log, slot, this.#signal);
     if (isThere) return { commit, isFilled: this.#isFilling(commit) };
     throw new ContentionError(

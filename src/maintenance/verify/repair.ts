@@ -48,7 +48,7 @@ export interface RepairReport {
   readonly ok: boolean;
   /** Indexes that were rebuilt; with `dryRun`, the indexes that would be. */
   readonly repaired: readonly RepairedIndex[];
-  /** Damage that stays, and what can be done about it. */
+  /** Damage that stays, and the remedies. */
   readonly unrepairable: readonly Finding[];
   /** Damage of the log, and how the database goes on; undefined if the log is whole. */
   readonly log?: RepairedLog;

@@ -46,7 +46,7 @@ export interface VerifiedTable {
 /** The result of the check of a table, apart from findings. */
 export interface TableVerdict {
   readonly verified: VerifiedTable;
-  /** Indexes that do not hold exactly what the rows imply, or cannot be read. */
+  /** Indexes that do not hold exactly the entries of the rows, or cannot be read. */
   readonly wrongIndexes: readonly string[];
   /** Nodes of the table's tree that could not be read. */
   readonly unreadable: readonly UnreadableNode[];

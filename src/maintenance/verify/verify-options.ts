@@ -35,7 +35,7 @@ export interface RepairOptions {
   readonly table?: string;
   /** Checks and repairs this index of the table only. */
   readonly index?: string;
-  /** Writes nothing, and reports what would be done. Default false. */
+  /** Writes nothing, and reports the repairs that a run would make. Default false. */
   readonly dryRun?: boolean;
   /** Gives the call up. Repairs made until then stay. */
   readonly signal?: AbortSignal;

@@ -21,7 +21,7 @@ function value(operator: ComparisonOperator, compared: FieldValue): Comparison {
 
 const twoTo53 = 2 ** 53;
 
-/** Type, operator, what is compared with, and what becomes of it. */
+/** Type, operator, the value given, and the value compared. */
 const cases: readonly (readonly [TypeName, Operator, unknown, Comparison])[] = [
   // Within the type's range.
   ['uint8', '=', 7, value('=', 7)],

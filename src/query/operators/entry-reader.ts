@@ -97,8 +97,8 @@ export class EntryReader {
   }
 
   /**
-   * Appends a row with what the entry holds of the needed fields; the others are null in it. False if it does not hold one
-   * of them whole: then the row is not to be used.
+   * Appends a row with the needed fields of the entry; the others are null in it. Returns false if the entry does not hold one
+   * of them completely: then the row must not be used.
    */
   appendRow(rows: EntryRows): boolean {
     const { writer } = rows;

@@ -144,7 +144,7 @@ export class Execution {
     return offset === 0 && rows.length <= needed ? rows : rows.slice(offset, needed);
   }
 
-  /** Goes through the rows with the first bytes of their keys, which nearly always tell them apart, or else once more. */
+  /** Sorts by the first bytes of the keys, which nearly always differ; if they do not suffice, reads the rows a second time with whole keys. */
   async #collectTop<T>(collector: (maxKeyBytes?: number) => Collector<T>, scratch: Scratch): Promise<T[]> {
     try {
       return await this.#collect(collector(maxHeldKeyBytes), scratch);

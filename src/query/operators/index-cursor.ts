@@ -60,7 +60,7 @@ export class DescendingValues implements RunCursor {
     return this.#takeGroup();
   }
 
-  /** A run of the ascending cursor, or on with what lies below its value. */
+  /** Takes a run of the ascending cursor, or continues with the entries below its value. */
   #take(more: boolean): boolean | Promise<boolean> {
     const cursor = this.#ascending as TreeCursor;
     if (!more) {

@@ -41,7 +41,7 @@ export class IndexStream implements RowStream {
   #from = 0;
   #to = 0;
   #ended = false;
-  /** An entry's key, and the primary key in it, while they are looked at: a lookup copies what it must keep. */
+  /** An entry's key, and the primary key in it; reused for each entry, so a lookup copies the keys that it must keep. */
   #entry: Uint8Array = noBytes;
   #primaryKey: Uint8Array = noBytes;
   /** Whether rows were looked up before. */
@@ -63,7 +63,7 @@ export class IndexStream implements RowStream {
     if (this.#ended) return false;
     const { wanted } = batch;
     const step = this.#pace.step(wanted);
-    // Where all rows match, none is looked up in vain.
+    // If all rows match, no lookup is needless.
     const most = this.#filter.empty ? Math.min(step, wanted) : step;
     return this.#fill(new Lookups(this.#filter, batch, this.#work), batch, most, wanted);
   }

@@ -88,7 +88,7 @@ export class SortedProbe implements KeyProbe {
     return length;
   }
 
-  /** Undefined: only a later run can tell. */
+  /** Undefined: the answer is in a later run. */
   #findAbove(length: number): boolean | undefined {
     const { node } = this.#cursor;
     const entry = this.#entry as Uint8Array;

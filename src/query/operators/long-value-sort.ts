@@ -33,7 +33,7 @@ const listBytes = 120;
 /** More rows than are wanted, and so many again, are sorted out at once. */
 const minSurplus = 16;
 
-/** Rows whose keys in an index are the same as far as that tells: held until all are there, or the first of them. */
+/** Rows with equal truncated values in an index: held until all of them, or the first ones, have arrived. */
 class AlikeRows {
   readonly #order: RowOrder;
   readonly #scratch: Scratch;
@@ -84,8 +84,8 @@ class AlikeRows {
 }
 
 /**
- * Puts values in order of which an index holds only the first bytes: rows whose values begin alike come from the index
- * one after the other, by what follows that value in its keys. All others pass through.
+ * Sorts rows by values of which an index holds only the first bytes. Rows with the same first bytes come from the index one after
+ * the other, in the order of the rest of its keys, and are sorted here. All other rows pass through.
  */
 export class LongValueStream implements RowStream {
   readonly #stream: RowStream;

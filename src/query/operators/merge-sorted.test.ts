@@ -1,4 +1,4 @@
-/** Streams that are merged come in order, whatever waits, and are asked for no more than is wanted. */
+/** Merged streams deliver rows in order, whichever of them waits, and are asked for no more rows than are wanted. */
 import { describe, expect, it } from 'vitest';
 import { layerOf } from '../../../test/features/query/layers.ts';
 import { readField } from '../../format/row-decode.ts';

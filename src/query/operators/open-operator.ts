@@ -118,7 +118,7 @@ function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAcces
     access.kind === 'index' ? openEntries(options, access, filter, plan.use) : openIntersection(options, access);
   const changes = changedRows(options, access.kind === 'index' ? access : access.first);
   if (!plan.ordered) return changes === undefined ? stream : new ConcatenatedStream([...changes.streams, stream]);
-  // The fields that the order asks for are those that tell the entries apart: the others are the same in all of them.
+  // The entries differ only in the fields of the order: the other fields are the same in all of them.
   const long = plan.order.some(({ field }) => isTextField(field) && !state.shape.keyFields.includes(field));
   if (!long && changes === undefined) return stream;
   const order = new RowOrder(state.shape, plan.order);

@@ -38,7 +38,7 @@ export async function countRange(tree: Tree, range: KeyRange): Promise<number> {
   return Math.max(0, end - start);
 }
 
-/** All rows in a range of primary keys: from the tree's own counts, corrected by what unmerged commits change. */
+/** All rows in a range of primary keys: from the tree's own counts, corrected by the changes of unmerged commits. */
 export async function countMerged(
   state: TableState,
   range: KeyRange,

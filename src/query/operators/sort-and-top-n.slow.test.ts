@@ -25,7 +25,7 @@ async function tableOf(rows: readonly Row[]): Promise<TestTable> {
   return table;
 }
 
-/** The ids of the first rows by text, of a collector that holds so much of each key, and what it says that it takes. */
+/** The ids of the first rows by text, of a collector that holds so much of each key, and the memory that it reports. */
 async function firstIds(table: TestTable, count: number, maxKeyBytes?: number): Promise<[number[], number]> {
   const { state } = table;
   const order = new RowOrder(state.shape, [{ field: requireField(state.shape, 'text', 'orderBy'), descending: false }]);

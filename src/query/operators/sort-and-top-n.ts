@@ -94,8 +94,8 @@ export class TopRows<T> implements Collector<T> {
   #hasNewRoot = true;
 
   /**
-   * `count`: how many rows are wanted, at least one. `maxKeyBytes`: so much of each key is held. If that does not tell
-   * two rows apart which have to be, `add` and `finish` throw {@link CutKeysTie}.
+   * `count`: the number of rows wanted, at least one. `maxKeyBytes`: the bytes of each key that are held. If these are equal for
+   * two rows whose order matters, `add` and `finish` throw {@link CutKeysTie}.
    */
   constructor(
     order: RowOrder,
@@ -219,7 +219,7 @@ interface HeldKey {
 
 /**
  * Memory for keys that are kept for a while and then overwritten by others. They lie in a few large arrays: an array for each key
- * would take some 300 bytes besides the key, and leave a hole of its size where it is freed.
+ * would take some 300 bytes more than the key, and leave a hole of its size where it is freed.
  */
 class KeySlabs {
   #slab: Uint8Array = new Uint8Array(0);

@@ -187,7 +187,7 @@ export class LayerStream implements RowStream {
     const most = batch.count + batch.wanted;
     const atOnce = this.#filter.rowsAtOnce(this.#filter.slow ? slowEntriesAtOnce : entriesAtOnce);
     for (let left = atOnce; left > 0 && batch.count < most; left--) {
-      // What was added before the end is told first.
+      // Rows added before the end are returned first.
       if (this.#from >= this.#to && !this.#advance()) return left < atOnce;
       const i = this.#descending ? --this.#to : this.#from++;
       this.#add((this.#rows as Uint32Array)[i] as number, batch);

@@ -1,6 +1,6 @@
 /**
- * Plans of queries that were asked before, word for word, on the same state of their table: applications ask the same few
- * queries over and over. A plan holds for as long as the same blocks are in memory, which is what it was chosen by.
+ * Caches the plans of queries, by their words and the state of their table: applications repeat the same few queries. A plan
+ * stays valid as long as the same blocks are in memory, since its choice depends on them.
  */
 import { isPromise } from '../../base/brands.ts';
 import { Pacer, withPauses } from '../../base/pacer.ts';
@@ -37,7 +37,7 @@ export function plannedQuery(
   if (known?.turnover === turnover && known.plan.deferred?.use() !== true) return known;
   const query = compileQuery(host, state.shape, written);
   const plan = planQuery(state, query, host.queryMemory);
-  // What had to be read for it is in memory now: the next plan may be another one.
+  // The blocks read for the plan are in memory now: the next plan may be another one.
   if (isPromise(plan)) return plan.then((chosen) => ({ query, plan: chosen }));
   if (words !== undefined) host.queryMemory.remember(state, words, { query, plan, turnover });
   return { query, plan };
@@ -65,7 +65,7 @@ async function compiledSlowly(
     return pacer.due() ? pacer.pause() : undefined;
   };
   const conditions = await withPauses(preparing(host, shape, written.wheres), pause);
-  // What is left to be done is done in one go.
+  // The rest of the work is done without a pause.
   await pacer.pause();
   signal?.throwIfAborted();
   return compileQuery(host, shape, written, conditions);

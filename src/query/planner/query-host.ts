@@ -48,7 +48,7 @@ export interface QueryRead {
   /** Undefined: any key. */
   readonly keys: readonly Uint8Array[] | undefined;
   readonly range: KeyRange | undefined;
-  /** Undefined: every row matches. May throw what a registered function throws. */
+  /** Undefined: every row matches. May throw the error of a registered function. */
   readonly matches: ((source: RowSource, base: number) => boolean) | undefined;
 }
 
@@ -73,8 +73,8 @@ export interface QueryHost {
    */
   tableState(table: string): TableState | Promise<TableState>;
   /**
-   * The state that a table most likely has, while {@link tableState} finds out whether it is the present one: a query may begin
-   * with it, and keep what it finds if it was. Undefined where there is none.
+   * Returns the state that a table most likely has, while {@link tableState} determines the present one. A query may begin with it, and
+   * keep its result if the two are the same. Undefined if there is none.
    */
   earlyState?(table: string): TableState | undefined;
   /**

@@ -1,4 +1,4 @@
-/** Puts that are repeated: what the store says after an attempt that may have landed is checked. */
+/** Repeated puts: the answer of the store is checked after an attempt that may have landed. */
 import { expect, it } from 'vitest';
 import { realEnvironment } from '../../base/env.ts';
 import { CorruptionError, StorageError } from '../../base/errors.ts';

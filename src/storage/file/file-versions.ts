@@ -69,7 +69,7 @@ export async function linkFinal(
   to: string,
   attempt: Attempt,
 ): Promise<'linked' | 'exists' | 'missing'> {
-  // The caller may long have been told that the write was aborted.
+  // The caller may have got the abort of the write long ago.
   checkNotAborted(key, attempt.signal);
   attempt.mayBeVisible = true;
   try {

@@ -84,7 +84,7 @@ export class WrappedDriver implements StorageDriver {
 }
 
 /**
- * Refuses all writes, whatever the store allows. Calls of a replica that write refuse earlier and name themselves; this driver
+ * Refuses all writes, even if the store allows them. Calls of a replica that write refuse earlier and name themselves; this driver
  * catches a call that lacks such a check.
  */
 export class ReadOnlyDriver extends WrappedDriver implements StorageDriver {

@@ -40,8 +40,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: repair,
-        find: '    await this.#log.put(slot, encodeCommit(slot, filling), this.#signal);\n    // Whatever',
-        replace: '    // Whatever',
+        find: '    await this.#log.put(slot, encodeCommit(slot, filling), this.#signal);\n    // Not the answer',
+        replace: '    // Not the answer',
       },
     ],
     tests: ['test/features/protocol/holes.test.ts'],
