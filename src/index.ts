@@ -134,12 +134,11 @@ export type {
   KeyFor,
   PrimaryKeyOf,
   RowCondition,
-  TableRef,
   TriggerHandler,
   UpdateDocument,
 } from './batch/batch.ts';
 export type { UpsertOptions } from './batch/table-operations.ts';
-export type { MemoryStats } from './cache/split-pool.ts';
+export type { MemoryStats } from './cache/instance-memory.ts';
 export { MemoryBudget } from './cache/memory-budget.ts';
 export type { SharedMemoryStats } from './cache/memory-budget.ts';
 export type { CacheDriver } from './storage/contract/driver.ts';
@@ -196,6 +195,7 @@ export type { Polling } from './coordination/polling-pace.ts';
 export type { Role } from './coordination/membership.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
+export type { TableRef } from './schema/table-ref.ts';
 export { defineSchema } from './schema/define-schema.ts';
 export { json } from './schema/schema.ts';
 export type { JsonField } from './schema/schema.ts';

@@ -20,6 +20,8 @@ import type {
   SchemaDefinition,
 } from '../schema/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../query/planner/query-host.ts';
+import { tableName } from '../schema/table-ref.ts';
+import type { TableRef } from '../schema/table-ref.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { firesFor } from '../schema/registered-functions.ts';
@@ -31,8 +33,6 @@ import { Operation, checkKeyless, conditionOf, updatedFields, upsertKind } from 
 import type { TableOperations, UpsertOptions } from './table-operations.ts';
 import { OperationSet } from './operation-set.ts';
 
-/** A table: its name, or its schema definition, which lets TypeScript check the rows. */
-export type TableRef = string | SchemaDefinition;
 /**
  * A document to insert: any of the fields. The primary key and the required fields must be there, unless they have a default.
  */
@@ -141,11 +141,6 @@ export interface DeletableQuery {
 export interface UpdatableQuery<R> extends DeletableQuery {
   /** Returns the first row that it finds. Its type tells the fields of the rows. */
   first(): Promise<R | undefined>;
-}
-
-/** Name of a table given by name or by its schema. */
-export function tableName(table: TableRef): string {
-  return typeof table === 'string' ? table : table.name;
 }
 
 /** A flush whose commit may or may not have been applied. */

@@ -1,6 +1,7 @@
 /** The `dbApi` of triggers, and the type of the rows that they receive. */
-import { tableName } from '../batch/batch.ts';
-import type { Batch, KeyFor, TableRef } from '../batch/batch.ts';
+import type { Batch, KeyFor } from '../batch/batch.ts';
+import { tableName } from '../schema/table-ref.ts';
+import type { TableRef } from '../schema/table-ref.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import type { Types } from '../format/types.ts';
 import { Query } from '../query/query.ts';

@@ -22,6 +22,7 @@ import { refuseOtherDefinition } from '../catalog/registry.ts';
 import type { Registry } from '../catalog/registry.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { isRetiring } from '../catalog/retired-versions.ts';
+import { tableName } from '../schema/table-ref.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
 import type { FieldChangeLog } from './field-changes.ts';
@@ -92,14 +93,6 @@ const patientWaits = 32;
 /** The step is obsolete: the migration that it began with has changed. */
 class Outdated extends Error {}
 
-/** Returns the name of a table that is passed as a name or as a schema definition. */
-function nameOf(table: unknown): string {
-  const name = typeof table === 'object' && table !== null ? (table as { readonly name?: unknown }).name : table;
-  if (typeof name === 'string') return name;
-  const message = `A table is given by its name or its schema definition, not by ${describeValue(table)}.`;
-  throw new InvalidOptionError('tableName', message);
-}
-
 export class Migrations {
   readonly #options: MigrationsOptions;
 
@@ -125,7 +118,7 @@ export class Migrations {
 
   #shapeOf(given: unknown, version: unknown): TableShape {
     const { registry } = this.#options;
-    const table = nameOf(given);
+    const table = tableName(given);
     if (typeof version !== 'number' || !Number.isSafeInteger(version) || version < 0) {
       throw new InvalidOptionError('version', `A version is an integer >= 0, not ${describeValue(version)}.`);
     }
@@ -265,7 +258,7 @@ export class Migrations {
 
   async cancel(given: unknown, signal: AbortSignal | undefined): Promise<void> {
     const { engine, registry } = this.#options;
-    const table = nameOf(given);
+    const table = tableName(given);
     if (registry.shape(table) === undefined) throw new SchemaNotFoundError(table);
     let met: StoredMigration | undefined;
     await engine.withDeadline('db.cancelMigration()', signal, ({ signal: inner }) =>
@@ -303,7 +296,7 @@ export class Migrations {
     const { engine, environment, daemon, registry, intervalMs } = this.#options;
     const callName = 'db.finishMigration()';
     const { force = false, signal } = finishOptions.check(callName, options);
-    const table = nameOf(given);
+    const table = tableName(given);
     await engine.withDeadline(callName, signal, async ({ signal: inner }) => {
       await engine.refresh(inner);
       const { view } = engine;
@@ -361,7 +354,7 @@ export class Migrations {
 
   async status(given: unknown, signal: AbortSignal | undefined): Promise<MigrationStatus> {
     const { engine, daemon } = this.#options;
-    const table = nameOf(given);
+    const table = tableName(given);
     await engine.withDeadline('db.migrationStatus()', signal, ({ signal: inner }) => engine.refresh(inner));
     daemon.viewChanged();
     return statusOf(engine.view, table, daemon.rates.rowsPerSecond(table));

@@ -4,7 +4,6 @@ import type { Environment } from '../base/env.ts';
 import { BatchStateError, ContentionError, TransactionConflictError } from '../base/errors.ts';
 import { defined } from '../base/options.ts';
 import { Pacer } from '../base/pacer.ts';
-import { tableName } from '../batch/batch.ts';
 import type {
   Batch,
   BatchHost,
@@ -15,10 +14,11 @@ import type {
   InsertDocument,
   PrimaryKeyOf,
   KeyFor,
-  TableRef,
   UpdatableQuery,
   UpdateDocument,
 } from '../batch/batch.ts';
+import { tableName } from '../schema/table-ref.ts';
+import type { TableRef } from '../schema/table-ref.ts';
 import type { UpsertOptions } from '../batch/table-operations.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import { BlobReference } from '../blob/blob-reference.ts';

@@ -167,6 +167,35 @@ describe('a table that is not registered', () => {
     await db.stop();
   });
 
+  it('is another error where a call names no table: one that says how a table is given', async () => {
+    const db = make();
+    db.registerSchema(users);
+    await db.start();
+    const query = db.query('users').where('id', '=', 1) as unknown as string;
+    const calls: readonly (() => Promise<unknown>)[] = [
+      () => db.batch().insert(query, { id: 1 }),
+      () => db.batch().delete(query, 1),
+      () => db.get(query, 1),
+      async () => db.query(query),
+      () => db.transaction((tx) => tx.get(query, 1)),
+      () => db.transaction(async (tx) => tx.query(query)),
+      () => db.migrationStatus(query),
+    ];
+    for (const call of calls) {
+      await expect(call()).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        option: 'tableName',
+        message:
+          "A table is given by its name or its schema definition, not by a query of table 'users'. " +
+          'batch.updateWhere() and batch.deleteWhere() change the rows of a query, and its own methods read them.',
+      });
+    }
+    const nothing = undefined as unknown as string;
+    await expect(db.get(nothing, 1)).rejects.toThrow('not by undefined.');
+    expect(() => db.query({ name: 1 } as unknown as string)).toThrow('not by an object.');
+    await db.stop();
+  });
+
   it('rejects one flush of the batch that named it, and not the next', async () => {
     const db = make();
     db.registerSchema(users);
