@@ -65,7 +65,7 @@ const list = [
   ],
   [
     'commit',
-    ['src/log/log-writer.ts', 'async #put('],
+    ['src/log/log-writer.ts', 'async #commitMembers('],
     (a, b) => `the commit of flush ${a + 1}, which names ${blobName(b)}, gets its slot`,
   ],
   [

@@ -83,7 +83,7 @@ const list = [
   ['ask', [append, 'async #resolveAgain('], (a, b) => `${nodeName(a)}: somebody asks what became of ${flush(b)}`],
   [
     'put again',
-    [append, 'async #putOnce('],
+    [append, 'async #putAndConfirm('],
     (a, b, c) => `${nodeName(a)}: the put of ${flush(b)}, made again, ${putOutcomes[c]}`,
   ],
   [

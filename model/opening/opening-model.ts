@@ -57,7 +57,7 @@ const list = [
     (a, b) => `${nodeName(a)}: reads ${b === 0 ? 'no Block 0, and creates it again' : 'Block 0'}`,
   ],
   ['late creation', undefined, (a) => `the creation by ${nodeName(a)} that was on its way arrives`],
-  ['write', ['src/log/log-writer.ts', 'async #put('], (a) => `${nodeName(a)}: commits something`],
+  ['write', ['src/log/log-writer.ts', 'async #commitMembers('], (a) => `${nodeName(a)}: commits something`],
   ['crash', undefined, (a) => `${nodeName(a)} crashes`],
 ] as const satisfies readonly ActionEntry[];
 

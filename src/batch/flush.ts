@@ -6,7 +6,7 @@
  * 3. `LogWriter.append` queues it. Flushes that wait at the same time form a group, which shares one commit (`LogWriter.#commitGroup`).
  * 4. The writer asks each flush of the group for its member of the commit ({@link Flush.#makeMember}), validated on this instance's view
  *    and the members before it; and asks again whenever that view has changed before the slot is won.
- * 5. The writer puts the commit at the slot after that view (`LogWriter.#putOnce`), and confirms the slot by a read of Block 0.
+ * 5. The writer puts the commit at the slot after that view (`LogWriter.#putAndConfirm`), and confirms the slot by a read of Block 0.
  * 6. `LogFollower.advance` moves the view over the commit, and the promise of each flush is answered. If another writer won the slot,
  *    the writer catches up and goes back to step 4; after 32 lost slots the flushes fail with `ContentionError`.
  * 7. While the slot is empty and the put had no clear answer, the same bytes are put again. After half a minute the flushes fail with

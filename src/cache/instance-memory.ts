@@ -28,7 +28,7 @@ export interface MemoryStats {
   readonly budget: SharedMemoryStats | undefined;
 }
 
-export interface SplitPoolOptions {
+export interface InstanceMemoryOptions {
   readonly maxBytes: number;
   /** An estimate of the size of a block. */
   readonly blockBytes: number;
@@ -42,7 +42,7 @@ const workShare = 1 / 4;
 const mebibyte = 1024 * 1024;
 
 /** The memory of an instance: its block cache and its account. */
-export class SplitPool implements ReadMemory {
+export class InstanceMemory implements ReadMemory {
   readonly cache: BlockCache;
   readonly blockBytes: number;
   readonly readAheadBytes: number;
@@ -55,7 +55,7 @@ export class SplitPool implements ReadMemory {
   /** Whether the instance may take less than the whole budget that it draws from. */
   readonly #hasOwnBound: boolean;
 
-  constructor({ maxBytes, blockBytes, shared }: SplitPoolOptions) {
+  constructor({ maxBytes, blockBytes, shared }: InstanceMemoryOptions) {
     this.#maxBytes = maxBytes;
     this.blockBytes = blockBytes;
     this.#isShared = shared !== undefined;

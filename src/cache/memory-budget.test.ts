@@ -6,7 +6,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import { openCached } from './cached-node.ts';
 import type { CachedNode } from './cached-node.ts';
 import { Scratch, SharedMemory } from './memory-budget.ts';
-import { SplitPool } from './split-pool.ts';
+import { InstanceMemory } from './instance-memory.ts';
 
 const mebibyte = 1024 * 1024;
 const maxBytes = 16 * mebibyte;
@@ -22,26 +22,26 @@ function leaf(name: string): CachedNode {
 
 interface Tenant {
   readonly name: string;
-  readonly pool: SplitPool;
+  readonly memory: InstanceMemory;
 }
 
 function tenants(shared: SharedMemory, count: number, ownBytes: number = maxBytes): Tenant[] {
   return Array.from({ length: count }, (_, i) => {
-    return { name: `t${i}`, pool: new SplitPool({ maxBytes: ownBytes, blockBytes, shared }) };
+    return { name: `t${i}`, memory: new InstanceMemory({ maxBytes: ownBytes, blockBytes, shared }) };
   });
 }
 
 /** Reads a block as a tree does: from the cache, or else from the store into the cache. Returns whether it was a hit. */
-function ask({ name, pool }: Tenant, i: number, passing = false): boolean {
+function ask({ name, memory }: Tenant, i: number, passing = false): boolean {
   const block = `${name}/${i}`;
-  if (pool.cache.find(block, passing)?.node !== undefined) return true;
-  pool.cache.add(leaf(block), passing);
+  if (memory.cache.find(block, passing)?.node !== undefined) return true;
+  memory.cache.add(leaf(block), passing);
   return false;
 }
 
-function present({ name, pool }: Tenant, count: number): number {
+function present({ name, memory }: Tenant, count: number): number {
   let found = 0;
-  for (let i = 0; i < count; i++) if (pool.cache.peek(`${name}/${i}`)?.node !== undefined) found++;
+  for (let i = 0; i < count; i++) if (memory.cache.peek(`${name}/${i}`)?.node !== undefined) found++;
   return found;
 }
 
@@ -58,7 +58,7 @@ describe('SharedMemory', () => {
     const left = idle.reduce((sum, tenant) => sum + present(tenant, 15), 0);
     expect(left).toBeLessThan(35);
     expect(left).toBeGreaterThan(15);
-    const parts = [busy, ...idle].reduce((sum, { pool }) => sum + pool.cache.sizeBytes, 0);
+    const parts = [busy, ...idle].reduce((sum, { memory }) => sum + memory.cache.sizeBytes, 0);
     expect(parts).toBe(shared.queues.sizeBytes);
   });
 
@@ -95,12 +95,12 @@ describe('SharedMemory', () => {
     for (let i = 0; i < 200; i++) {
       for (let hot = 0; hot < 5; hot++) ask(bound, hot);
       ask(bound, i);
-      expect(bound.pool.cache.sizeBytes).toBeLessThanOrEqual(mebibyte);
+      expect(bound.memory.cache.sizeBytes).toBeLessThanOrEqual(mebibyte);
     }
     expect(present(bound, 5)).toBe(5);
     expect(present(other, 20)).toBe(20);
-    expect(bound.pool.stats()).toMatchObject({ maxBytes: 2 * mebibyte, cacheLimitBytes: mebibyte });
-    expect(bound.pool.stats().budget).toMatchObject({ maxBytes, instances: 3, cacheLimitBytes: maxBytes / 2 });
+    expect(bound.memory.stats()).toMatchObject({ maxBytes: 2 * mebibyte, cacheLimitBytes: mebibyte });
+    expect(bound.memory.stats().budget).toMatchObject({ maxBytes, instances: 3, cacheLimitBytes: maxBytes / 2 });
     // Blocks read by a scan are not held instead.
     for (let i = 1000; i < 1100; i++) ask(bound, i, true);
     expect(present(bound, 5)).toBe(5);
@@ -111,25 +111,25 @@ describe('SharedMemory', () => {
     const [going, staying] = tenants(shared, 2) as [Tenant, Tenant];
     for (let i = 0; i < 30; i++) ask(going, i);
     for (let i = 0; i < 10; i++) ask(staying, i);
-    const scratch = new Scratch(going.pool);
+    const scratch = new Scratch(going.memory);
     scratch.add(mebibyte);
-    going.pool.setCommitted(mebibyte);
-    expect(going.pool.beginReadAhead(blockBytes)).toBe(true);
+    going.memory.setCommitted(mebibyte);
+    expect(going.memory.beginReadAhead(blockBytes)).toBe(true);
     expect(shared).toMatchObject({ count: 2, committedBytes: mebibyte, scratchBytes: mebibyte });
-    going.pool.close();
-    going.pool.close();
+    going.memory.close();
+    going.memory.close();
     expect(shared).toMatchObject({ count: 1, committedBytes: 0, scratchBytes: 0, cacheLimitBytes: maxBytes / 2 });
-    expect(shared.queues.sizeBytes).toBe(staying.pool.cache.sizeBytes);
+    expect(shared.queues.sizeBytes).toBe(staying.memory.cache.sizeBytes);
     expect(present(staying, 10)).toBe(10);
     // A running query goes on for a moment.
     expect(ask(going, 0)).toBe(false);
     expect(ask(going, 0)).toBe(false);
     scratch.add(mebibyte);
     scratch.release();
-    going.pool.endReadAhead(blockBytes);
-    going.pool.setCommitted(2 * mebibyte);
+    going.memory.endReadAhead(blockBytes);
+    going.memory.setCommitted(2 * mebibyte);
     expect(shared).toMatchObject({ count: 1, committedBytes: 0, scratchBytes: 0 });
-    expect(shared.queues.sizeBytes).toBe(staying.pool.cache.sizeBytes);
+    expect(shared.queues.sizeBytes).toBe(staying.memory.cache.sizeBytes);
     expect(shared.hasReadAheadRoom(mebibyte)).toBe(true);
     expect(shared.hasReadAheadRoom(mebibyte + 1)).toBe(false);
   });
@@ -137,11 +137,11 @@ describe('SharedMemory', () => {
   it('bounds the memory of all queries, but leaves room for small ones, and names the budget', () => {
     const shared = new SharedMemory(maxBytes, blockBytes);
     const [large, small] = tenants(shared, 2) as [Tenant, Tenant];
-    const scratch = new Scratch(large.pool);
+    const scratch = new Scratch(large.memory);
     scratch.add(11.9 * mebibyte);
     expect(() => scratch.add(0.2 * mebibyte)).toThrow(MemoryBudgetError);
     expect(() => scratch.add(0.2 * mebibyte)).toThrow(/of all instances that share it.*MemoryBudget \(16777216\)/);
-    const other = new Scratch(small.pool);
+    const other = new Scratch(small.memory);
     other.add(0.2 * mebibyte);
     expect(() => other.add(0.5 * mebibyte)).toThrow(MemoryBudgetError);
     expect(shared.scratchBytes).toBeLessThanOrEqual(maxBytes * 0.875);
@@ -151,23 +151,23 @@ describe('SharedMemory', () => {
     other.release();
     expect(shared.scratchBytes).toBe(0);
     const [, bound] = tenants(shared, 2, 2 * mebibyte) as [Tenant, Tenant];
-    expect(() => new Scratch(bound.pool).add(2 * mebibyte)).toThrow(/maxMemoryBytes \(2097152\)/);
+    expect(() => new Scratch(bound.memory).add(2 * mebibyte)).toThrow(/maxMemoryBytes \(2097152\)/);
   });
 
   it('lets the tenant merge that has most commits waiting, one after the other, until the rest fit', async () => {
     const shared = new SharedMemory(maxBytes, blockBytes);
     const merged: string[] = [];
-    const waiting = new Map<string, SplitPool>();
-    const join = (name: string, works: boolean): SplitPool => {
+    const waiting = new Map<string, InstanceMemory>();
+    const join = (name: string, works: boolean): InstanceMemory => {
       const merge = async (): Promise<void> => {
         merged.push(name);
         await Promise.resolve();
         if (works) waiting.get(name)?.setCommitted(0);
       };
-      const pool = new SplitPool({ maxBytes, blockBytes, shared });
-      pool.mergeWith(merge);
-      waiting.set(name, pool);
-      return pool;
+      const memory = new InstanceMemory({ maxBytes, blockBytes, shared });
+      memory.mergeWith(merge);
+      waiting.set(name, memory);
+      return memory;
     };
     const [a, b, c] = [join('a', true), join('b', true), join('c', false)];
     a.setCommitted(0.5 * mebibyte);

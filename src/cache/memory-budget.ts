@@ -245,7 +245,7 @@ export const unboundedMemory: ReadMemory = {
   take: () => undefined,
 };
 
-/** Bytes taken from the pool at once. */
+/** Bytes taken from the memory at once. */
 const stepBytes = 64 * 1024;
 
 /** The memory of one query apart from blocks: the rows that it collects, and their keys. */

@@ -18,7 +18,7 @@ import { Block0Register } from '../block0/block0-register.ts';
 import { NodeIdentity } from '../block0/node-identity.ts';
 import { ExternalCache } from '../cache/external-cache.ts';
 import type { SharedMemory } from '../cache/memory-budget.ts';
-import { SplitPool } from '../cache/split-pool.ts';
+import { InstanceMemory } from '../cache/instance-memory.ts';
 import { Backpressure } from '../coordination/backpressure.ts';
 import { FailureReports } from '../coordination/failure-reports.ts';
 import { Freshness } from '../coordination/freshness.ts';
@@ -81,7 +81,7 @@ export interface PinnedView {
 
 export class Engine {
   readonly #options: EngineOptions;
-  readonly pool: SplitPool;
+  readonly memory: InstanceMemory;
   readonly node: NodeIdentity;
   readonly register: Block0Register;
   readonly log: CommitLog;
@@ -109,8 +109,8 @@ export class Engine {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, intervalMs, role } = options;
     const { events, stopping } = this;
     this.#options = options;
-    const { pool, second, reader } = makeBlockMemory(options);
-    this.pool = pool;
+    const { memory, second, reader } = makeBlockMemory(options);
+    this.memory = memory;
     this.#second = second;
     const leftovers = new Leftovers(options);
     this.#leftovers = leftovers;
@@ -125,7 +125,7 @@ export class Engine {
     const log = new CommitLog(environment, driver, prefix);
     this.log = log;
     this.context = new ViewContext(reader);
-    const room = new PendingRoom(pool, maxMemoryBytes);
+    const room = new PendingRoom(memory, maxMemoryBytes);
     const follower = new LogFollower(environment, register, log, this.context, room, events);
     this.follower = follower;
     const clock = new StoreClock(driver, environment, logger);
@@ -138,9 +138,9 @@ export class Engine {
     const rotation = new MergeRotation(intervalMs, node);
     const membership = new Membership({ ...parts, rotation });
     this.#membership = membership;
-    const indexBufferBytes = Math.floor(pool.workBytes / 12);
+    const indexBufferBytes = Math.floor(memory.workBytes / 12);
     const isReplica = role === 'replica';
-    const merger = new Merger({ ...parts, isReplica, membership, cache: pool.cache, indexBufferBytes });
+    const merger = new Merger({ ...parts, isReplica, membership, cache: memory.cache, indexBufferBytes });
     this.merger = merger;
     const backpressure = new Backpressure({ ...parts, merger, rotation, failures });
     this.#backpressure = backpressure;
@@ -149,7 +149,7 @@ export class Engine {
     this.#writer = new LogWriter({ ...parts, freshness, backpressure, outcomeTimeoutMs });
     const turns = new WriteForwardLoop({ ...parts, freshness, merger, membership, rotation, failures });
     this.#turns = turns;
-    if (!isReplica) pool.mergeWith(() => backpressure.mergeOutOfTurn());
+    if (!isReplica) memory.mergeWith(() => backpressure.mergeOutOfTurn());
   }
 
   /** Aborted when the engine is closed. */
@@ -205,7 +205,7 @@ export class Engine {
       });
     } catch (error) {
       // Nobody calls close() on an engine that was never open.
-      this.pool.close();
+      this.memory.close();
       throw error;
     }
     this.#turns.start();
@@ -233,7 +233,7 @@ export class Engine {
         if (this.#options.role === 'writer') await this.#membership.leave(signal);
       });
     } finally {
-      this.pool.close();
+      this.memory.close();
     }
   }
 
@@ -416,7 +416,7 @@ export class Engine {
   }
 }
 
-/** Options of the memory for blocks: the pool, the user's own cache behind it, and the store. */
+/** Options of the memory of an instance, of the external cache behind it, and of the store. */
 interface BlockMemoryOptions {
   readonly environment: Environment;
   readonly driver: StorageDriver;
@@ -430,14 +430,14 @@ interface BlockMemoryOptions {
 }
 
 export interface BlockMemory {
-  readonly pool: SplitPool;
+  readonly memory: InstanceMemory;
   readonly second: ExternalCache | undefined;
   readonly reader: BlockReader;
 }
 
 function makeBlockMemory(options: BlockMemoryOptions): BlockMemory {
   const { environment, driver, prefix, logger, maxMemoryBytes: maxBytes, memory: shared, cacheDriver } = options;
-  const pool = new SplitPool({ maxBytes, blockBytes: options.cacheBlockSize, shared });
+  const memory = new InstanceMemory({ maxBytes, blockBytes: options.cacheBlockSize, shared });
   const second = cacheDriver && new ExternalCache({ driver: cacheDriver, environment, logger });
-  return { pool, second, reader: new BlockReader(driver, prefix, pool.cache, { second, memory: pool }) };
+  return { memory, second, reader: new BlockReader(driver, prefix, memory.cache, { second, memory }) };
 }

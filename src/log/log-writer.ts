@@ -272,7 +272,7 @@ export class LogWriter {
       };
       let outcome: CommitOutcome;
       try {
-        outcome = await this.#put(accepted, view, members);
+        outcome = await this.#commitMembers(accepted, view, members);
       } catch (error) {
         return fail(error);
       }
@@ -342,7 +342,11 @@ export class LogWriter {
   }
 
   /** Puts a commit at the slot after the view that it was validated on, and learns whether it won the slot. */
-  async #put(accepted: readonly Waiting[], view: View, members: readonly CommitMember[]): Promise<CommitOutcome> {
+  async #commitMembers(
+    accepted: readonly Waiting[],
+    view: View,
+    members: readonly CommitMember[],
+  ): Promise<CommitOutcome> {
     const { environment, register, node } = this.#options;
     const slot = view.tail + 1;
     const { databaseId } = register.current.block0;
@@ -392,7 +396,7 @@ export class LogWriter {
     const until = environment.monotonicMs() + outcomeTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       try {
-        const outcome = await this.#putOnce(inDoubt, isFirstPut && attempt === 1, signal);
+        const outcome = await this.#putAndConfirm(inDoubt, isFirstPut && attempt === 1, signal);
         if (outcome !== undefined) return outcome;
       } catch (error) {
         if (!(error instanceof StorageError) || error instanceof NotCommittedError) throw error;
@@ -407,7 +411,7 @@ export class LogWriter {
    * Puts the commit once, and reads its slot and then Block 0 to learn the outcome; undefined if the slot is still empty. Only the
    * failure of the very first put can be definite: when a later one fails, an earlier one may have landed, or may still land.
    */
-  async #putOnce(
+  async #putAndConfirm(
     inDoubt: InDoubtCommit,
     isFirstPut: boolean,
     signal?: AbortSignal,

@@ -2,7 +2,7 @@
  * Room for commits that wait to be merged. Every instance holds them in memory, since reads show them: beyond a bound it merges
  * out of turn, and beyond twice that bound it takes no more of them (coordination/backpressure.ts).
  */
-import type { SplitPool } from '../cache/split-pool.ts';
+import type { InstanceMemory } from '../cache/instance-memory.ts';
 import type { View } from '../view/view.ts';
 
 /** With more pending commits than this, an instance merges out of turn. */
@@ -10,12 +10,12 @@ const maxPendingCommits = 2000;
 
 /** How much of an instance's memory the pending commits of a view may take. */
 export class PendingRoom {
-  readonly #pool: SplitPool;
+  readonly #memory: InstanceMemory;
   /** With more bytes of pending commits than this, an instance merges out of turn. */
   readonly #maxBytes: number;
 
-  constructor(pool: SplitPool, maxMemoryBytes: number) {
-    this.#pool = pool;
+  constructor(memory: InstanceMemory, maxMemoryBytes: number) {
+    this.#memory = memory;
     this.#maxBytes = Math.floor(maxMemoryBytes / 8);
   }
 
@@ -27,11 +27,11 @@ export class PendingRoom {
   /** How many bytes of commits may still be read or written on top of a view; 0: none until pending commits are merged. */
   bytesFor({ pending, pendingBytes }: View): number {
     if (pending.length >= maxPendingCommits * 2) return 0;
-    return Math.max(0, Math.min(this.#maxBytes * 2, this.#pool.waitingRoomBytes) - pendingBytes);
+    return Math.max(0, Math.min(this.#maxBytes * 2, this.#memory.waitingRoomBytes) - pendingBytes);
   }
 
-  /** Tells the memory pool how many bytes the pending commits of the newest view take. */
+  /** Tells the memory of the instance how many bytes the pending commits of the newest view take. */
   take({ pendingBytes }: View): void {
-    this.#pool.setCommitted(pendingBytes);
+    this.#memory.setCommitted(pendingBytes);
   }
 }

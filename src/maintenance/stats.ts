@@ -1,5 +1,5 @@
 /** Figures about an instance, for people and dashboards. */
-import type { MemoryStats } from '../cache/split-pool.ts';
+import type { MemoryStats } from '../cache/instance-memory.ts';
 import type { Role } from '../coordination/membership.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { MergeStats } from '../merge/merge-policy.ts';
@@ -77,7 +77,7 @@ export function readStats(
   transactions: TransactionStats,
 ): DatabaseStats {
   const view = engine?.view;
-  const cache = engine?.pool.cache;
+  const cache = engine?.memory.cache;
   const { hits = 0, driverHits = 0, misses = 0 } = cache?.counters ?? {};
   return {
     role,
@@ -85,7 +85,7 @@ export function readStats(
     requests,
     dollars: costOf(requests, prices),
     cache: { blocks: cache?.count ?? 0, sizeBytes: cache?.sizeBytes ?? 0, hits, driverHits, misses },
-    memory: engine?.pool.stats(),
+    memory: engine?.memory.stats(),
     log: view && {
       nodeId: engine?.node.id ?? 0,
       ageMs: Math.max(0, engine?.viewAgeMs ?? 0),

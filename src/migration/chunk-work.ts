@@ -199,7 +199,7 @@ export class ChunkWork {
         const untilMs = environment.monotonicMs() + this.#chunkMs;
         const limits = {
           rows: this.#rows,
-          bytes: engine.pool.workBytes * memoryShare,
+          bytes: engine.memory.workBytes * memoryShare,
           isOver: () => environment.monotonicMs() > untilMs || this.isStopped,
         };
         chunk = await build(block0, limits, context);

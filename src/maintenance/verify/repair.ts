@@ -286,7 +286,7 @@ function contextOf({ engine, hold, ...parts }: UpkeepOptions): VerifyContext {
   return {
     ...parts,
     register,
-    cacheBytes: Math.floor(engine.pool.workBytes / 4),
+    cacheBytes: Math.floor(engine.memory.workBytes / 4),
     hold: (block0) => {
       const pinning = pins.pin({ block0 }, pinMs).then((pin) => ({ pin, view: View.ofBlock0(context, block0) }));
       return hold(pinning, pinMs);

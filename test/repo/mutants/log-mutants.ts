@@ -229,9 +229,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: 'outcome = await this.#putOnce(inDoubt, isFirstPut && attempt === 1, signal)',
+        find: 'outcome = await this.#putAndConfirm(inDoubt, isFirstPut && attempt === 1, signal)',
         replace: `another = attempt === 1 ? inDoubt.commit : { ...inDoubt.commit, commitId: randomUuid(environment) };
-        const outcome = await this.#putOnce({ ...inDoubt, commit: another, bytes: this.#encoder.encode(inDoubt.slot, another) }, isFirstPut && attempt === 1, signal)`,
+        const outcome = await this.#putAndConfirm({ ...inDoubt, commit: another, bytes: this.#encoder.encode(inDoubt.slot, another) }, isFirstPut && attempt === 1, signal)`,
       },
     ],
   },

@@ -21,7 +21,7 @@ export const memoryMutants: readonly Mutant[] = [
     name: 'memory: an instance with a limit of its own may take the whole shared budget',
     edits: [
       {
-        file: 'src/cache/split-pool.ts',
+        file: 'src/cache/instance-memory.ts',
         find: 'this.#hasOwnBound = maxBytes < this.#memory.maxBytes;',
         replace: 'this.#hasOwnBound = false;',
       },
@@ -45,7 +45,7 @@ export const memoryMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/engine/engine.ts',
-        find: '      // Nobody calls close() on an engine that was never open.\n      this.pool.close();\n',
+        find: '      // Nobody calls close() on an engine that was never open.\n      this.memory.close();\n',
         replace: '',
       },
     ],

@@ -5,7 +5,7 @@ export const memory: PagePromises = {
     'test/features/query/row-places.slow.test.ts: count as part of the leaf that remembers them',
   ],
   'The cache gives way to them at once and takes the room back afterwards.': [
-    'src/cache/split-pool.test.ts: gives the cache the rest that pending commits and queries leave, and takes it back',
+    'src/cache/instance-memory.test.ts: gives the cache the rest that pending commits and queries leave, and takes it back',
   ],
   'The cache evicts leaves before inner nodes, and leaves that were used once before leaves that were used again. A scan never evicts leaves that are in use.':
     [
