@@ -5,6 +5,7 @@ import type { ObjectCopyOptions } from '../contract/driver.ts';
 import { statusOf } from './object-store-errors.ts';
 import type { CheckedDriverOptions } from './object-store-options.ts';
 import type { ObjectStoreRequests, RequestTally, SendOptions } from './object-store-requests.ts';
+import type { UploadedPart, UploadTarget } from './s3-api.ts';
 
 /** Largest object that one request copies, and smallest part of a multipart copy, in bytes. */
 const partBytes = 256 * 1024 * 1024;
@@ -46,60 +47,45 @@ export async function copyObject(copy: ObjectCopy): Promise<void> {
     await copyInParts(copy, sizeBytes);
     return;
   }
-  const input = { Bucket: bucket, Key: to, CopySource: sourceOf(bucket, from), ...encryption };
+  const input = { Key: to, CopySource: sourceOf(bucket, from), ...encryption };
   const send: SendOptions = { signal, sizeBytes, attempts, tally, isAnswer: isCopyRefusal };
-  await requests.send({ operation: 'CopyObject', bucket, key: to }, send, ({ s3, client }, abortSignal) =>
-    client.send(new s3.CopyObjectCommand(input), { abortSignal }),
-  );
+  await requests.send({ operation: 'CopyObject', bucket, key: to }, send, (api, inner) => api.copyObject(input, inner));
 }
 
 async function copyInParts(copy: ObjectCopy, sizeBytes: number): Promise<void> {
   const { requests, bucket, encryption, to, options, tally } = copy;
   const { contentType, signal } = options;
-  const target = { Bucket: bucket, Key: to };
-  const input = { ...target, ...encryption, ...defined({ ContentType: contentType }) };
+  const input = { Key: to, ...encryption, ...defined({ ContentType: contentType }) };
   const send: SendOptions = { signal, attempts, tally, isAnswer: isCopyRefusal };
   // Without a signal: an upload whose id was not received could not be aborted.
-  const { UploadId } = await requests.send(
+  const { UploadId = '' } = await requests.send(
     { operation: 'CreateMultipartUpload', bucket, key: to },
     { attempts, tally, isAnswer: isCopyRefusal },
-    ({ s3, client }, abortSignal) => client.send(new s3.CreateMultipartUploadCommand(input), { abortSignal }),
+    (api, inner) => api.createUpload(input, inner),
   );
-  const upload = { ...target, UploadId };
+  const upload = { Key: to, UploadId };
   try {
     const Parts = await copyParts(copy, upload, sizeBytes);
-    const command = { ...upload, MultipartUpload: { Parts } };
     await requests.send(
       { operation: 'CompleteMultipartUpload', bucket, key: to },
       { ...send, attempts: 1 },
-      ({ s3, client }, abortSignal) => client.send(new s3.CompleteMultipartUploadCommand(command), { abortSignal }),
+      (api, inner) => api.completeUpload({ ...upload, Parts }, inner),
     );
   } catch (error) {
     const request = { operation: 'AbortMultipartUpload', bucket, key: to };
     // If the abort fails, a later gc removes the parts.
     await requests
-      .send(request, { attempts, tally }, ({ s3, client }, abortSignal) =>
-        client.send(new s3.AbortMultipartUploadCommand(upload), { abortSignal }),
-      )
+      .send(request, { attempts, tally }, (api, inner) => api.abortUpload(upload, inner))
       .catch(() => undefined);
     throw error;
   }
 }
 
-interface CopiedPart {
-  readonly PartNumber: number;
-  readonly ETag: string | undefined;
-}
-
-async function copyParts(
-  copy: ObjectCopy,
-  upload: { readonly Bucket: string; readonly Key: string; readonly UploadId: string | undefined },
-  sizeBytes: number,
-): Promise<CopiedPart[]> {
+async function copyParts(copy: ObjectCopy, upload: UploadTarget, sizeBytes: number): Promise<UploadedPart[]> {
   const { requests, bucket, from, to, options, tally } = copy;
   const bytes = Math.max(copy.partBytes ?? partBytes, Math.ceil(sizeBytes / maxParts));
   const count = Math.ceil(sizeBytes / bytes);
-  const parts: CopiedPart[] = [];
+  const parts: UploadedPart[] = [];
   const numbers = Array.from({ length: count }, (_, i) => i + 1);
   // Resolves or rejects only after all requests have ended, so that the upload can be aborted.
   await forEachOf(numbers, partsAtOnce, async (PartNumber) => {
@@ -114,12 +100,10 @@ async function copyParts(
       tally,
       isAnswer: isCopyRefusal,
     };
-    const { CopyPartResult } = await requests.send(
-      { operation: 'UploadPartCopy', bucket, key: to },
-      send,
-      ({ s3, client }, abortSignal) => client.send(new s3.UploadPartCopyCommand(input), { abortSignal }),
+    const copied = await requests.send({ operation: 'UploadPartCopy', bucket, key: to }, send, (api, inner) =>
+      api.uploadPartCopy(input, inner),
     );
-    parts.push({ PartNumber, ETag: CopyPartResult?.ETag });
+    parts.push({ ...copied, PartNumber });
   });
   return parts.toSorted((a, b) => a.PartNumber - b.PartNumber);
 }

@@ -2,11 +2,8 @@
  * Deletes objects a thousand at a time; one by one if the store does not support multi-object deletes or a key cannot be written
  * in XML.
  */
-import { createHash } from 'node:crypto';
-import { isBytes } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { DeleteResult } from '../contract/driver.ts';
-import type { OpenClient } from './object-store-client.ts';
 import type { ObjectStoreRequests, RequestTally } from './object-store-requests.ts';
 
 /** Most keys in one request. */
@@ -72,9 +69,7 @@ export class ObjectDeletion {
 
   async #deleteOne(key: string, signal: AbortSignal | undefined, tally: RequestTally): Promise<void> {
     const request = { operation: 'DeleteObject', bucket: this.#bucket, key };
-    await this.#requests.send(request, { signal, tally }, ({ s3, client }, inner) =>
-      client.send(new s3.DeleteObjectCommand({ Bucket: this.#bucket, Key: key }), { abortSignal: inner }),
-    );
+    await this.#requests.send(request, { signal, tally }, (api, inner) => api.deleteObject({ Key: key }, inner));
   }
 
   /** Deletes several keys in one request. Resolves with false if the store does not support that. */
@@ -86,10 +81,10 @@ export class ObjectDeletion {
   ): Promise<boolean> {
     const request = { operation: 'DeleteObjects', bucket: this.#bucket, key: keys[0] ?? '' };
     try {
-      const result = await this.#requests.send(request, { signal, tally }, ({ s3, client }, inner) =>
-        client.send(manyCommand(s3, this.#bucket, keys), { abortSignal: inner }),
+      const result = await this.#requests.send(request, { signal, tally }, (api, inner) =>
+        api.deleteObjects(keys, inner),
       );
-      for (const { Key, Code, Message } of result.Errors ?? []) {
+      for (const { Key, Code, Message } of result.Errors) {
         failed.push({ key: Key ?? '', message: [Code, Message].filter((part) => part !== undefined).join(': ') });
       }
       return true;
@@ -104,25 +99,4 @@ export class ObjectDeletion {
 
 function isBucketMissing(error: StorageError): boolean {
   return (error.cause as { name?: string } | undefined)?.name === 'NoSuchBucket';
-}
-
-function manyCommand(
-  s3: OpenClient['s3'],
-  bucket: string,
-  keys: readonly string[],
-): InstanceType<OpenClient['s3']['DeleteObjectsCommand']> {
-  const Objects = keys.map((Key) => ({ Key }));
-  const command = new s3.DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } });
-  // The SDK sends only a newer checksum, and older stores require this one.
-  command.middlewareStack.add(
-    (next) => (args) => {
-      const { body, headers } = args.request as { body?: unknown; headers: Record<string, string> };
-      if (typeof body === 'string' || isBytes(body)) {
-        headers['content-md5'] = createHash('md5').update(body).digest('base64');
-      }
-      return next(args);
-    },
-    { name: 'contentMd5', step: 'build', priority: 'low' },
-  );
-  return command;
 }

@@ -4,9 +4,7 @@
  * Invariants: a conditional put is sent once, and its response decides only its own result. The result is `lost`, or the outcome
  * `none`, only if the response proves it; everything else is `unknown`.
  */
-import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
 import { isBytes } from '../../base/brands.ts';
-import { fakedByMs } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { defined } from '../../base/options.ts';
@@ -28,7 +26,6 @@ import type {
 } from '../contract/driver.ts';
 import { sendFinal } from '../contract/final-request.ts';
 import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
-import { environmentEndpoint } from './object-store-client.ts';
 import { copyObject, isCopyRefusal } from './object-store-copy.ts';
 import { ObjectDeletion } from './object-store-delete.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
@@ -36,15 +33,17 @@ import { checkDriverOptions } from './object-store-options.ts';
 import type { CheckedDriverOptions, ObjectStoreDriverOptions } from './object-store-options.ts';
 import { readObject, statObject, listObjects } from './object-store-read.ts';
 import { uploadMark, ObjectStoreRequests } from './object-store-requests.ts';
-import type { RequestTally } from './object-store-requests.ts';
+import type { RequestSender, RequestTally } from './object-store-requests.ts';
 import { removeUploads, uploadStream } from './object-store-upload.ts';
+import { environmentEndpoint } from './open-s3-api.ts';
+import type { ObjectProperties, WriteCondition, WrittenObject } from './s3-api.ts';
 
-/** Attempts at requests of an upload that may be repeated. */
-const partAttempts = 4;
+/** Attempts to look for the object of an upload whose outcome is unknown. */
+const lookAttempts = 4;
 
 type Answer = PutResult['status'];
 
-/** Keeps objects in a bucket. Loads the AWS SDK when the first request is made. */
+/** Keeps objects in a bucket. Loads the modules for that when the first request is made. */
 export class ObjectStoreDriver implements StorageDriver {
   readonly name = 'object-store';
   readonly identity?: string;
@@ -59,7 +58,7 @@ export class ObjectStoreDriver implements StorageDriver {
   constructor(options: ObjectStoreDriverOptions) {
     const checked = checkDriverOptions(options);
     this.#options = checked;
-    this.#requests = new ObjectStoreRequests(checked, checked.environment);
+    this.#requests = new ObjectStoreRequests(checked);
     this.#deletion = new ObjectDeletion(this.#requests, checked.bucket);
     const { client, endpoint, bucket } = checked;
     // The endpoint of a client passed by the caller is not known.
@@ -110,10 +109,7 @@ export class ObjectStoreDriver implements StorageDriver {
       const { ETag } = await this.#requests.send(
         request,
         { signal, sizeBytes: body.length, tally, isAnswer },
-        ({ s3, single }, inner) =>
-          single.send(new s3.PutObjectCommand({ ...input, Body: body, ContentLength: body.length }), {
-            abortSignal: inner,
-          }),
+        (api, inner) => api.putObject({ ...input, Body: body }, inner),
       );
       if (ETag === undefined) throw new StorageError(key, 'unknown', `The store answered ${key} without an ETag.`);
       return { status: 'written', etag: ETag, ...(tally.requests > 1 ? tally : {}) };
@@ -124,9 +120,8 @@ export class ObjectStoreDriver implements StorageDriver {
     }
   }
 
-  #input(key: string, options: PutOptions, ifMatch: string | undefined): Omit<PutObjectCommandInput, 'Body'> {
+  #input(key: string, options: PutOptions, ifMatch: string | undefined): ObjectProperties & WriteCondition {
     return {
-      Bucket: this.#options.bucket,
       Key: key,
       ...this.#options.encryption,
       ...defined({ ContentType: options.contentType }),
@@ -141,34 +136,31 @@ export class ObjectStoreDriver implements StorageDriver {
     const tally: RequestTally = { requests: 0 };
     const condition = typeof options.if === 'string' ? undefined : this.#etags.write(options.if.etag);
     const isAnswer = (error: unknown): boolean => answerOf(error, condition !== undefined) !== undefined;
-    const { client, single } = await this.#requests.open();
-    const { Upload } = await this.#requests.load(() => import('@aws-sdk/lib-storage'));
     const mark = newId(this.#options.environment, 16);
-    const sendOnce = (command: object, attempts: number, inner?: AbortSignal): Promise<unknown> => {
-      const operation = command.constructor.name.replace(/Command$/, '');
-      return this.#requests.send(
-        { operation, bucket, key },
-        { signal: inner, attempts, tally, isAnswer },
-        (_, abortSignal) => single.send(command as Parameters<typeof single.send>[0], { abortSignal }),
-      );
-    };
-    const send = (command: object, isRepeatable: boolean, inner?: AbortSignal): Promise<unknown> => {
-      if (isRepeatable) return sendOnce(command, partAttempts, inner);
-      const firstSentMs = this.#options.environment.monotonicMs();
-      return sendFinal({
-        send: () => sendOnce(command, 1, inner),
-        look: async () => {
-          const stat = await statObject(this.#requests, bucket, key, inner, { attempts: partAttempts, tally });
-          return stat?.mark === mark ? { ETag: stat.etag } : undefined;
+    const input = { ...this.#input(key, options, condition), Metadata: { [uploadMark]: mark } };
+    const upload = (requests: RequestSender): Promise<string> =>
+      uploadStream({
+        input,
+        chunks: readBody(key, body, signal),
+        signal,
+        send: (operation, sending, attempt) =>
+          requests.send({ operation, bucket, key }, { ...sending, tally, isAnswer }, attempt),
+        sendFinal: (operation, inner, sizeBytes, attempt) => {
+          const firstSentMs = this.#options.environment.monotonicMs();
+          return sendFinal<WrittenObject>({
+            send: () =>
+              requests.send({ operation, bucket, key }, { signal: inner, sizeBytes, tally, isAnswer }, attempt),
+            look: async () => {
+              const stat = await statObject(requests, bucket, key, inner, { attempts: lookAttempts, tally });
+              return stat?.mark === mark ? { ETag: stat.etag } : undefined;
+            },
+            isAnswer,
+            isWorthAnother: (error, tried) => this.#requests.isWorthAnother(error, firstSentMs, tried, inner),
+          });
         },
-        isAnswer,
-        isWorthAnother: (error, tried) => this.#requests.isWorthAnother(error, firstSentMs, tried, inner),
       });
-    };
     try {
-      const chunks = readBody(key, body, signal);
-      const input = { ...this.#input(key, options, condition), Metadata: { [uploadMark]: mark } };
-      const etag = await uploadStream({ Upload, client, send, input, chunks, signal });
+      const etag = await this.#requests.keepOpen(upload);
       return { status: 'written', etag, requests: tally.requests };
     } catch (error) {
       if (isAnswer(error)) return { status: 'lost', requests: tally.requests };
@@ -211,17 +203,10 @@ export class ObjectStoreDriver implements StorageDriver {
   /** Returns a presigned URL. It expires after the time requested, or earlier with the credentials that signed it. */
   async presign(key: string, { expiresInSeconds, contentType, contentDisposition }: PresignOptions): Promise<string> {
     checkKey(key);
-    const { s3, client } = await this.#requests.open();
-    const { getSignedUrl } = await this.#requests.load(() => import('@aws-sdk/s3-request-presigner'));
-    const command = new s3.GetObjectCommand({
-      Bucket: this.#options.bucket,
-      Key: key,
-      ...defined({ ResponseContentType: contentType, ResponseContentDisposition: contentDisposition }),
-    });
-    // The store's clock, as far as its responses have shown it.
-    const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset - fakedByMs());
+    const api = await this.#requests.open();
+    const headers = defined({ ResponseContentType: contentType, ResponseContentDisposition: contentDisposition });
     try {
-      return await getSignedUrl(client, command, { expiresIn: expiresInSeconds, signingDate });
+      return await api.presign({ Key: key, ...headers }, expiresInSeconds);
     } catch (error) {
       throw toStorageError({ operation: 'GetObject', bucket: this.#options.bucket, key }, error);
     }

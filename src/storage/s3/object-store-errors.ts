@@ -1,5 +1,5 @@
 /**
- * Maps errors of the SDK to outcomes of the protocol. The outcome is `none` only if the request certainly had no effect. A
+ * Maps errors of stores and connections to outcomes of the protocol. The outcome is `none` only if the request certainly had no effect. A
  * request that timed out, was cut off or met a failing server may have been carried out, or may still be, and is `unknown`.
  */
 import { isError, messageOf } from '../../base/brands.ts';
@@ -16,7 +16,7 @@ export interface FailedRequest {
   readonly key: string;
 }
 
-interface SdkError {
+interface RequestError {
   readonly name?: unknown;
   readonly Code?: unknown;
   readonly code?: unknown;
@@ -29,12 +29,14 @@ interface SdkError {
 }
 
 /** Codes of failures to resolve the host or to connect. */
-const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT']);
+/** Codes of certificates that this process does not trust. */
+const untrusted = /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED|ERR_TLS_CERT|HOSTNAME_MISMATCH)/;
 /** Codes of connections that fail while a store restarts. ENOTFOUND is not among them: an unknown host does not come back. */
 const awayCodes = new Set('ECONNREFUSED ECONNRESET EPIPE EHOSTUNREACH ENETUNREACH EAI_AGAIN ETIMEDOUT'.split(' '));
 const awayStatuses = new Set([500, 502, 503, 504]);
-/** Errors that the SDK throws before it sends a request. */
-const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'NoAuthScheme']);
+/** Names of errors that come before a request is sent. */
+const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'NoAuthScheme', 'MissingPackageError']);
 const throttlingCodes = new Set(['SlowDown', 'TooManyRequests', 'RequestLimitExceeded', 'ThrottlingException']);
 /** Codes of status 400 for a body that did not arrive in time or in full; it may still arrive. */
 const interruptedCodes = new Set(['RequestTimeout', 'IncompleteBody']);
@@ -56,22 +58,22 @@ const permissions: Readonly<Record<string, string>> = {
   AbortMultipartUpload: 's3:AbortMultipartUpload on the objects',
 };
 
-/** Returns the HTTP status of an error from the SDK; undefined if there was no response. */
+/** Returns the HTTP status of a store's error; undefined if there was no response. */
 export function statusOf(error: unknown): number | undefined {
-  return (error as SdkError | undefined)?.$metadata?.httpStatusCode;
+  return (error as RequestError | undefined)?.$metadata?.httpStatusCode;
 }
 
 /** Returns the store's or the system's code of an error. */
 export function codeOf(error: unknown): string {
-  const { name, Code, code } = (error ?? {}) as SdkError;
+  const { name, Code, code } = (error ?? {}) as RequestError;
   for (const found of [Code, code, name]) if (typeof found === 'string') return found;
   return 'Unknown';
 }
 
 /** Whether a request failed, without effect, because the clock is wrong, and the client has corrected for that. */
 export function isSkewCorrected(error: unknown): boolean {
-  if ((error as SdkError | undefined)?.$metadata?.clockSkewCorrected === true) return true;
-  // The SDK does not report the correction if it went back to none, because the clock was set right meanwhile.
+  if ((error as RequestError | undefined)?.$metadata?.clockSkewCorrected === true) return true;
+  // The AWS SDK does not report the correction if it went back to none, because the clock was set right meanwhile.
   return codeOf(error) === 'RequestTimeTooSkewed';
 }
 
@@ -80,7 +82,7 @@ export function isSkewCorrected(error: unknown): boolean {
  * drops it, sending or receiving fails, and by then the store may have the request.
  */
 function isNeverSent(error: unknown): boolean {
-  const { syscall, errors } = (error ?? {}) as SdkError;
+  const { syscall, errors } = (error ?? {}) as RequestError;
   if (Array.isArray(errors)) return errors.length > 0 && errors.every(isNeverSent);
   return unreachable.has(codeOf(error)) && (syscall === 'connect' || syscall === 'getaddrinfo');
 }
@@ -89,14 +91,15 @@ function outcomeOf(error: unknown): RequestOutcome {
   const [code, status] = [codeOf(error), statusOf(error)];
   if (status === undefined) {
     const isMissingRegion = isError(error) && /region is missing/i.test(error.message);
-    return isNeverSent(error) || unprepared.has(code) || isMissingRegion ? 'none' : 'unknown';
+    const isPrepared = !unprepared.has(code) && !untrusted.test(code) && !isMissingRegion;
+    return isNeverSent(error) || !isPrepared ? 'none' : 'unknown';
   }
   return refusals.has(status) && !interruptedCodes.has(code) ? 'none' : 'unknown';
 }
 
 /** Whether every address of a host was tried, and all failed with a code of an outage. */
 function allAway(error: unknown): boolean {
-  const { errors } = (error ?? {}) as SdkError;
+  const { errors } = (error ?? {}) as RequestError;
   return Array.isArray(errors) && errors.length > 0 && errors.every((each) => awayCodes.has(codeOf(each)));
 }
 
@@ -122,10 +125,14 @@ function advice({ operation, bucket }: FailedRequest, error: unknown): string {
   }
   if (status === 409) return 'Another write of this key was under way. Look again.';
   if (reasonOf(error) === 'throttled') return 'The store asks to go slower.';
+  if (code === 'MissingPackageError') return '';
   if (unprepared.has(code))
     return 'No credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role.';
   if (isError(error) && /region is missing/i.test(error.message)) {
     return 'Give the region of the bucket: option region, STOREDB_REGION or AWS_REGION.';
+  }
+  if (untrusted.test(code)) {
+    return "This process does not trust the store's certificate: give the certificate of its authority (option ca, or AWS_CA_BUNDLE).";
   }
   if (unreachable.has(code)) return 'The store cannot be reached: check the endpoint and the network.';
   return '';
@@ -144,7 +151,7 @@ const shownProperties: ReadonlySet<string> = new Set(
 );
 
 /**
- * Makes the details of an error non-enumerable. The SDK attaches the whole response to its errors, with sockets, request headers
+ * Makes the details of an error non-enumerable. The AWS SDK attaches the whole response to its errors, with sockets, request headers
  * and all elements of the store's response: they include session tokens and the signed request. A program that looks for them
  * finds them, but logs do not enumerate them.
  */
@@ -172,14 +179,14 @@ function sentence(text: string): string {
   return `${text.slice(0, end)}.`;
 }
 
-/** Converts an error of the SDK or of the connection to a `StorageError`. */
+/** Converts an error of the store or of the connection to a `StorageError`. */
 export function toStorageError(request: FailedRequest, error: unknown): StorageError {
   if (error instanceof StorageError) return error;
   hideDetails(error);
   const status = statusOf(error);
   const what = [status, codeOf(error)].filter((part) => part !== undefined).join(' ');
-  const { message: text } = error as SdkError;
-  // The SDK uses these texts for a response without a message, such as Ceph's.
+  const { message: text } = error as RequestError;
+  // A response without a message, such as Ceph's, in the words of the AWS SDK too.
   const saysNothing = typeof text !== 'string' || text === '' || text === 'UnknownError' || text === codeOf(error);
   const said = saysNothing ? '.' : `: ${sentence(text.slice(0, maxSaid))}`;
   const message = `${request.operation} of ${request.key || request.bucket} failed (${what})${said} ${advice(request, error)}`;
@@ -190,14 +197,14 @@ export function toStorageError(request: FailedRequest, error: unknown): StorageE
   });
 }
 
-/** Makes the error for an SDK that could not be loaded or could not make a client: nothing was requested. */
+/** Makes the error for modules that could not be loaded: nothing was requested. */
 export function notLoaded(bucket: string, error: unknown): StorageError {
   hideDetails(error);
   const text = messageOf(error);
   const isUnloaded =
     /dynamic require|cannot find (?:module|package)|require is not defined|failed to (?:load|resolve)/i;
   const remedy = isUnloaded.test(text)
-    ? 'If the program is a bundle, leave @aws-sdk/* out of it, or see "Bundlers" in docs/object-stores.md.'
+    ? 'If the program is a bundle, see "Bundlers" in docs/object-stores.md.'
     : 'Nothing was requested.';
   const message = `The S3 client for bucket ${bucket} could not be made: ${sentence(withoutSecrets(text).slice(0, maxSaid))} ${remedy}`;
   return new StorageError(bucket, 'none', message, { cause: error });

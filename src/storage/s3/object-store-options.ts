@@ -1,9 +1,14 @@
 /** The options of `ObjectStoreDriver`, checked when it is constructed. */
-import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
+import { isBytes } from '../../base/brands.ts';
 import { realEnvironment, type Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { kinds, OptionTable } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
+import { accessPointOf } from './bucket-address.ts';
+import { credentialsOption } from './credentials.ts';
+import type { AwsCredentials, CredentialProvider } from './credentials.ts';
+import type { BucketSettings, SdkClient } from './open-s3-api.ts';
+import type { EncryptionInput } from './s3-api.ts';
 
 /** Server-side encryption of the store. */
 export type ServerSideEncryption =
@@ -15,22 +20,33 @@ export interface ObjectStoreDriverOptions {
   /** Name of the bucket. It must exist. */
   readonly bucket: string;
   /**
-   * URL of the store, for instance `http://127.0.0.1:9000`. Default: the endpoint in the AWS SDK's environment variables, else
-   * Amazon S3.
+   * URL of the store, for instance `http://127.0.0.1:9000`. Default: `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` of the
+   * environment, else Amazon S3.
    */
   readonly endpoint?: string;
   /**
-   * Region of the bucket. Default: the region that the AWS SDK finds; with an `endpoint`, `us-east-1` if there is no
-   * `AWS_REGION`.
+   * Region of the bucket. Default: `AWS_REGION` or `AWS_DEFAULT_REGION` of the environment, else `us-east-1`. If the bucket is in
+   * another region, the driver learns it from the store's first response.
    */
   readonly region?: string;
   /** Whether the URL has the bucket in the path and not in the host. Default: true with an `endpoint`, else false. */
   readonly forcePathStyle?: boolean;
   /**
-   * An S3 client of your own, for instance with other credentials or a proxy. The driver never destroys it, and ignores
-   * `endpoint`, `region` and `forcePathStyle`: they are settings of the client. Conditional writes do not use its retries.
+   * The keys to sign requests with, or a function that returns them, such as a provider of the AWS SDK. Default: the environment
+   * variables of AWS, a web identity, the container's or the machine's role, or a profile.
    */
-  readonly client?: S3Client;
+  readonly credentials?: AwsCredentials | CredentialProvider;
+  /**
+   * Certificates in PEM format of the authorities to trust, instead of the runtime's own. Default: the file that
+   * `AWS_CA_BUNDLE` names, if it is set.
+   */
+  readonly ca?: string | Uint8Array | readonly (string | Uint8Array)[];
+  /**
+   * An `S3Client` of `@aws-sdk/client-s3`, which the application installs, for instance with middleware of its own. The driver
+   * never destroys it, and ignores `endpoint`, `region` and `forcePathStyle`: they are settings of the client. Conditional writes
+   * do not use its retries.
+   */
+  readonly client?: SdkClient;
   /** Encryption requested with every write. Default: none, so that the bucket's own setting applies. */
   readonly encryption?: ServerSideEncryption;
   /** Clock, timers and randomness. Default: the runtime's own. */
@@ -38,14 +54,8 @@ export interface ObjectStoreDriverOptions {
 }
 
 /** The options, with the defaults that the driver itself sets. */
-export interface CheckedDriverOptions {
-  readonly bucket: string;
-  readonly endpoint: string | undefined;
-  readonly region: string | undefined;
-  readonly forcePathStyle: boolean | undefined;
-  readonly client: S3Client | undefined;
-  readonly encryption: Pick<PutObjectCommandInput, 'ServerSideEncryption' | 'SSEKMSKeyId'>;
-  readonly environment: Environment;
+export interface CheckedDriverOptions extends BucketSettings {
+  readonly encryption: EncryptionInput;
 }
 
 const bucketPattern = /^[A-Za-z0-9._-]+$/;
@@ -58,7 +68,7 @@ function isUrl(endpoint: string): boolean {
 function refuseCredentials(callName: string, path: string, endpoint: unknown): void {
   const { username, password } = new URL(endpoint as string);
   if (username === '' && password === '') return;
-  const instead = 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a client';
+  const instead = 'give them as option credentials, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
   throw new InvalidOptionError(
     path,
     `Option \`${path}\` of ${callName} holds credentials, which are not used: ${instead}.`,
@@ -83,6 +93,17 @@ const encryption: OptionKind = {
   },
 };
 
+function isCertificate(value: unknown): boolean {
+  const text = isBytes(value) ? new TextDecoder().decode(value) : value;
+  return typeof text === 'string' && text.includes('-----BEGIN CERTIFICATE-----');
+}
+
+const certificates: OptionKind = {
+  allowed:
+    "the text of certificates in PEM format, which begins with '-----BEGIN CERTIFICATE-----', or a list of such texts",
+  accepts: (value) => (Array.isArray(value) ? value.length > 0 && value.every(isCertificate) : isCertificate(value)),
+};
+
 const driverOptions = new OptionTable<ObjectStoreDriverOptions>({
   bucket: kinds.required(
     kinds.text(
@@ -96,6 +117,8 @@ const driverOptions = new OptionTable<ObjectStoreDriverOptions>({
   },
   region: kinds.text('a region name', (region) => region !== ''),
   forcePathStyle: kinds.flag,
+  credentials: credentialsOption,
+  ca: certificates,
   client: kinds.methods('an S3Client of @aws-sdk/client-s3', 'send'),
   encryption,
   environment: kinds.environment,
@@ -104,12 +127,20 @@ const driverOptions = new OptionTable<ObjectStoreDriverOptions>({
 /** Checks the options of the driver; throws `InvalidOptionError`. */
 export function checkDriverOptions(options: ObjectStoreDriverOptions): CheckedDriverOptions {
   const given = driverOptions.check('new ObjectStoreDriver()', options);
+  if (given.client === undefined) accessPointOf(given.bucket);
+  for (const name of ['credentials', 'ca'] as const) {
+    if (given.client === undefined || given[name] === undefined) continue;
+    const message = `Option \`${name}\` of new ObjectStoreDriver() is a setting of the \`client\`, which is also given: set it there.`;
+    throw new InvalidOptionError(name, message);
+  }
   return {
     bucket: given.bucket,
     endpoint: given.endpoint,
     region: given.region,
     forcePathStyle: given.forcePathStyle,
     client: given.client,
+    credentials: given.credentials,
+    ca: given.ca,
     encryption: encryptionHeaders(given.encryption),
     environment: given.environment ?? realEnvironment,
   };

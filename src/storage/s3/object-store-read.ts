@@ -1,12 +1,12 @@
 /** Reads objects, ranges of objects, their metadata, and listings. */
-import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
 import type { FoundObject, GetOptions, GetResult, ListEntry, ListOptions, ListPage } from '../contract/driver.ts';
 import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from '../contract/requests.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { uploadMark } from './object-store-requests.ts';
-import type { ObjectStoreRequests, SendOptions } from './object-store-requests.ts';
+import type { RequestSender, SendOptions } from './object-store-requests.ts';
+import type { GetObjectOutput } from './s3-api.ts';
 
 /** How often a range read starts again because the object has changed its size meanwhile. */
 const maxRereads = 8;
@@ -33,7 +33,7 @@ export interface ObjectStat extends Omit<FoundObject, 'bytes' | 'status'> {
 
 /** Reads the metadata of an object; undefined if there is none. Rejects with `StorageError`. */
 export async function statObject(
-  requests: ObjectStoreRequests,
+  requests: RequestSender,
   bucket: string,
   key: string,
   signal: AbortSignal | undefined,
@@ -45,8 +45,7 @@ export async function statObject(
       request,
       // A response to HEAD has no body, and so no code that distinguishes a missing key from a missing bucket.
       { ...sending, signal, isAnswer: (error) => statusOf(error) === 404 },
-      ({ s3, client }, inner) =>
-        client.send(new s3.HeadObjectCommand({ Bucket: bucket, Key: key }), { abortSignal: inner }),
+      (api, inner) => api.headObject({ Key: key }, inner),
     );
     return {
       etag: etagOf(key, head.ETag),
@@ -61,12 +60,12 @@ export async function statObject(
 }
 
 /** Returns the size of the whole object, from a response with a range (`bytes 0-9/1234`) or without one. */
-function sizeOf({ ContentRange, ContentLength }: GetObjectCommandOutput, bytes: Uint8Array): number {
+function sizeOf({ ContentRange, ContentLength }: GetObjectOutput, bytes: Uint8Array): number {
   const total = ContentRange === undefined ? undefined : Number(ContentRange.split('/')[1]);
   return total !== undefined && Number.isSafeInteger(total) ? total : (ContentLength ?? bytes.length);
 }
 
-function found(key: string, output: GetObjectCommandOutput, body: Uint8Array, range: GetOptions['range']): FoundObject {
+function found(key: string, output: GetObjectOutput, body: Uint8Array, range: GetOptions['range']): FoundObject {
   const sizeBytes = sizeOf(output, body);
   const clipped = clipRange(key, range, sizeBytes);
   // A server may respond to a range request with the whole object.
@@ -85,7 +84,7 @@ function found(key: string, output: GetObjectCommandOutput, body: Uint8Array, ra
  * code, so a 404 of a server that is not an object store would look like a missing object.
  */
 async function readNothing(
-  requests: ObjectStoreRequests,
+  requests: RequestSender,
   bucket: string,
   key: string,
   options: GetOptions,
@@ -109,18 +108,14 @@ async function readNothing(
  * Reads the body of a response, and rejects if it is longer than the range or than an object may be: not every server ends its
  * response.
  */
-async function readAnswer(
-  key: string,
-  output: GetObjectCommandOutput,
-  range: GetOptions['range'],
-): Promise<Uint8Array> {
+async function readAnswer(key: string, output: GetObjectOutput, range: GetOptions['range']): Promise<Uint8Array> {
   const body = output.Body;
   if (body === undefined) return new Uint8Array(0);
   const asked = range !== undefined && output.ContentRange !== undefined ? range.end - range.start : undefined;
   const maxBytes = Math.min(asked ?? MAX_WHOLE_BYTES, output.ContentLength ?? MAX_WHOLE_BYTES);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of body) {
     if (asked === undefined) checkWholeBytes(key, output.ContentLength ?? 0);
     length += chunk.length;
     if (length > maxBytes) {
@@ -137,21 +132,20 @@ async function readAnswer(
 
 /** Sends one GetObject request. `behind`: the range begins after the end of the object. */
 async function getObject(
-  requests: ObjectStoreRequests,
+  requests: RequestSender,
   bucket: string,
   key: string,
   { range, ifNoneMatch, signal }: GetOptions,
 ): Promise<GetResult | 'behind'> {
   const request = { operation: 'GetObject', bucket, key };
   const input = {
-    Bucket: bucket,
     Key: key,
     ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
     ...defined({ IfNoneMatch: ifNoneMatch }),
   };
   try {
-    return await requests.send(request, { signal, isAnswer }, async ({ s3, client }, inner) => {
-      const output = await client.send(new s3.GetObjectCommand(input), { abortSignal: inner });
+    return await requests.send(request, { signal, isAnswer }, async (api, inner) => {
+      const output = await api.getObject(input, inner);
       return found(key, output, await readAnswer(key, output, range), range);
     });
   } catch (error) {
@@ -164,7 +158,7 @@ async function getObject(
 }
 
 export async function readObject(
-  requests: ObjectStoreRequests,
+  requests: RequestSender,
   bucket: string,
   key: string,
   options: GetOptions,
@@ -191,7 +185,7 @@ function decodeKey(key: string, isEncoded: boolean): string {
 
 /** Lists one page of keys. */
 export async function listObjects(
-  requests: ObjectStoreRequests,
+  requests: RequestSender,
   bucket: string,
   prefix: string,
   options: ListOptions & { readonly limit: number },
@@ -200,26 +194,21 @@ export async function listObjects(
   const request = { operation: 'ListObjectsV2', bucket, key: prefix };
   for (let token: string | undefined, empty = 0; ; empty++) {
     const input = {
-      Bucket: bucket,
       Prefix: prefix,
       MaxKeys: limit,
-      // XML cannot represent some characters that keys may have.
-      EncodingType: 'url' as const,
       ...(after === undefined || token !== undefined ? {} : { StartAfter: after }),
       ...defined({ ContinuationToken: token }),
     };
-    const page = await requests.send(request, { signal }, ({ s3, client }, inner) =>
-      client.send(new s3.ListObjectsV2Command(input), { abortSignal: inner }),
-    );
+    const page = await requests.send(request, { signal }, (api, inner) => api.listObjects(input, inner));
     const isEncoded = page.EncodingType === 'url';
-    const entries = (page.Contents ?? []).map(
+    const entries = page.Contents.map(
       ({ Key, Size, LastModified }): ListEntry => ({
         key: decodeKey(Key ?? '', isEncoded),
         sizeBytes: Size ?? 0,
         lastModifiedMs: LastModified?.getTime() ?? 0,
       }),
     );
-    const more = page.IsTruncated === true;
+    const more = page.IsTruncated;
     if (entries.length > 0 || !more) return { entries, more };
     token = page.NextContinuationToken;
     if (token === undefined || empty >= maxEmptyPages) {

@@ -1,15 +1,16 @@
 /**
- * Sends requests to a bucket: opens the client when it is first needed, gives every request a deadline, and retries only the
- * requests that the caller says are repeatable.
+ * Sends requests to a bucket: opens the connections when they are first needed, gives every request a deadline, and retries only
+ * the requests that the caller says are repeatable.
  */
 import { Deadline } from '../../base/abort.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { Patience } from '../contract/retries.ts';
-import { openClient } from './object-store-client.ts';
-import type { ClientOptions, OpenClient } from './object-store-client.ts';
 import { isConflict, isSkewCorrected, notLoaded, toStorageError } from './object-store-errors.ts';
 import type { FailedRequest } from './object-store-errors.ts';
+import { openS3Api } from './open-s3-api.ts';
+import type { BucketSettings } from './open-s3-api.ts';
+import type { S3Api } from './s3-api.ts';
 
 /** Counts the requests that a call takes. */
 export interface RequestTally {
@@ -35,25 +36,26 @@ const firstPauseMs = 20;
 /** Attempts at a write that conflicts with other writes of the same key. */
 const conflictAttempts = 6;
 
-/** The requests of a driver, and the clients that they go through. */
+/** Sends the requests of a bucket. */
+export type RequestSender = Pick<ObjectStoreRequests, 'send'>;
+
+/** The requests of a driver, and the connections that they go through. */
 export class ObjectStoreRequests {
   readonly #environment: Environment;
-  readonly #clientOptions: ClientOptions;
-  readonly #bucket: string;
+  readonly #settings: BucketSettings;
   readonly #patience: Patience;
-  #open: Promise<OpenClient> | undefined;
-  /** The open client, for synchronous getters. */
-  #opened: OpenClient | undefined;
-  /** Number of running requests per client. */
-  readonly #underWay = new Map<OpenClient, number>();
-  /** Clients to close as soon as they have no running requests. */
-  readonly #closing = new Set<OpenClient>();
+  #open: Promise<S3Api> | undefined;
+  /** The open operations, for synchronous getters. */
+  #opened: S3Api | undefined;
+  /** Number of running requests and uploads by their connections. */
+  readonly #underWay = new Map<S3Api, number>();
+  /** Connections to close as soon as they have no running requests. */
+  readonly #closing = new Set<S3Api>();
 
-  constructor(clientOptions: ClientOptions & { readonly bucket: string }, environment: Environment) {
-    this.#clientOptions = clientOptions;
-    this.#bucket = clientOptions.bucket;
-    this.#environment = environment;
-    this.#patience = new Patience(environment);
+  constructor(settings: BucketSettings) {
+    this.#settings = settings;
+    this.#environment = settings.environment;
+    this.#patience = new Patience(settings.environment);
   }
 
   /** The header `Server` of the store's responses, if there is one. */
@@ -66,56 +68,47 @@ export class ObjectStoreRequests {
     return this.#opened?.timeMs();
   }
 
-  /** Opens the client, and loads the SDK at the first call. Rejects with `StorageError`; the next call tries again. */
-  async open(): Promise<OpenClient> {
-    this.#open ??= openClient(this.#clientOptions).then((opened) => (this.#opened = opened));
+  /** Opens the connections, and loads the modules for them at the first call. Rejects with `StorageError`; the next call tries again. */
+  async open(): Promise<S3Api> {
+    this.#open ??= openS3Api(this.#settings).then((opened) => (this.#opened = opened));
     const open = this.#open;
     try {
       return await open;
     } catch (error) {
       if (this.#open === open) this.#open = undefined;
-      throw notLoaded(this.#bucket, error);
-    }
-  }
-
-  /** Loads a part of the SDK. Rejects with `StorageError`. */
-  async load<T>(part: () => Promise<T>): Promise<T> {
-    try {
-      return await part();
-    } catch (error) {
-      throw notLoaded(this.#bucket, error);
+      throw notLoaded(this.#settings.bucket, error);
     }
   }
 
   /**
-   * Closes the client once its running requests have ended, because other databases may share the driver. Does not wait for that.
-   * The next request opens another client.
+   * Closes the connections once their running requests and uploads have ended, because other databases may share the driver. Does
+   * not wait for that. The next request opens others.
    */
   async close(): Promise<void> {
     const open = this.#open;
     this.#open = undefined;
-    // A client that could not be opened has nothing to close.
-    const client = await open?.catch(() => undefined);
-    if (client === undefined) return;
-    this.#closing.add(client);
-    this.#closeUnused(client);
+    // What could not be opened needs no closing.
+    const api = await open?.catch(() => undefined);
+    if (api === undefined) return;
+    this.#closing.add(api);
+    this.#closeUnused(api);
   }
 
-  #closeUnused(client: OpenClient): void {
-    if (this.#underWay.has(client) || !this.#closing.delete(client)) return;
-    client.destroy();
+  #closeUnused(api: S3Api): void {
+    if (this.#underWay.has(api) || !this.#closing.delete(api)) return;
+    api.close();
   }
 
-  /** Runs a request, and counts it while it runs. */
-  async #counted<T>(client: OpenClient, request: () => Promise<T>): Promise<T> {
-    this.#underWay.set(client, (this.#underWay.get(client) ?? 0) + 1);
+  /** Runs a request or an upload, and counts it while it runs. */
+  async #counted<T>(api: S3Api, run: () => Promise<T>): Promise<T> {
+    this.#underWay.set(api, (this.#underWay.get(api) ?? 0) + 1);
     try {
-      return await request();
+      return await run();
     } finally {
-      const left = (this.#underWay.get(client) ?? 1) - 1;
-      if (left > 0) this.#underWay.set(client, left);
-      else this.#underWay.delete(client);
-      this.#closeUnused(client);
+      const left = (this.#underWay.get(api) ?? 1) - 1;
+      if (left > 0) this.#underWay.set(api, left);
+      else this.#underWay.delete(api);
+      this.#closeUnused(api);
     }
   }
 
@@ -126,23 +119,31 @@ export class ObjectStoreRequests {
   async send<T>(
     request: FailedRequest,
     options: SendOptions,
-    attempt: (open: OpenClient, signal: AbortSignal) => Promise<T>,
+    attempt: (api: S3Api, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const open = await this.open();
-    return this.#counted(open, () => this.#sendTo(open, request, options, attempt));
+    const api = await this.open();
+    return this.#counted(api, () => this.#sendTo(api, request, options, attempt));
+  }
+
+  /** Runs several requests on the same connections, which stay open until they have all ended, also if they are closed meanwhile. */
+  async keepOpen<T>(run: (requests: RequestSender) => Promise<T>): Promise<T> {
+    const api = await this.open();
+    return this.#counted(api, () =>
+      run({ send: (request, options, attempt) => this.#sendTo(api, request, options, attempt) }),
+    );
   }
 
   async #sendTo<T>(
-    open: OpenClient,
+    api: S3Api,
     request: FailedRequest,
     options: SendOptions,
-    attempt: (open: OpenClient, signal: AbortSignal) => Promise<T>,
+    attempt: (api: S3Api, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { attempts = 1, signal } = options;
     const firstSentMs = this.#environment.monotonicMs();
     for (let tried = 1; ; tried++) {
       try {
-        const result = await this.#sendOnce(request, options, (inner) => attempt(open, inner));
+        const result = await this.#sendOnce(request, options, (inner) => attempt(api, inner));
         this.#patience.answered();
         return result;
       } catch (error) {

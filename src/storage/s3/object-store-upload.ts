@@ -2,52 +2,109 @@
  * Uploads streams: with one put up to the size of a part, with a multipart upload above it. Memory is bounded by the parts sent
  * at the same time; an upload that fails or is aborted leaves no parts behind.
  */
-import { Readable } from 'node:stream';
-import type { PutObjectCommandInput, S3Client, MultipartUpload } from '@aws-sdk/client-s3';
-import type { Upload as UploadOfSdk } from '@aws-sdk/lib-storage';
 import { newAbortController, untilAborted } from '../../base/abort.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RemoveUploadsOptions } from '../contract/driver.ts';
-import type { ObjectStoreRequests } from './object-store-requests.ts';
+import type { ObjectStoreRequests, SendOptions } from './object-store-requests.ts';
+import type {
+  ListUploadsOutput,
+  ObjectProperties,
+  S3Api,
+  UploadedPart,
+  WriteCondition,
+  WrittenObject,
+} from './s3-api.ts';
 
 /** Size of a part, and of the largest stream that is sent in one request, in bytes. */
 const partBytes = 8 * 1024 * 1024;
 /** Parts sent at the same time. */
 const partsAtOnce = 3;
+/** Most parts of an upload. */
+const maxParts = 10_000;
+/** Attempts at requests that may be repeated: parts have numbers, and an upload has no effect until it is completed. */
+const partAttempts = 4;
 
-/** Sends one command of the SDK. `isRepeatable`: the command is idempotent. */
-export type SendCommand = (command: object, isRepeatable: boolean, signal?: AbortSignal) => Promise<unknown>;
-
-/** Idempotent commands: parts have numbers, and an upload has no effect until it is completed. */
-const repeatable = new Set(['CreateMultipartUploadCommand', 'UploadPartCommand', 'AbortMultipartUploadCommand']);
+/** A request of an upload. */
+type Attempt<T> = (api: S3Api, signal: AbortSignal) => Promise<T>;
 
 /** A stream to upload. */
 export interface StreamUpload {
-  /** The SDK's class, loaded by the caller. */
-  readonly Upload: typeof UploadOfSdk;
-  /** The client whose configuration the upload reads; requests go through `send`. */
-  readonly client: S3Client;
-  readonly send: SendCommand;
-  readonly input: Omit<PutObjectCommandInput, 'Body'>;
+  /** Sends a request that may be repeated. `operation` is its S3 name. */
+  readonly send: <T>(
+    operation: string,
+    options: Pick<SendOptions, 'signal' | 'attempts' | 'sizeBytes'>,
+    attempt: Attempt<T>,
+  ) => Promise<T>;
+  /** Sends the request that creates the object. */
+  readonly sendFinal: (
+    operation: string,
+    signal: AbortSignal,
+    sizeBytes: number,
+    attempt: Attempt<WrittenObject>,
+  ) => Promise<WrittenObject>;
+  readonly input: ObjectProperties & WriteCondition;
   readonly chunks: AsyncIterable<Uint8Array>;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Yields copies of the chunks, because their owner may reuse the memory. Ends as soon as the signal is aborted. */
-async function* copies(
+/** Length of the memory for the first bytes of a stream: most streams are short. */
+const firstBytes = 64 * 1024;
+
+/** The memory of a part that is being filled with copies of chunks, because the owner of the chunks may reuse theirs. */
+class PartBuffer {
+  #bytes: Uint8Array;
+  #length = 0;
+
+  constructor(sizeBytes: number) {
+    this.#bytes = Buffer.allocUnsafeSlow(sizeBytes);
+  }
+
+  /** Adds as many bytes as the part has room for; returns the others. */
+  fill(chunk: Uint8Array): Uint8Array {
+    const taken = chunk.subarray(0, partBytes - this.#length);
+    const needed = this.#length + taken.length;
+    if (needed > this.#bytes.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.min(partBytes, Math.max(needed, 2 * this.#bytes.length)));
+      grown.set(this.#bytes.subarray(0, this.#length));
+      this.#bytes = grown;
+    }
+    this.#bytes.set(taken, this.#length);
+    this.#length = needed;
+    return chunk.subarray(taken.length);
+  }
+
+  /** Returns the bytes that were added. */
+  bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
+  }
+}
+
+/**
+ * Yields the stream in parts: all but the last have the full size, and there is at least one. Ends as soon as the signal is
+ * aborted.
+ */
+async function* partsOf(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
-): AsyncGenerator<Buffer, void, undefined> {
+): AsyncGenerator<{ readonly bytes: Uint8Array; readonly isLast: boolean }, void, undefined> {
   const iterator = chunks[Symbol.asyncIterator]();
   let isDone = false;
+  let part = new PartBuffer(firstBytes);
   try {
     for (;;) {
       const next = await untilAborted(iterator.next(), signal);
       if (next.done === true) {
         isDone = true;
+        yield { bytes: part.bytes(), isLast: true };
         return;
       }
-      yield Buffer.from(next.value);
+      let rest = part.fill(next.value);
+      // A part is only complete when more follows: the last one may have the full size too.
+      while (rest.length > 0) {
+        yield { bytes: part.bytes(), isLast: false };
+        part = new PartBuffer(partBytes);
+        rest = part.fill(rest);
+      }
     }
   } finally {
     // Not awaited: a source that is stuck would block the caller that aborted the upload.
@@ -56,47 +113,109 @@ async function* copies(
 }
 
 /** Uploads a stream; resolves with the new ETag. On failure it aborts the multipart upload before it rejects. */
-export async function uploadStream({ Upload, client, send, input, chunks, signal }: StreamUpload): Promise<string> {
+export async function uploadStream(upload: StreamUpload): Promise<string> {
+  const { signal, input, sendFinal, chunks } = upload;
   const stopped = newAbortController();
-  const stop = (reason: unknown): void => stopped.abort(reason);
-  const onAbort = (): void => stop(signal?.reason);
+  const onAbort = (): void => stopped.abort(signal?.reason);
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener('abort', onAbort, { once: true });
-  let failure: unknown;
-
-  const sendUnlessStopped = async (command: object): Promise<unknown> => {
-    const { name } = command.constructor;
-    // The abort comes last, after everything else has stopped, and must be sent.
-    if (name === 'AbortMultipartUploadCommand') return send(command, true);
-    stopped.signal.throwIfAborted();
-    try {
-      // Waits for the upload id even if the upload is stopped: without the id it could not be aborted.
-      const inner = name === 'CreateMultipartUploadCommand' ? undefined : stopped.signal;
-      return await send(command, repeatable.has(name), inner);
-    } catch (error) {
-      // One failed part makes the other parts and the rest of the stream useless.
-      failure ??= error;
-      stop(error);
-      throw error;
-    }
-  };
-  const body = Readable.from(copies(chunks, stopped.signal), { objectMode: false });
-  const upload = new Upload({
-    client: Object.create(client, { send: { value: sendUnlessStopped } }) as S3Client,
-    params: { ...input, Body: body },
-    partSize: partBytes,
-    queueSize: partsAtOnce,
-  });
   try {
-    const { ETag } = await upload.done();
-    if (ETag === undefined) throw new StorageError(input.Key ?? '', 'unknown', 'The store answered without an ETag.');
+    const parts = partsOf(chunks, stopped.signal);
+    const first = await parts.next();
+    if (first.done === true) throw new StorageError(input.Key, 'none', `The stream of ${input.Key} has ended early.`);
+    const { bytes, isLast } = first.value;
+    const { ETag } = isLast
+      ? await sendFinal('PutObject', stopped.signal, bytes.length, (api, inner) =>
+          api.putObject({ ...input, Body: bytes }, inner),
+        )
+      : await uploadInParts(upload, bytes, parts, stopped);
+    if (ETag === undefined) throw new StorageError(input.Key, 'unknown', 'The store answered without an ETag.');
     return ETag;
-  } catch (error) {
-    throw failure ?? error;
   } finally {
     signal?.removeEventListener('abort', onAbort);
-    body.destroy();
   }
+}
+
+async function uploadInParts(
+  upload: StreamUpload,
+  first: Uint8Array,
+  others: ReturnType<typeof partsOf>,
+  stopped: AbortController,
+): Promise<WrittenObject> {
+  const { IfMatch, IfNoneMatch, ...properties } = upload.input;
+  const { Key } = properties;
+  // Without a signal: an upload whose id was not received could not be aborted.
+  const { UploadId } = await upload.send('CreateMultipartUpload', { attempts: partAttempts }, (api, inner) =>
+    api.createUpload(properties, inner),
+  );
+  if (UploadId === undefined) throw new StorageError(Key, 'none', 'The store began an upload without an id.');
+  const target = { Key, UploadId };
+  try {
+    const Parts = await sendParts(upload, target, first, others, stopped);
+    const condition = { ...(IfMatch && { IfMatch }), ...(IfNoneMatch && { IfNoneMatch }) };
+    return await upload.sendFinal('CompleteMultipartUpload', stopped.signal, 0, (api, inner) =>
+      api.completeUpload({ ...target, ...condition, Parts }, inner),
+    );
+  } catch (error) {
+    // Comes last, after everything else has stopped. If it fails, a later gc removes the parts.
+    await upload
+      .send('AbortMultipartUpload', { attempts: partAttempts }, (api, inner) => api.abortUpload(target, inner))
+      .catch(() => undefined);
+    throw error;
+  } finally {
+    await others.return();
+  }
+}
+
+/** Sends the parts, a few at the same time. Resolves or rejects after all requests have ended. */
+async function sendParts(
+  { send }: StreamUpload,
+  target: { readonly Key: string; readonly UploadId: string },
+  first: Uint8Array,
+  others: ReturnType<typeof partsOf>,
+  stopped: AbortController,
+): Promise<UploadedPart[]> {
+  const done: UploadedPart[] = [];
+  const running = new Set<Promise<void>>();
+  let failure: { readonly error: unknown } | undefined;
+  const fail = (error: unknown): void => {
+    failure ??= { error };
+    // One failed part makes the other parts and the rest of the stream useless.
+    stopped.abort(error);
+  };
+  const start = (PartNumber: number, Body: Uint8Array): void => {
+    const options = { signal: stopped.signal, attempts: partAttempts, sizeBytes: Body.length };
+    const part = send('UploadPart', options, (api, inner) => api.uploadPart({ ...target, PartNumber, Body }, inner))
+      .then((written) => void done.push({ ...written, PartNumber }), fail)
+      .finally(() => running.delete(part));
+    running.add(part);
+  };
+  try {
+    start(1, first);
+    let number = 1;
+    for await (const { bytes } of others) {
+      number++;
+      if (number > maxParts) throw tooLong(target.Key);
+      start(number, bytes);
+      // The next part is only read when there is room for it.
+      if (running.size >= partsAtOnce) await Promise.race(running);
+      stopped.signal.throwIfAborted();
+    }
+  } catch (error) {
+    fail(error);
+  }
+  await Promise.all(running);
+  if (failure !== undefined) throw failure.error;
+  return done.toSorted((a, b) => a.PartNumber - b.PartNumber);
+}
+
+function tooLong(key: string): StorageError {
+  const most = (maxParts * partBytes) / 2 ** 30;
+  return new StorageError(
+    key,
+    'none',
+    `The stream of ${key} is longer than ${most} GiB, the most that one object takes.`,
+  );
 }
 
 /**
@@ -113,35 +232,32 @@ export async function removeUploads(
   if (uploads.length === 0) return 0;
   const before = await startedBeforeMs();
   const old = uploads.filter(({ Initiated }) => Initiated !== undefined && Initiated.getTime() < before);
-  for (const { Key = '', UploadId } of old) {
+  for (const { Key = '', UploadId = '' } of old) {
     const request = { operation: 'AbortMultipartUpload', bucket, key: Key };
-    await requests.send(request, { signal }, ({ s3, client }, inner) =>
-      client.send(new s3.AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId }), { abortSignal: inner }),
-    );
+    await requests.send(request, { signal }, (api, inner) => api.abortUpload({ Key, UploadId }, inner));
   }
   return old.length;
 }
+
+type Upload = ListUploadsOutput['Uploads'][number];
 
 async function listUploads(
   requests: ObjectStoreRequests,
   bucket: string,
   prefix: string,
   signal: AbortSignal | undefined,
-): Promise<MultipartUpload[]> {
-  const uploads: MultipartUpload[] = [];
+): Promise<Upload[]> {
+  const uploads: Upload[] = [];
   const request = { operation: 'ListMultipartUploads', bucket, key: prefix };
   for (let KeyMarker: string | undefined, UploadIdMarker: string | undefined; ; ) {
     const input = {
-      Bucket: bucket,
       Prefix: prefix,
       ...(KeyMarker && { KeyMarker }),
       ...(UploadIdMarker && { UploadIdMarker }),
     };
-    const page = await requests.send(request, { signal }, ({ s3, client }, inner) =>
-      client.send(new s3.ListMultipartUploadsCommand(input), { abortSignal: inner }),
-    );
-    uploads.push(...(page.Uploads ?? []));
-    if (page.IsTruncated !== true || page.NextKeyMarker === undefined) return uploads;
+    const page = await requests.send(request, { signal }, (api, inner) => api.listUploads(input, inner));
+    uploads.push(...page.Uploads);
+    if (!page.IsTruncated || page.NextKeyMarker === undefined) return uploads;
     KeyMarker = page.NextKeyMarker;
     UploadIdMarker = page.NextUploadIdMarker;
   }

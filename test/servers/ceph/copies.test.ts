@@ -1,7 +1,6 @@
 /** Ceph copies by itself: for a clone in a bucket, and an object part by part. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { realEnvironment } from '../../../src/base/env.ts';
 import { copyObject } from '../../../src/storage/s3/object-store-copy.ts';
 import { checkDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
 import { ObjectStoreRequests } from '../../../src/storage/s3/object-store-requests.ts';
@@ -28,7 +27,7 @@ describe('copies on Ceph', () => {
     await driver.put(from, bytes, { if: 'absent' });
     const { bucket, endpoint, region } = bucketUnderTest();
     const checked = checkDriverOptions({ bucket, endpoint, region });
-    const requests = new ObjectStoreRequests(checked, realEnvironment);
+    const requests = new ObjectStoreRequests(checked);
     const tally = { requests: 0 };
     const options = { sizeBytes: bytes.length, contentType: 'text/plain' };
     await copyObject({ ...checked, requests, from, to, options, tally, partBytes });

@@ -1,13 +1,13 @@
-/** Where the S3 client cannot be loaded, every call says so: nothing reads as an object or a database that is missing. */
+/** Where a module of the S3 client cannot be loaded, every call says so: nothing reads as an object or a database that is missing. */
 import { Readable } from 'node:stream';
 import { expect, it, vi } from 'vitest';
 import { StoreDb } from '../../../src/index.ts';
 import { ObjectStoreDriver } from '../../../src/storage/index.ts';
 
 const loading = vi.hoisted(() => ({ fails: true }));
-vi.mock('@aws-sdk/client-s3', async (original) => {
+vi.mock('aws4', async (original) => {
   // As in a bundle that has no `require`.
-  if (loading.fails) throw new Error('Dynamic require of "node:https" is not supported');
+  if (loading.fails) throw new Error('Dynamic require of "crypto" is not supported');
   return await original();
 });
 

@@ -1,6 +1,5 @@
 /** Copies that the store makes by itself: for clones in a bucket, whole and in parts, and what becomes of refusals. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { realEnvironment } from '../../../src/base/env.ts';
 import { copyObject } from '../../../src/storage/s3/object-store-copy.ts';
 import { checkDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
 import { ObjectStoreRequests } from '../../../src/storage/s3/object-store-requests.ts';
@@ -28,7 +27,7 @@ function count(operation: string): number {
 
 async function copyLarge(contentType?: string): Promise<number> {
   const checked = checkDriverOptions({ bucket: bucketName, endpoint: server.endpoint });
-  const requests = new ObjectStoreRequests(checked, realEnvironment);
+  const requests = new ObjectStoreRequests(checked);
   const tally = { requests: 0 };
   const options = { sizeBytes: 2 * partBytes + 7, ...(contentType !== undefined && { contentType }) };
   try {
