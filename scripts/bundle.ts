@@ -18,6 +18,7 @@ const bundledDependencies = ['zstddec'];
 
 interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
   readonly engines: { readonly node: string };
   readonly exports: Readonly<Record<string, string | { readonly default: { readonly default: string } }>>;
   readonly bin: Readonly<Record<string, string>>;
@@ -35,7 +36,6 @@ async function bundle(entries: readonly string[], external: readonly string[], o
     platform: 'node',
     // What package.json asks for: `await using`, for one, is of later ones.
     transform: { target: `node${manifest.engines.node.replace('>=', '')}` },
-    // These are installed with the package.
     external: [/^node:/, ...external.map((name) => new RegExp(`^${name}(?:/|$)`))],
     onLog(_, { message }) {
       throw new Error(`The bundle is not what it should be: ${message}`);
@@ -57,7 +57,8 @@ const manifest = JSON.parse(await readFile(new URL('package.json', repository), 
 const libraries = Object.values(manifest.exports).map((target) =>
   typeof target === 'string' ? target : target.default.default,
 );
-const dependencies = Object.keys(manifest.dependencies);
+// These are installed with the package, or by applications that need them.
+const dependencies = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)];
 
 // So far dist/ holds the declarations and nothing else.
 for (const name of await readdir(declarations)) {

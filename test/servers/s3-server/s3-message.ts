@@ -199,14 +199,18 @@ export function parseCopySource(request: S3Request): { readonly bucket: string; 
   return { bucket: path.slice(0, at), key: path.slice(at + 1) };
 }
 
+/** Amazon's host names for a bucket. */
+const bucketInHost = /^([^.]+)\.s3\.[\w-]+\.amazonaws\.com$/;
+
 /** Takes a request apart. Keys are bytes after the bucket's slash, and nothing in them is normalized. */
 export function parseRequest({ method, target, headers, body }: RawRequest): S3Request {
   const queryAt = target.indexOf('?');
   const path = decodePercent(queryAt === -1 ? target : target.slice(0, queryAt));
   const parameters = parseParameters(queryAt === -1 ? '' : target.slice(queryAt + 1));
   const query: Query = Object.fromEntries(parameters);
-  const keyAt = path.indexOf('/', 1);
-  const bucket = decodeUtf8(path.subarray(1, keyAt === -1 ? path.length : keyAt));
+  const inHost = bucketInHost.exec(headers['host'] ?? '')?.[1];
+  const keyAt = inHost === undefined ? path.indexOf('/', 1) : 0;
+  const bucket = inHost ?? decodeUtf8(path.subarray(1, keyAt === -1 ? path.length : keyAt));
   const key = keyAt === -1 ? '' : decodeUtf8(path.subarray(keyAt + 1));
   const operation = findOperation(method, bucket, key, query, headers['x-amz-copy-source'] !== undefined);
   return { method, operation, bucket, key, path, parameters, query, headers, body };
