@@ -115,10 +115,15 @@ try {
   };
   Object.assign(process.env, env);
   const db = StoreDb({ dbPrefix: 'db', nodeId: 0, logLevel: 'silent' });
-  db.registerSchema({ name: 'cities', version: 1, fields: { id: { typeId: 3 }, name: { typeId: 10 } }, primaryKey: 'id' });
+  db.registerSchema({
+    name: 'cities',
+    version: 1,
+    fields: { id: { typeId: 3 }, name: { typeId: 10 } },
+    primaryKey: 'id',
+  });
   await db.start();
   const batch = db.batch();
-  batch.insert('cities', { id: 1, name: 'Turku' });
+  void batch.insert('cities', { id: 1, name: 'Turku' });
   await batch.flush();
   await db.checkpoint();
   await db.stop();

@@ -11,7 +11,9 @@ import type { OptionKind } from '../../base/options.ts';
 
 /** Credentials for requests. The credentials of the AWS SDK's providers have this form too. */
 export interface AwsCredentials {
+  /** The id of the access key. */
   readonly accessKeyId: string;
+  /** The secret of the access key. */
   readonly secretAccessKey: string;
   /** The session token. Only temporary credentials have one. */
   readonly sessionToken?: string | undefined;

@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import * as zlib from 'node:zlib';
+import { newAbortController } from '../../base/abort.ts';
 import type { Environment } from '../../base/env.ts';
 import { defined } from '../../base/options.ts';
 import { readText } from '../http/http-connection.ts';
@@ -42,7 +43,7 @@ import { secretsIn, withoutKnown } from './secrets.ts';
 import { buildXml, childrenOf, parseXml, textOf } from './xml.ts';
 import type { XmlElement } from './xml.ts';
 
-/** What the operations of a bucket need. */
+/** The bucket, the connection and the credentials of the operations. */
 export interface HttpS3ApiSettings extends AddressSettings {
   readonly environment: Environment;
   /** The region; undefined to learn it from the store. */
@@ -296,7 +297,7 @@ export class HttpS3Api implements S3Api {
 
   /** Asks the store for the region of the bucket, which a URL is signed for. */
   async #learnRegion(): Promise<void> {
-    const { signal } = new AbortController();
+    const { signal } = newAbortController();
     await this.#send({ method: 'HEAD' }, signal).then(
       ({ response }) => drain(response),
       // The region is learnt from refusals as well.

@@ -15,8 +15,11 @@ import { SdkS3Api } from './sdk-s3-api.ts';
  * it.
  */
 export interface SdkClient {
+  /** Sends a command. */
   readonly send: (...call: never[]) => unknown;
+  /** The steps that every request goes through. */
   readonly middlewareStack: object;
+  /** The settings of the client. */
   readonly config: object;
 }
 

@@ -1,4 +1,4 @@
-/** Reads and writes the XML of S3, with fast-xml-parser, which is loaded with the first document. */
+/** Reads and writes the XML of S3, with fast-xml-parser and fast-xml-builder, which are loaded with the first document. */
 import type * as fastXmlParser from 'fast-xml-parser';
 
 /** The children of an element by their names; the elements that may repeat are lists. */
@@ -25,7 +25,8 @@ function newParser({ XMLParser }: Library): InstanceType<Library['XMLParser']> {
     parseTagValue: false,
     trimValues: false,
     removeNSPrefix: true,
-    // Some stores write quotes as character codes.
+    // Some stores write quotes as character codes. The option that replaces this one takes a decoder of another package.
+    // oxlint-disable-next-line typescript/no-deprecated
     htmlEntities: true,
     isArray: (name, path) => repeated.has(name) || path === 'DeleteResult.Error',
   });
@@ -64,7 +65,7 @@ export function childrenOf(element: XmlElement, name: string): XmlElement[] {
 
 /** Writes a document of nested elements; a list repeats its element. */
 export async function buildXml(document: object): Promise<Uint8Array> {
-  const { XMLBuilder } = await import('fast-xml-parser');
-  const text = new XMLBuilder({ suppressEmptyNode: true }).build(document) as string;
+  const { default: XmlBuilder } = await import('fast-xml-builder');
+  const text = new XmlBuilder({ suppressEmptyNode: true }).build(document);
   return new TextEncoder().encode(`<?xml version="1.0" encoding="UTF-8"?>${text}`);
 }

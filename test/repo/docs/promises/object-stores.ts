@@ -9,8 +9,8 @@ export const objectStores: PagePromises = {
     'test/servers/ceph/policies.test.ts: let replicas read, and nothing else',
     'test/servers/ceph/policies.test.ts: let garbage go by the policy for collection, and Block 0 stay',
   ],
-  'Only this driver loads the SDK, with the first request.': [
-    'test/features/security/loading.test.ts: loads the AWS SDK with the first request to a bucket',
+  'Only this driver loads the modules for that, with the first request.': [
+    'test/features/security/loading.test.ts: loads the S3 client with the first request to a bucket',
   ],
   'Take an ETag in `If-Match` only without its quotes, which the driver detects.': [
     'test/servers/s3/requests.slow.test.ts: is found out by the first replacement, and remembered',
@@ -57,7 +57,7 @@ export const objectStores: PagePromises = {
   'Anybody who has the link can use it until it expires.': [
     'test/servers/s3/blobs.slow.test.ts: are downloaded through a link, byte for byte, by anyone, for a while',
   ],
-  "If the client cannot be loaded, every call rejects with a `StorageError` that says so, `start()` too. StoreDb never takes this for a missing object or database, nor a 404 that is not the store's own `NoSuchKey`.":
+  "If a module of the driver cannot be loaded, every call rejects with a `StorageError` that says so, `start()` too. StoreDb never takes this for a missing object or database, nor a 404 that is not the store's own `NoSuchKey`.":
     [
       'test/servers/s3/client-not-loaded.test.ts: rejects every call with a StorageError that says what to do',
       'test/servers/s3/not-a-store.test.ts: 404 with %s is an error',
@@ -104,7 +104,7 @@ export const objectStores: PagePromises = {
   'An idle instance makes two small GETs at each interval': [
     'test/features/requests/idle.slow.test.ts: at the default interval costs less than 0.50 dollars a month',
   ],
-  'The SDK allows for it and tries once more': [
+  'The driver allows for it and tries once more': [
     'test/servers/s3/requests.slow.test.ts: that are wrong by hours are allowed for',
   ],
   'StoreDb waits up to ten seconds for a store that has answered before. If the store is away for longer, StoreDb waits once, and then every call fails soon until the store is back':

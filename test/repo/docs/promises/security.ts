@@ -81,7 +81,7 @@ export const security: PagePromises = {
   'Commits that claim more work than they are long (blocks or values that lie on top of each other, keys or schemas beyond every limit) are refused.':
     ['test/features/security/hostile-commits.slow.test.ts: with %s is refused, in no time'],
   'The AWS SDK is loaded with the first request to a bucket, the packages of the command line only by the command.': [
-    'test/features/security/loading.test.ts: loads the AWS SDK with the first request to a bucket',
+    'test/features/security/loading.test.ts: loads the S3 client with the first request to a bucket',
     'test/features/security/loading.test.ts: never leads to the command line',
   ],
   'without any token, and with provenance that says from which commit.': [
