@@ -9,7 +9,7 @@ export const changes: PagePromises = {
     'test/features/changes/changes.test.ts: are where it is taken up again, wherever that is: no commit twice, and none left out',
     'test/features/changes/following.slow.test.ts: delivers every commit once and in order: seed %i',
   ],
-  'Changes of a commit come flush by flush, table by table and in the order of keys.': [
+  'The changes of a commit are ordered by flush, then by table, then by key.': [
     'test/features/changes/changes.test.ts: gives change, place, time and author, row by row in the order of keys',
     'test/features/changes/changes.test.ts: is one for several flushes that share it, one after the other',
   ],

@@ -36,7 +36,7 @@ export const garbage: PagePromises = {
     'test/features/gc/blocks.test.ts: stay, however often others collect, and Block 0 reaches them when it ends',
     'test/features/gc/blocks.test.ts: by several nodes deletes each object once, and nothing else',
   ],
-  'It reads no rows, only the inner nodes of tables, which are few, and the list of blobs. It lists all objects once, and deletes a thousand at a time.':
+  'It reads no rows: only the inner nodes of tables, which are few, and the list of blobs. It lists all objects once, and deletes a thousand at a time.':
     [
       'test/features/gc/run.slow.test.ts: does not grow with the rows: it reads inner nodes, and no leaves',
       'test/features/gc/run.slow.test.ts: is one deletion for every thousand objects, and one list for as many',
@@ -44,7 +44,7 @@ export const garbage: PagePromises = {
   'Objects that the store refuses to delete are in `failed`, and the next run tries again.': [
     'test/features/gc/run.slow.test.ts: are tried three times, and then reported and left to the next run',
   ],
-  'A run that is interrupted leaves nothing half done; the next one goes on.': [
+  'An interrupted run leaves the database consistent; the next one continues.': [
     'test/features/gc/run.slow.test.ts: because its process dies at any request: the next one makes up for it',
   ],
   'If an object that must be kept cannot be read, `gc()` rejects with `CorruptionError` and deletes nothing.': [

@@ -16,7 +16,7 @@ export const indexes: PagePromises = {
   'First deploy a definition without the index everywhere': [
     'test/features/added-indexes/unique.test.ts: drops an index that the definition has no more, of every kind',
   ],
-  'A process adds the index again if its definition has it.': [
+  'A process whose definition still has the index adds it again.': [
     'test/features/added-indexes/unique.test.ts: is undone by a process whose definition has the index',
   ],
   'Queries do not use the index until all rows have their entries.': [
@@ -64,7 +64,7 @@ export const indexes: PagePromises = {
   'Values that an `update()` does not change cost nothing.': [
     'test/features/unique/flushes.test.ts: that leaves its values as they are looks for none of them',
   ],
-  'Queries give the same rows with the index and without it.': [
+  'Queries return the same rows with and without the index.': [
     'test/properties/random/function-indexes.test.ts: give right rows, and no findings (seed %i)',
   ],
   '`verify()` finds such entries, and `repair()` rebuilds the index.': [

@@ -80,7 +80,7 @@ export const migrations: PagePromises = {
   'A chunk has up to 20,000 rows, which take up to a 32nd of `maxMemoryBytes`.': [
     'test/features/migrations/load.test.ts: holds no more rows at a time than there is memory for',
   ],
-  'Each chunk costs a write of Block 0, the blocks that it writes, and hardly a read.': [
+  'Each chunk costs one write of Block 0, the writes of its blocks, and almost no reads.': [
     'test/features/migrations/requests.test.ts: costs the blocks that it writes, one write of Block 0 for each chunk, and hardly a read',
   ],
   'Reads and flushes take no more requests than otherwise.': [

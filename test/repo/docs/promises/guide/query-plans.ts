@@ -7,9 +7,9 @@ export const queryPlans: PagePromises = {
   'the same query may use an index for a rare value, and read the table for a frequent one.': [
     'test/features/query/plans.slow.test.ts: flips from the index to the table as the value becomes frequent',
   ],
-  'StoreDb takes the cheapest way, so the same query may use an index for a rare value, and read the table for a frequent one.':
+  'StoreDb chooses the cheapest plan, so the same query may use an index for a rare value, and read the table for a frequent one.':
     ['test/features/query/plans.slow.test.ts: is within two times the cost of the best one, with everything in memory'],
-  'It reads nothing from the store, unless a block or two of an index': [
+  'It reads nothing from the store, except one or two blocks of an index': [
     'test/features/query/plans.slow.test.ts: is within two times the cost of the best one with only the roots in memory, and planning reads little',
   ],
   'If the conditions, the order and the selected fields need nothing else, the query looks up no rows.': [

@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const querying: PagePromises = {
-  'While commits are not merged yet, it also reads skipped rows in the order of an index, and skipped rows in the order of the primary key if they are few for each unmerged row.':
+  'While there are unmerged commits, a query in the order of an index reads the skipped rows too. So does a query in the order of the primary key, if it skips only a few rows for each unmerged one.':
     ['test/features/query/skip.slow.test.ts: skips rows of the table although some of them wait to be merged'],
   '`{ count: field }` counts rows in which the field is not null.': [
     'test/features/query/aggregates.slow.test.ts: skip null, and are null where nothing is left',
@@ -9,7 +9,7 @@ export const querying: PagePromises = {
   'It resolves to `undefined` if there is none.': [
     'test/features/query/row-by-key.test.ts: gives the row if it is there, in the blocks or in a commit, and if no commit has deleted it',
   ],
-  'It also does so for a value of the right kind that cannot be a key, such as 300 for a `uint8` or a text that is not a UUID for a `uuid`. So an application may pass on its input. A value of another kind, such as a text for an integer, is an `InvalidQueryError`.':
+  'It also does so for a value of the right kind that cannot be a key, such as 300 for a `uint8` or a text that is not a UUID for a `uuid`. So an application may pass on ids from user input. A value of another kind, such as a text for an integer, is an `InvalidQueryError`.':
     [
       'test/features/values/queries.slow.test.ts: is the key of no row, wherever one row is asked for',
       'src/query/conditions/comparison.test.ts: is named, with the field and the allowed operators',
@@ -49,7 +49,7 @@ export const querying: PagePromises = {
       'test/features/snapshots/long-loops.slow.test.ts: outlives gc() of its own instance at once, where %s meanwhile',
       'test/features/snapshots/long-loops.slow.test.ts: of another instance outlives gc(), also while it works on one row',
     ],
-  'A `signal` of another type is an `InvalidOptionError` before anything happens, as in every call.': [
+  'As in every call, a `signal` of another type is refused with `InvalidOptionError` before anything happens.': [
     'test/features/values/signals.slow.test.ts: may not be %s',
   ],
   '`not(...)` matches exactly the rows that the clause inside does not match.': [

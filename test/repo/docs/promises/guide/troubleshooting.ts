@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const troubleshooting: PagePromises = {
-  'After each of these errors nothing of the batch is written, and the batch keeps its operations.': [
+  'After each of these errors nothing is written, and the batch keeps its operations.': [
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
     'test/features/unique/flushes.test.ts: keeps its operations, and can be put right',
     'test/features/protocol/commit.test.ts: gives up with a definite ContentionError after many confirmed losses',

@@ -37,7 +37,7 @@ export const writing: PagePromises = {
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
     'test/features/protocol/commit.test.ts: of the first put is plain: nothing was applied and the batch keeps its operations',
   ],
-  'Its `flush()` moves them into its parent, which commits them together with its other operations. A sub-batch that is not flushed has no effect':
+  'Its `flush()` moves them into the parent batch, which commits them together with its other operations. A sub-batch that is not flushed has no effect':
     [
       'test/features/batches/sub-batches.test.ts: moves its operations into its parent when it is flushed, to any depth',
       'test/features/batches/sub-batches.test.ts: that was not flushed takes no part, and can be flushed after its parent was',
