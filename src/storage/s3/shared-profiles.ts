@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isError, messageOf } from '../../base/brands.ts';
+import { packageError } from '../contract/optional-package.ts';
 import { variableOf } from './credential-requests.ts';
 import type { SourceContext } from './credential-requests.ts';
 import { CredentialsProviderError } from './credentials.ts';
@@ -164,13 +165,9 @@ async function sdkCredentials(
   try {
     sdk = (await load(sdkPackage)) as SdkProviders;
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    const isMissing = String(code).endsWith('MODULE_NOT_FOUND') && messageOf(error).includes(sdkPackage);
-    const why = isMissing ? '' : ` (it could not be loaded: ${messageOf(error)})`;
-    throw new CredentialsProviderError(
-      `The profile ${name} ${way}, for which the AWS SDK's providers are needed: npm install ${sdkPackage}${why}`,
-      { cause: error },
-    );
+    const known = packageError(sdkPackage, `The profile ${name} ${way} and`, error);
+    const text = `The profile ${name} ${way}, but the package ${sdkPackage} could not be loaded: ${messageOf(error)}`;
+    throw new CredentialsProviderError(known === error ? text : messageOf(known));
   }
   try {
     // A new provider for each refresh: one provider keeps its credentials, also if the store has refused them.

@@ -7,6 +7,8 @@ import type { Answer, CredentialServer, SourceContext } from './credential-reque
 import type { AwsCredentials } from './credentials.ts';
 import { CredentialsProviderError } from './credentials.ts';
 import { readToken } from './metadata-credentials.ts';
+import { parseXml, textOf } from './xml.ts';
+import type { XmlElement } from './xml.ts';
 
 /** A role, and the identity that takes it. */
 export interface WebIdentity {
@@ -78,31 +80,24 @@ export async function webIdentityCredentials(context: SourceContext, identity: W
   });
 }
 
-/** A parsed element of XML, or nothing. */
-type Element = Readonly<Record<string, unknown>> | undefined;
-
-function child(element: Element, name: string): Element {
+/** Returns the child of an element that has children itself. */
+function child(element: XmlElement | undefined, name: string): XmlElement {
   const value = element?.[name];
-  return typeof value === 'object' && value !== null ? (value as Element) : undefined;
+  return typeof value === 'object' && !Array.isArray(value) ? (value as XmlElement) : {};
 }
 
 /** Reads the answer of the token service. Rejects with `CredentialsProviderError`. */
 export async function decodeTokenAnswer(server: CredentialServer, { status, text }: Answer): Promise<AwsCredentials> {
-  const { XMLParser } = await import('fast-xml-parser');
-  let document: Element;
-  try {
-    document = new XMLParser({ parseTagValue: false }).parse(text) as Element;
-  } catch {
-    document = undefined;
-  }
+  const element = (await parseXml(text))?.element;
   if (status !== 200) {
-    const { Code, Message } = child(child(document, 'ErrorResponse'), 'Error') ?? {};
-    const code = typeof Code === 'string' ? Code : undefined;
-    const refused = refusal(server, status, code, typeof Message === 'string' ? Message : undefined);
+    const error = child(element, 'Error');
+    const code = textOf(error, 'Code');
+    const refused = refusal(server, status, code, textOf(error, 'Message'));
     if (!passingCodes.has(code)) throw refused;
     throw new CredentialsProviderError(refused.message, { isOutage: true });
   }
-  const result = child(child(document, 'AssumeRoleWithWebIdentityResponse'), 'AssumeRoleWithWebIdentityResult');
-  const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = child(result, 'Credentials') ?? {};
-  return makeCredentials(server, AccessKeyId, SecretAccessKey, SessionToken, Expiration);
+  const credentials = child(child(element, 'AssumeRoleWithWebIdentityResult'), 'Credentials');
+  const parts = ['AccessKeyId', 'SecretAccessKey', 'SessionToken', 'Expiration'] as const;
+  const [id, secret, token, expires] = parts.map((name) => textOf(credentials, name));
+  return makeCredentials(server, id, secret, token, expires);
 }

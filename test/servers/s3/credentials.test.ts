@@ -180,7 +180,12 @@ describe('a profile', () => {
       () => profileCredentials(context, () => Promise.reject(missing)) as Promise<AwsCredentials>,
     );
     expect(message).toBe(
-      `The profile default ${way}, for which the AWS SDK's providers are needed: npm install @aws-sdk/credential-provider-node`,
+      `The profile default ${way} and needs the package @aws-sdk/credential-provider-node, which is not installed: ` +
+        'run `npm install @aws-sdk/credential-provider-node`',
+    );
+    const broken = profileCredentials(context, () => Promise.reject(new SyntaxError('Unexpected token')));
+    await expect(broken).rejects.toThrow(
+      `The profile default ${way}, but the package @aws-sdk/credential-provider-node could not be loaded: Unexpected token`,
     );
   });
 
