@@ -1,4 +1,4 @@
-/** An index that has entries of some rows: nothing goes by it, and whatever happens to it then, it is whole in the end. */
+/** An index that has entries of some rows: no query uses it, and it is complete in the end, after any event. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { isEnvelope } from '../../../src/format/envelope.ts';
 import { keys } from '../encryption/envelope-store.ts';

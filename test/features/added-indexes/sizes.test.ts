@@ -1,4 +1,4 @@
-/** How many bytes indexes take, and what it costs to ask. */
+/** The sizes of indexes, and the cost of asking for them. */
 import { describe, expect, it } from 'vitest';
 import { StoreDb } from '../../../src/index.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';

@@ -1,4 +1,4 @@
-/** What flush() promises: all or nothing, what it keeps when it fails, what it captured, and who hears of a failure. */
+/** The promises of flush(): all or nothing, the operations kept after a failure, the captured values, and who gets the error. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { BatchStateError, DuplicateKeyError, RowNotFoundError, defineSchema, Types } from '../../../src/index.ts';

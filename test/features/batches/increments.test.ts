@@ -1,4 +1,4 @@
-/** `batch.increment()`: what batches hold is added to the row as it is when they are committed. */
+/** `batch.increment()`: the differences in batches are added to the row as it is when they are committed. */
 import { describe, expect, it } from 'vitest';
 import { defineSchema, EncodeError, RowNotFoundError, Types } from '../../../src/index.ts';
 import type { Database, Transaction } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Upserts that keep what is left out, and updates of what a query finds. */
+/** Upserts that keep missing fields, and updates of the rows that a query finds. */
 import { describe, expect, it } from 'vitest';
 import { defineSchema, Types } from '../../../src/index.ts';
 import { failure, flushed, openDatabase, throughStages } from '../values/open-database.ts';

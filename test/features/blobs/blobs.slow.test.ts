@@ -1,4 +1,4 @@
-/** Managed blobs: what they are made of, how they are read, and what the system tables say of them. */
+/** Managed blobs: their sources, their reads, and the system tables that list them. */
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';

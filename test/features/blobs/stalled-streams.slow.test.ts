@@ -1,4 +1,4 @@
-/** Streams that stop giving anything: nothing waits for them for ever, and they are ended. */
+/** Streams that stop giving anything: nothing waits for them forever, and they are ended. */
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { defineSchema, Types } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** db.changes(): what is told of commits, from which positions on, and how a loop ends. */
+/** db.changes(): the contents of commits, the positions to begin at, and the end of a loop. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { StorageError } from '../../../src/base/errors.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';

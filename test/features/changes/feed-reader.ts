@@ -1,4 +1,4 @@
-/** Somebody who follows the changes of a database in the background, and notes all that is told. */
+/** A reader that follows the changes of a database in the background, and records everything that it gets. */
 import type { ChangeFeed, Change } from '../../../src/instance/change-feed.ts';
 
 export interface Told {

@@ -1,4 +1,4 @@
-/** db.changes() among other nodes: what it costs, what it holds, and that it tells everything whatever fails. */
+/** db.changes() among other nodes: its cost, the memory that it holds, and that it delivers everything under any failure. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import type { CorruptionError } from '../../../src/base/errors.ts';

@@ -1,4 +1,4 @@
-/** Every command on a database in a folder: what it prints, as text and as JSON, and its exit status. */
+/** Every command on a database in a folder: its output, as text and as JSON, and its exit status. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Names and values do nothing to a terminal, wherever they come out: they are whatever somebody wrote into the database. */
+/** Names and values never control a terminal, in any output: users of the database choose them freely. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cutToWidth, displayWidth } from '../../../src/cli/terminal/terminal.ts';

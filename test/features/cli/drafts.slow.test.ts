@@ -1,4 +1,4 @@
-/** Tables that are made of what is in files: the draft holds every value of the file as it is, and nothing is written before it is sure. */
+/** Tables made from files: the draft can hold every value of the file exactly, and nothing is written before that is sure. */
 import { readdir, writeFile } from 'node:fs/promises';
 import {
   array,

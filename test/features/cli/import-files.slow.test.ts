@@ -1,4 +1,4 @@
-/** Files as people have them: other encodings, separators and quotes, compressed, several at once; and what is wrong in them. */
+/** Files as people have them: other encodings, separators and quotes, compressed, several at once; and the mistakes in them. */
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import * as zlib from 'node:zlib';

@@ -1,4 +1,4 @@
-/** What an import does for each row: it encodes it as it comes, and still knows where every row comes from. */
+/** The work of an import for each row: it encodes the row at once, and still knows where every row comes from. */
 import { writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { Batch } from '../../../src/batch/batch.ts';

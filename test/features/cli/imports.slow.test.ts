@@ -1,4 +1,4 @@
-/** What an import does with lines that are bad, rows that are there already, and Ctrl-C: nothing is lost, and it says where it is. */
+/** Imports with bad lines, existing rows, and Ctrl-C: nothing is lost, and the import reports its position. */
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';

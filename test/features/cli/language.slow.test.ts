@@ -1,4 +1,4 @@
-/** The language of conditions and queries: what it finds, and what it says to those who get it wrong. */
+/** The language of conditions and queries: its results, and its messages for mistakes. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { SchemaDefinition } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Upkeep of databases that nobody has open, and what makes the shell complete command lines. */
+/** Maintenance of databases that nobody has open, and the completion of command lines by the shell. */
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-/** Parquet: files of other programs, what is written for them, and files that are damaged. */
+/** Parquet: files of other programs, files for them, and damaged files. */
 import { createReadStream } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

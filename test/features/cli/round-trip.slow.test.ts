@@ -1,4 +1,4 @@
-/** Exports and imports give back exactly what was there: every type, every odd value, in both formats. */
+/** Exports and imports return exactly the same rows: every type, every odd value, in both formats. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { gunzipSync } from 'node:zlib';
 import * as fc from 'fast-check';

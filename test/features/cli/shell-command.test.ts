@@ -1,4 +1,4 @@
-/** `store-db shell`: statements from the input, and what the prompt is made of. */
+/** `store-db shell`: statements from the input, and the prompt. */
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';

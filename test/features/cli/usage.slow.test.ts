@@ -1,4 +1,4 @@
-/** What the command line says to those who get it wrong, and what it never does then: write. */
+/** The messages of the command line for wrong usage, after which it never writes. */
 import { readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { commands } from '../../../src/cli/program.ts';

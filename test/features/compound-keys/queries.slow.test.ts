@@ -1,4 +1,4 @@
-/** Which queries go by a primary key of several fields, in what order, and what they read. */
+/** Queries that use a primary key of several fields: their order, and their reads. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidOperatorError, InvalidQueryError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';

@@ -1,4 +1,4 @@
-/** Several fields that are compared together by `<`, `<=`, `>`, `>=` and `BETWEEN`: what that finds, and what is read for it. */
+/** Several fields compared together by `<`, `<=`, `>`, `>=` and `BETWEEN`: the rows found, and the reads. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { InvalidOperatorError, InvalidQueryError } from '../../../src/base/errors.ts';
 import { compareValues } from '../../../src/base/bytes.ts';

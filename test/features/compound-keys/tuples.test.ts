@@ -1,4 +1,4 @@
-/** What conditions on several fields together find, where the planner goes by a part of what they say. */
+/** The results of conditions on several fields together, if the planner uses a part of them. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { DuplicateKeyError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';

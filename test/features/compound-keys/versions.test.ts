@@ -1,4 +1,4 @@
-/** Versions of a table with a primary key of several fields, indexes that are added to it, and what looks after it. */
+/** Versions of a table with a primary key of several fields, indexes that are added to it, and its maintenance. */
 import { describe, expect, it } from 'vitest';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';

@@ -1,4 +1,4 @@
-/** Tables whose primary key is made of several fields: what is refused, and what writes and look-ups by key do. */
+/** Tables whose primary key has several fields: refusals, and writes and look-ups by key. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   ConditionFailedError,

@@ -1,4 +1,4 @@
-/** Stores that each break one rule, and what certifying a store must say about them. */
+/** Stores that each break one rule, and the required result of certifying them. */
 import { sleep } from '../../../src/base/env.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import type { CheckName } from '../../../src/storage/certify/certification.ts';

@@ -1,4 +1,4 @@
-/** Backups beside keys that are replaced and encryption that is turned on and off: what each needs, and how that is changed. */
+/** Backups while keys are replaced and encryption is turned on and off: the keys that each needs, and how that changes. */
 import { describe, expect, it } from 'vitest';
 import { inspectBackups, listBackups, pruneBackups, restoreBackup, rewriteBackups } from '../../../src/index.ts';
 import type { BackupReport, Database, EncryptionOptions, StoreDbOptions } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Databases whose objects are encrypted and compressed: what is in the store, who can open it, and who cannot. */
+/** Databases whose objects are encrypted and compressed: the objects in the store, who can open it, and who cannot. */
 import { writeFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Databases that are compressed and encrypted, and what lies in their stores. */
+/** Compressed and encrypted databases, and the objects in their stores. */
 import { StoreDb, Types, defineSchema } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { isEnvelope } from '../../../src/format/envelope.ts';

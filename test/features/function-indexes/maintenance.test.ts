@@ -1,4 +1,4 @@
-/** What looks after indexes on functions: verify(), repair(), and work in the background that is cut off. */
+/** Maintenance of indexes on functions: verify(), repair(), and interrupted work in the background. */
 import { describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';

@@ -1,4 +1,4 @@
-/** A database that is updated for long and collected regularly takes up no more than what it holds. */
+/** A database that is updated for long and collected regularly takes no more space than its contents. */
 import { expect, it } from 'vitest';
 import { defineSchema, StoreDb, Types } from '../../../src/index.ts';
 import { MemoryDriver } from '../../../src/storage/index.ts';

@@ -1,4 +1,4 @@
-/** How gc trims the log: what is merged and older than the retention, by the clock of the store, and under the floor alone. */
+/** How gc trims the log: merged slots that are older than the retention, by the clock of the store, and only under the floor. */
 import { describe, expect, it } from 'vitest';
 import { commitName } from '../../../src/format/object-names.ts';
 import type { Batch } from '../../../src/index.ts';

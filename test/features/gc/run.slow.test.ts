@@ -1,4 +1,4 @@
-/** A run of gc as such: what it reports and what it costs, and how it ends when it is given up or the store fails. */
+/** A run of gc: its report, its cost, and its end when it is given up or the store fails. */
 import { describe, expect, it } from 'vitest';
 import { parseBlockName } from '../../../src/format/object-names.ts';
 import type { GcOptions } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** One sample of everything that the format stores, always the same: what the golden files pin, and the fuzzer damages. */
+/** One sample of everything that the format stores, always the same: golden files pin it, and the fuzzer damages it. */
 import { ByteWriter } from '../../../src/base/bytes.ts';
 import { CorruptionError } from '../../../src/base/errors.ts';
 import { BlockKind } from '../../../src/format/block.ts';

@@ -1,4 +1,4 @@
-/** A new database is created only on a store that was tried out and found safe; and `db.doctor()` tells about stores. */
+/** A new database is created only on a store that was certified as safe; and `db.doctor()` reports about stores. */
 import {
   AbortedError,
   formatStoreReport,

@@ -1,4 +1,4 @@
-/** Whoever runs while the database is deleted under it hears of that, writes nothing more, and brings nothing back. */
+/** An instance whose database is deleted under it gets an error, writes nothing more, and brings nothing back. */
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Starting, stopping, and what works before, between and after. */
+/** Starting, stopping, and the calls that work before, between and after. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** What is logged, where it goes, and what is filtered. */
+/** The contents of log lines, their destination, and their filter. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { Database, LogLevel, StoreDbOptions } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** What an instance tells about itself: figures on demand, and a hook that is called after every request. */
+/** The figures of an instance: statistics on demand, and a hook that is called after every request. */
 import { describe, expect, it, vi } from 'vitest';
 import { costOf, StoreDb, Types } from '../../../src/index.ts';
 import type { CacheDriver, Database, StoreDbOptions } from '../../../src/index.ts';

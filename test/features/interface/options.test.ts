@@ -1,4 +1,4 @@
-/** The options of `StoreDb()`: each is checked at once, by an error that names it, its value and what is allowed. */
+/** The options of `StoreDb()`: each is checked at once, by an error that names it, its value and the allowed values. */
 import { afterEach, describe, expect, it } from 'vitest';
 import StoreDbAsDefault, {
   InvalidOptionError,

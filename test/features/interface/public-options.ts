@@ -1,4 +1,4 @@
-/** Which calls of the package take options, and what these are, as the sources say. */
+/** The calls of the package that take options, and their options, as the sources define them. */
 import { fileURLToPath } from 'node:url';
 import { Model } from '../../../scripts/api-reference/model.ts';
 import type { Item, Member } from '../../../scripts/api-reference/model.ts';

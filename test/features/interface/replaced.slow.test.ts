@@ -1,4 +1,4 @@
-/** Whoever runs while the database is restored under it hears of that, and does nothing more. */
+/** An instance whose database is restored under it gets an error, and does nothing more. */
 import { cp, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

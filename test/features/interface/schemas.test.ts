@@ -1,4 +1,4 @@
-/** Registering tables: when, what is refused, and what happens without. */
+/** Registering tables: when, refusals, and calls without it. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidSchemaError, SchemaNotFoundError, StoreDb, Types } from '../../../src/index.ts';
 import type { Database, SchemaDefinition } from '../../../src/index.ts';

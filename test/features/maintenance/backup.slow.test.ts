@@ -1,4 +1,4 @@
-/** Backups hold what was there, share what they can, and become databases of their own; clones too. */
+/** Backups hold the committed state, share objects, and become separate databases; clones too. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { listBackups, restoreBackup, StoreDb, Types } from '../../../src/index.ts';
 import type { Database, SchemaDefinition } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** What a clock that is wrong can do: nothing to what is kept, and little to what is said of times. */
+/** The effects of a wrong clock: none on kept data, and little on reported times. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Database, GcOptions, Logger, StoreDbOptions } from '../../../src/index.ts';
 import { Types } from '../../../src/index.ts';

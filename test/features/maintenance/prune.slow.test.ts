@@ -1,4 +1,4 @@
-/** Pruning backups: what is kept can be restored whenever it ends, and what is not kept is gone in the end. */
+/** Pruning backups: kept ones can be restored whenever it ends, and the others are gone in the end. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keptBackups } from '../../../src/maintenance/backup/prune.ts';

@@ -1,4 +1,4 @@
-/** What `db.repair()` makes anew, what it leaves as it is and names, and that it loses nothing while others go on. */
+/** The parts that `db.repair()` rebuilds, the parts that it only names, and that it loses nothing while others go on. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { RepairOptions, RepairReport } from '../../../src/index.ts';
 import { sleep } from '../../../src/base/env.ts';

@@ -1,4 +1,4 @@
-/** What `db.verify({ deep: true })` finds, and names, and what it leaves to garbage collection. */
+/** The findings of `db.verify({ deep: true })`, and the objects that it leaves to garbage collection. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Finding, VerifyOptions, VerifyProgress } from '../../../src/index.ts';
 import { commitName, historyName, rootId, rootName } from '../../../src/format/object-names.ts';

@@ -1,4 +1,4 @@
-/** A second cache behind a whole database: what it spares, and that whatever it does, rows are right. */
+/** A second cache behind a whole database: the requests that it saves, and right rows under any behaviour of it. */
 import { describe, expect, it } from 'vitest';
 import { DiskCacheDriver, MemoryDriver } from '../../../src/storage/index.ts';
 import type { CacheDriver, StorageDriver } from '../../../src/storage/index.ts';

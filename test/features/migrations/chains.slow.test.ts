@@ -1,4 +1,4 @@
-/** Random chains of schema changes, with writes all along, against a plain model; and what is brought in line step by step. */
+/** Random chains of schema changes, with writes all along, against a plain model; rows are brought in line step by step. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { TypeId } from '../../../src/format/types.ts';

@@ -1,4 +1,4 @@
-/** What a definition asks of values beyond their types: `required`, `oneOf` and defaults that are made, in one version and between two. */
+/** Rules for values beyond their types: `required`, `oneOf` and generated defaults, in one version and between two. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { EncodeError, InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';

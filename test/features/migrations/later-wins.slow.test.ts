@@ -1,4 +1,4 @@
-/** Two versions side by side: whichever wrote a field later decides what it is, in both views, null included. */
+/** Two versions side by side: the later write of a field counts, in both views, null included. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

@@ -1,4 +1,4 @@
-/** Migrations while much is written: what waits to be merged is counted whole, and the migration comes to an end. */
+/** Migrations under many writes: pending commits count with both rows, and the migration ends. */
 import { describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { Fleet, intervalMs } from './fleet.ts';

@@ -1,4 +1,4 @@
-/** Reads of a version whose rows are made up to some key: what lies on either side of it, and what has changed since. */
+/** Reads of a version whose rows are made up to some key: rows on either side of it, and later changes. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Fleet, intervalMs } from './fleet.ts';
 import type { Member } from './fleet.ts';

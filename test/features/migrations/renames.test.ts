@@ -1,4 +1,4 @@
-/** Fields that are called otherwise in a new version keep their values, in both versions, whoever does the work. */
+/** Renamed fields keep their values in a new version, in both versions, on any instance. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';

@@ -1,4 +1,4 @@
-/** What a migration costs in requests to the store, and what reads and flushes cost while it goes on. */
+/** The requests of a migration, and of reads and flushes during it. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { RequestCounts } from '../../../src/storage/wrap/observed-driver.ts';
 import { Fleet, intervalMs } from './fleet.ts';

@@ -1,4 +1,4 @@
-/** What a new version may change, from the first row on both sides until the old version is gone. */
+/** The changes that a new version may make, from the first row on both sides until the old version is gone. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

@@ -1,4 +1,4 @@
-/** What setTargetSchemaVersion() takes and refuses, and who does the work under which polling. */
+/** The arguments that setTargetSchemaVersion() takes and refuses, and who does the work under which polling. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';

@@ -1,4 +1,4 @@
-/** What looks after indexes on some rows: verify(), repair(), kept states, and what is told of them. */
+/** Maintenance of indexes on some rows: verify(), repair(), kept states, and reports. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import { describeIndexes } from '../../../src/cli/values/schema-text.ts';

@@ -1,4 +1,4 @@
-/** What happens where more commits wait to be merged than a node should hold. */
+/** More commits wait to be merged than a node should hold. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';

@@ -1,4 +1,4 @@
-/** Replacing Block 0: what a merge does when it wins, loses, or is not told (docs/protocol.md, "Merge"). */
+/** Replacing Block 0: a merge that wins, loses, or gets no answer (docs/protocol.md, "Merge"). */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DatabaseReplacedError } from '../../../src/base/errors.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';

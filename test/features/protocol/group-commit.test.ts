@@ -1,4 +1,4 @@
-/** Flushes that are called at about the same time share commits: what they wait for, and what that costs. */
+/** Flushes that are called at about the same time share commits: how long they wait, and the cost. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';

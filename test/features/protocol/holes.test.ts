@@ -1,4 +1,4 @@
-/** A log with a hole: an acknowledged commit is gone, by a mistake or a store that lags. It is told, and nothing is lost behind it. */
+/** A log with a hole: an acknowledged commit is gone, by a mistake or a store that lags. It is reported, and no later commit is lost. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { RepairReport } from '../../../src/index.ts';
 import { commitName } from '../../../src/format/object-names.ts';

@@ -1,4 +1,4 @@
-/** A batch laid over what is stored shows its writes at every moment: before, while and after they are committed. */
+/** A batch laid over the stored rows shows its writes at every moment: before, while and after they are committed. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { caught, Nodes, people } from './nodes.ts';
 import type { TestNode } from './nodes.ts';

@@ -1,4 +1,4 @@
-/** What a reader believes, and in which order it asks (docs/protocol.md, "Read" and "Integrity"). */
+/** The order of a reader's requests, and the answers that it believes (docs/protocol.md, "Read" and "Integrity"). */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CorruptionError, UnknownFormatError } from '../../../src/base/errors.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';

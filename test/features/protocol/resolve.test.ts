@@ -1,4 +1,4 @@
-/** db.resolveCommit(): what became of a commit of unknown outcome, asked for by anybody who can read. */
+/** db.resolveCommit(): the outcome of a commit in doubt, for every instance that can read. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { CommitOutcomeUnknownError } from '../../../src/base/errors.ts';
 import { commitName } from '../../../src/format/object-names.ts';

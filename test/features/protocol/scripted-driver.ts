@@ -1,4 +1,4 @@
-/** A driver around another one in which a test decides what becomes of each request. */
+/** A driver around another one in which a test decides the outcome of each request. */
 import { StorageError } from '../../../src/base/errors.ts';
 import type {
   DeleteResult,

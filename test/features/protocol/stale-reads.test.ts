@@ -1,4 +1,4 @@
-/** A black hole in place of the store: what is in memory is served, as old as it may be, if that is asked for. */
+/** A store that does not answer: the state in memory is shown at any age, if that is asked for. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Nodes, people } from './nodes.ts';
 import type { TestNode } from './nodes.ts';

@@ -1,4 +1,4 @@
-/** When an instance takes its turns, and what it merges in them: polling and merge policy, in virtual time. */
+/** When an instance takes its turns, and which commits it merges in them: polling and merge policy, in virtual time. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { createDatabase } from '../../../src/api/database.ts';

@@ -1,4 +1,4 @@
-/** Rows whose long texts begin alike, so that an index does not tell them apart: in order, and within the budget. */
+/** Rows whose long texts have a common beginning, so that an index does not distinguish them: in order, and within the budget. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { realEnvironment, sleep } from '../../../src/base/env.ts';
 import { AbortedError, MemoryBudgetError } from '../../../src/base/errors.ts';

@@ -1,4 +1,4 @@
-/** A query run in every way that the planner could have chosen, each with what it did. */
+/** A query run by every plan that the planner could have chosen, each with its reads. */
 import { compileClause, writtenClause } from '../../../src/query/conditions/clause.ts';
 import { requireField } from '../../../src/query/conditions/condition.ts';
 import { countRows, Fold } from '../../../src/query/aggregate-rows.ts';

@@ -1,4 +1,4 @@
-/** What `explain()` tells, before a query is run and after it. */
+/** The result of `explain()`, before a query is run and after it. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { ExplainedStep, Explanation } from '../../../src/query/explain.ts';

@@ -1,4 +1,4 @@
-/** Queries that were asked before are not planned again: what is known of one must never answer another. */
+/** Repeated queries are not planned again, and the plan of one must never answer another. */
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { Plan } from '../../../src/query/planner/access-paths.ts';
@@ -59,7 +59,7 @@ afterEach(() => {
 });
 
 describe('a query that was asked before', () => {
-  it('is planned once, by whomever it is asked, and again once rows have changed', async () => {
+  it('is planned once, for all callers, and again once rows have changed', async () => {
     const table = await things();
     const ask = async (): Promise<Row[]> => table.query().where('kind', '=', 'a').orderBy('size').limit(3).execute();
     await ask();

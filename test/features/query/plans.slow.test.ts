@@ -1,4 +1,4 @@
-/** The choice of plans: it follows the data and what is in memory, and is close to the best one. */
+/** The choice of plans: it follows the data and the blocks in memory, and is close to the best one. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import { candidatesOf, planQuery } from '../../../src/query/planner/planner.ts';

@@ -1,4 +1,4 @@
-/** Queries for one row by its key, which are answered without a plan: they give what the planned ones give. */
+/** Queries for one row by its key, which are answered without a plan: they have the results of planned ones. */
 import { describe, expect, it } from 'vitest';
 import { Query } from '../../../src/query/query.ts';
 import { Types } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Leaves of an index remember where rows are: what they remember must never show another row, and counts as memory. */
+/** Leaves of an index remember where rows are: they must never show another row, and the memory counts. */
 import { describe, expect, it } from 'vitest';
 import { ByteWriter } from '../../../src/base/bytes.ts';
 import { CachedNode } from '../../../src/cache/cached-node.ts';

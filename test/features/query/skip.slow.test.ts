@@ -1,4 +1,4 @@
-/** Rows that `offset()` leaves out are skipped by the counts in a tree's nodes, whatever the order, and where they can be. */
+/** Rows that `offset()` leaves out are skipped by the counts in a tree's nodes if possible, in every order. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import { compile, runEveryPlan } from './every-plan.ts';

@@ -1,4 +1,4 @@
-/** What a program does that runs in a context of node:vm: it is bundled, and made an answer of plain values. */
+/** A program that runs in a context of node:vm: it is bundled, and returns plain values. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** db.stats(): how old what an instance shows is, and what it knows of the log. */
+/** db.stats(): the age of the state that an instance shows, and its knowledge of the log. */
 import { describe, expect, it } from 'vitest';
 import { Cluster, range } from '../gc/cluster.ts';
 import { requestLost } from '../protocol/scripted-driver.ts';

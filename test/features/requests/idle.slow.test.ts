@@ -1,4 +1,4 @@
-/** What an instance costs that nobody uses: a virtual day, reckoned up to a month of 31 days. */
+/** The cost of an instance that nobody uses: a virtual day, multiplied to a month of 31 days. */
 import { describe, expect, it } from 'vitest';
 import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import { createDatabase } from '../../../src/api/database.ts';

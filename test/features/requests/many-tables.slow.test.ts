@@ -1,4 +1,4 @@
-/** The bill of a database of thousands of tables: what is written and read follows what changes, not what there is. */
+/** The requests of a database of thousands of tables: writes and reads follow the changes, not the number of tables. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';

@@ -1,4 +1,4 @@
-/** What everything costs in requests to the store: the promises that the docs make, as exact numbers. */
+/** The requests of every operation: the promises of the docs, as exact numbers. */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** With memory for a small part of a table, each of its blocks is read once where once is enough, also beside merges and gc. */
+/** With memory for a small part of a table, each of its blocks is read once if once is enough, also during merges and gc. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { Types } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-/** What holds for every model: its scopes are exhausted, its mutants are found, and docs/model.md says so. */
+/** The tests of every model: its scopes are exhausted, its mutants are found, and docs/model.md matches. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { catalog } from '../../../model/catalog.ts';

@@ -53,6 +53,26 @@ it('begin no docstring: it begins with a verb or a noun', async () => {
   expect(files.length).toBeGreaterThan(300);
 });
 
+/** Words that titles of tests do without. */
+const hiddenInTitles = /\b(?:who|what|whom)ever\b|\banew\b|\breckon\w*|\bin vain\b|\bcomes? of\b|\bgoes by\b/i;
+
+it('are in no title of a test', async () => {
+  const found: string[] = [];
+  let titles = 0;
+  for (const folder of ['src/', 'test/']) {
+    for (const file of await readdir(new URL(folder, root), { recursive: true })) {
+      if (!file.endsWith('.ts')) continue;
+      const text = await readFile(new URL(`${folder}${file}`, root), 'utf8');
+      for (const [, , title = ''] of text.matchAll(/^ *(?:it|describe)\b[^'"`\n]*(['"`])(.*?)\1,/gm)) {
+        titles++;
+        if (hiddenInTitles.test(title)) found.push(`${folder}${file}: ${title}`);
+      }
+    }
+  }
+  expect(found).toEqual([]);
+  expect(titles).toBeGreaterThan(2500);
+});
+
 /** The first lines of paragraphs of `//` that stand between declarations of a file, and so describe none of them. */
 function looseParagraphs(text: string): string[] {
   const found: string[] = [];

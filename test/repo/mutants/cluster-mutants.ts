@@ -1,4 +1,4 @@
-/** Mistakes in how nodes share their work, and in how they tell themselves from each other. */
+/** Mistakes in how nodes share their work, and how they recognise each other. */
 import type { Mutant } from './mutant.ts';
 
 const ids = 'src/base/ids.ts';

@@ -1,4 +1,4 @@
-/** Mistakes in indexes on functions: what an index version is of, and when it may be believed. */
+/** Mistakes in indexes on functions: the rows of an index version, and when it may be believed. */
 import type { Mutant } from './mutant.ts';
 
 const indexVersion = 'src/view/index-version.ts';

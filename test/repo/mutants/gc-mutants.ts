@@ -1,4 +1,4 @@
-/** Mistakes in the collection of garbage: blocks, staged runs, the log, and what is left behind. */
+/** Mistakes in the collection of garbage: blocks, staged runs, the log, and leaks. */
 import type { Mutant } from './mutant.ts';
 
 const gcBlobs = 'src/maintenance/gc/gc-blobs.ts';

@@ -1,4 +1,4 @@
-/** Mistakes in primary keys of several fields: their bytes, what queries make of them, and what writes and versions refuse. */
+/** Mistakes in primary keys of several fields: their bytes, queries, writes and versions. */
 import type { Mutant } from './mutant.ts';
 
 const shape = 'src/schema/table-shape.ts';

@@ -1,4 +1,4 @@
-/** Mistakes in the commit protocol: how slots are won, confirmed and settled, and what readers look at. */
+/** Mistakes in the commit protocol: how slots are won, confirmed and resolved, and in which order readers read. */
 import type { Mutant } from './mutant.ts';
 
 const batch = 'src/batch/batch.ts';

@@ -1,4 +1,4 @@
-/** Mistakes in what databases of a process share of memory. */
+/** Mistakes in the memory that databases of a process share. */
 import type { Mutant } from './mutant.ts';
 
 const budget = ['test/features/memory/memory-budget.slow.test.ts'];

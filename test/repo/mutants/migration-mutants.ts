@@ -1,4 +1,4 @@
-/** Mistakes in migrations: what is stored beside the active version, what either version is shown, and when the old one goes. */
+/** Mistakes in migrations: the next version's rows, the rows that either version sees, and the retirement of the old one. */
 import type { Mutant } from './mutant.ts';
 
 const prepare = 'src/batch/make-member.ts';

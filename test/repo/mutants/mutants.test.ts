@@ -1,4 +1,4 @@
-/** That the mutants fit the sources, and that docs/testing.md tells what finds them: `npm run mutants` looks for that. */
+/** The mutants fit the sources, and docs/testing.md lists their findings; `npm run mutants` looks for the findings. */
 import { existsSync, readFileSync } from 'node:fs';
 import { parseSync } from 'oxc-parser';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Mistakes in what queries take from the entries of indexes. */
+/** Mistakes in queries that read entries of indexes. */
 import type { Mutant } from './mutant.ts';
 
 const use = 'src/query/planner/covering-index.ts';

@@ -1,4 +1,4 @@
-/** Mistakes in transactions: what counts as read, and what it is validated against. */
+/** Mistakes in transactions: the reads that count, and the commits that they are validated against. */
 import type { Mutant } from './mutant.ts';
 
 const host = 'src/transaction/transaction.ts';

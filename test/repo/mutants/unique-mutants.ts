@@ -1,4 +1,4 @@
-/** Mistakes in what unique indexes are checked against. */
+/** Mistakes in the checks of unique indexes. */
 import type { Mutant } from './mutant.ts';
 
 const check = 'src/batch/unique-check.ts';

@@ -1,4 +1,4 @@
-/** What `scripts/ceph` promises beyond what every other test here relies on. */
+/** The behaviour of `scripts/ceph` that no other test here relies on. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

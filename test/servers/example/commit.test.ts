@@ -1,4 +1,4 @@
-/** How the example service commits a batch when the store does not say what became of it. */
+/** How the example service commits a batch if the outcome of a commit is unknown. */
 import { StoreDb } from 'store-db';
 import { ObjectStoreDriver } from 'store-db/lib/storage';
 import { expect, it, vi } from 'vitest';

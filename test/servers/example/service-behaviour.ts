@@ -1,4 +1,4 @@
-/** What the example service has to do, whatever store it is on. */
+/** The required behaviour of the example service, on any store. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';

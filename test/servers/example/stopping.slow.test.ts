@@ -1,4 +1,4 @@
-/** How the example service ends, what it says of itself meanwhile, and which node it is. */
+/** How the example service ends, what it reports meanwhile, and which node it is. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';

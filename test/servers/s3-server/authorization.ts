@@ -1,4 +1,4 @@
-/** What a request has to be allowed, as Amazon documents it. */
+/** The permissions that a request needs, as Amazon documents them. */
 import type { S3Request } from './s3-message.ts';
 
 /** What somebody wants to do. */

@@ -1,4 +1,4 @@
-/** What a bucket holds, in memory: objects, uploads that are open, and what there was a moment ago. */
+/** The contents of a bucket, in memory: objects, open uploads, and the contents of a moment ago. */
 import type { Checksum, ChecksumAlgorithm } from './checksums.ts';
 import type { S3Dialect } from './dialect.ts';
 

@@ -1,4 +1,4 @@
-/** The checksums that S3 takes beside an MD5 of the content. */
+/** The checksums that S3 takes in addition to an MD5 of the content. */
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { S3Error } from './s3-error.ts';

@@ -1,4 +1,4 @@
-/** Conditions of reads and writes, and what becomes of them in the dialects. */
+/** Conditions of reads and writes, and their outcomes in the dialects. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bucket, StoredObject } from './bucket.ts';
 import type { Exchange } from './exchange.ts';

@@ -1,4 +1,4 @@
-/** How a store departs from Amazon S3. Everything off is what Amazon does. */
+/** The departures of a store from Amazon S3. With everything off it acts as Amazon does. */
 
 export interface S3Dialect {
   /** `If-Match` on a write only matches an ETag without its quotes; quoted ones answer 412. */

@@ -1,4 +1,4 @@
-/** From a request to its answer: who it is from, what it carries, and which operation it is for. */
+/** From a request to its answer: its sender, its contents, and its operation. */
 import { randomBytes } from 'node:crypto';
 import { accessesOf, deletion, listing } from './authorization.ts';
 import type { Access } from './authorization.ts';

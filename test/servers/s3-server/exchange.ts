@@ -1,4 +1,4 @@
-/** What an operation has before it: the request, its payload, the bucket it names, and the server's habits. */
+/** The input of an operation: the request, its payload, the bucket that it names, and the server's habits. */
 import type { Bucket } from './bucket.ts';
 import type { S3Dialect } from './dialect.ts';
 import type { Payload } from './payload.ts';

@@ -1,4 +1,4 @@
-/** Listings: ListObjectsV2, and what listings of uploads share with it. */
+/** Listings: ListObjectsV2, and the parts that it shares with listings of uploads. */
 import { compareKeys } from './bucket.ts';
 import type { Exchange } from './exchange.ts';
 import { S3Error } from './s3-error.ts';

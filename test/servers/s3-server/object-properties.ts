@@ -1,4 +1,4 @@
-/** What objects have beside their bytes: read from the headers of an upload, and written into those of an answer. */
+/** The properties of objects: read from the headers of an upload, and written into the headers of an answer. */
 import { createHash } from 'node:crypto';
 import type { Encryption, ObjectProperties, StoredObject } from './bucket.ts';
 import { checksumHeader } from './checksums.ts';

@@ -1,4 +1,4 @@
-/** From the body of a request to the bytes that it stands for: what was announced of them is verified. */
+/** From the body of a request to its bytes: verifies everything that was announced about them. */
 import { createHash } from 'node:crypto';
 import { checksumHeader, checksumOf, parseAlgorithm } from './checksums.ts';
 import type { Checksum } from './checksums.ts';

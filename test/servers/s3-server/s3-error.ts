@@ -1,4 +1,4 @@
-/** What a request is refused with: a status, a code and a message, in the words that S3 uses for them. */
+/** The refusal of a request: a status, a code and a message, in the words that S3 uses for them. */
 
 interface Refusal {
   readonly status: number;

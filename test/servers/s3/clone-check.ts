@@ -1,4 +1,4 @@
-/** Clones a database in a bucket, and counts what went through this process for it. */
+/** Clones a database in a bucket, and counts the bytes that go through this process for it. */
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
 import type { ObservedRequest, StorageDriver } from '../../../src/storage/index.ts';

@@ -1,4 +1,4 @@
-/** What a bad network, a lost race or the end of an instance may make of a call. Anything else is a defect. */
+/** The errors that a bad network, a lost race or the end of an instance may cause. Any other error is a defect. */
 export const allowedErrors: ReadonlySet<string> = new Set([
   'STORAGE',
   'COMMIT_OUTCOME_UNKNOWN',

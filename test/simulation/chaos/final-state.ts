@@ -1,4 +1,4 @@
-/** What a run begins with, and what a fresh instance finds in the end. */
+/** The initial data of a run, and the state that a fresh instance finds in the end. */
 import { StoreDb } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
 import { openStore } from '../crash/crash-store.ts';

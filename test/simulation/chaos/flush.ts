@@ -1,4 +1,4 @@
-/** Flushes that are given up, and settled or not. */
+/** Flushes that are given up, and resolved or not. */
 import type { Batch } from '../../../src/batch/batch.ts';
 
 export interface Patience {

@@ -230,7 +230,7 @@ describe('no order explains', () => {
     expect(bad.kinds).toEqual([`cycle ${name}`]);
   });
 
-  it('but a read in another lane may be a little old, and what never ended comes at any time', () => {
+  it('but a read in another lane may be a little old, and a write without an end comes at any time', () => {
     const good = script()
       .lists({}, ['x 1'], { ms: [0, 100] })
       .lists({ x: [] }, [], { lane: 1, ms: [900, 1300] })

@@ -1,4 +1,4 @@
-/** What a process of a lane is told, and what it tells. */
+/** The messages to and from a process of a lane. */
 import type { CrashStore } from '../crash/crash-store.ts';
 import type { Asked, Outcome, Shown } from './history.ts';
 

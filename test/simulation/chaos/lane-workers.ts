@@ -1,4 +1,4 @@
-/** What a process of a lane does all the time: several workers, each one operation after the other. */
+/** The continuous work of a process of a lane: several workers, each one operation after the other. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../../src/api/database.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';

@@ -1,4 +1,4 @@
-/** Blobs: each lane has a paper of its own, and writes it anew, each time with a higher number. */
+/** Blobs: each lane has a paper of its own, and rewrites it, each time with a higher number. */
 import type { Database } from '../../../src/api/database.ts';
 import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { flushOnce } from './flush.ts';

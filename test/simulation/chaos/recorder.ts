@@ -1,4 +1,4 @@
-/** Puts together what the processes tell: the history, and figures for people. */
+/** Combines the reports of the processes: the history, and figures for people. */
 import type { Anomaly, Operation } from './history.ts';
 import { isWrite } from './judge.ts';
 import type { BeginLine, FiguresLine, Line } from './lane-protocol.ts';

@@ -1,4 +1,4 @@
-/** The tables that the processes write to, and what they agree on about them. */
+/** The tables that the processes write to, and their shared conventions. */
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { Types } from '../../../src/format/types.ts';
 import { defineSchema } from '../../../src/schema/define-schema.ts';

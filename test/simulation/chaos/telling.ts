@@ -1,4 +1,4 @@
-/** How a process tells its parent what it does. */
+/** How a process reports its work to its parent. */
 import { writeSync } from 'node:fs';
 import { allowedErrors } from './allowed-errors.ts';
 import type { Asked, Outcome, Shown } from './history.ts';

@@ -1,4 +1,4 @@
-/** What is done in transactions: appends to lists that are stored in either way, and transfers. */
+/** The transactions of the workload: appends to lists that are stored in either way, and transfers. */
 import { CommitOutcomeUnknownError } from '../../../src/base/errors.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { Transaction } from '../../../src/transaction/transaction.ts';

@@ -1,4 +1,4 @@
-/** What the killed processes and their parent agree on. */
+/** The conventions of the killed processes and their parent. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { Types } from '../../../src/format/types.ts';

@@ -243,7 +243,7 @@ class Chain {
 }
 
 describe('a database in a folder', () => {
-  it('holds what was acknowledged, and nothing torn, however often its writer is killed', {
+  it('keeps all acknowledged writes, and nothing torn, however often its writer is killed', {
     timeout: 600_000,
   }, async ({ annotate }) => {
     const tally: Tally = {

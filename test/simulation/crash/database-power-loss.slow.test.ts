@@ -12,7 +12,7 @@ const BATCHES = 12;
 const CUT_CHANCE = 0.1;
 
 describe('a database on a disk that loses power', () => {
-  it('holds what was acknowledged, and nothing torn', { timeout: 300_000 + CUTS * 50 }, async ({ annotate }) => {
+  it('keeps all acknowledged writes, and nothing torn', { timeout: 300_000 + CUTS * 50 }, async ({ annotate }) => {
     const tally: PowerTally = {
       operations: 0,
       cuts: 0,

@@ -1,4 +1,4 @@
-/** What the child processes of the file driver's tests do: `node --import tsx file-driver-child.ts <task> <folder> …`. */
+/** The tasks of the child processes of the file driver's tests: `node --import tsx file-driver-child.ts <task> <folder> …`. */
 import { writeSync } from 'node:fs';
 import { realEnvironment } from '../../../src/base/env.ts';
 import { FileDriver } from '../../../src/storage/index.ts';

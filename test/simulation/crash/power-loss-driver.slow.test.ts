@@ -26,7 +26,7 @@ function forgetUnacknowledgedDeletes(events: readonly Event[]): Event[] {
 }
 
 describe('FileDriver, loss of power', () => {
-  it('keeps what was acknowledged or seen, and nothing torn', async () => {
+  it('keeps all acknowledged or seen writes, and nothing torn', async () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
       const schedule = new Schedule(seed);
       const habit = schedule.random() < 0.5 ? 'everything' : 'replacing';

@@ -1,4 +1,4 @@
-/** What the kill tests do to a network, and when they kill there. */
+/** The faults of the network in the kill tests, and the moments of kills there. */
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { ProxiedRequest, ProxyRule } from '../../servers/s3/tcp-proxy.ts';
 import type { Aim } from './kill-chain.ts';

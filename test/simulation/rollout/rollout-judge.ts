@@ -1,4 +1,4 @@
-/** Compares what processes of two versions were told with what is there: a function of both alone. */
+/** Compares the reports of processes of two versions with the stored rows: a function of both alone. */
 import { lanes, ownField, seededRows, sumRows } from './versions.ts';
 import type { Asked, Version } from './versions.ts';
 

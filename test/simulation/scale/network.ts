@@ -1,4 +1,4 @@
-/** The way from nodes to the store in a simulation of many nodes: every request takes a while, and is counted by what it is for. */
+/** The way from nodes to the store in a simulation of many nodes: every request takes a while, and is counted by its purpose. */
 import { sleep } from '../../../src/base/env.ts';
 import type {
   DeleteResult,

@@ -1,4 +1,4 @@
-/** The main claims of docs/scale.md, on a small scale; and that its tables and plots are those of the figures beside it. */
+/** The main claims of docs/scale.md, on a small scale; and that its tables and plots match its figures. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { readFigures } from '../../../scripts/scale/figures.ts';

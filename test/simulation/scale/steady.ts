@@ -1,4 +1,4 @@
-/** Nodes that write at an even rate: what they ask for, what it costs, and how late others see it. */
+/** Nodes that write at an even rate: their requests, the cost, and the delay until others see the commits. */
 import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import { s3StandardPrices } from '../../../src/storage/prices.ts';
 import { Cluster } from './cluster.ts';

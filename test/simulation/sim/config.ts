@@ -1,4 +1,4 @@
-/** What a seed decides before the run begins: how many nodes, how bad the network, how much goes on. */
+/** The decisions of a seed before the run begins: the number of nodes, the faults of the network, the amount of work. */
 import type { MergePolicy } from '../../../src/merge/merge-policy.ts';
 import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import type { Faults } from '../../../src/testing/faults.ts';

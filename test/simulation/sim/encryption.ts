@@ -1,4 +1,4 @@
-/** Encryption in the simulator: the keys of the nodes, which they replace as they go, and what the oracle reads by them. */
+/** Encryption in the simulator: the keys of the nodes, which they replace during the run, and how the oracle decrypts with them. */
 import type { Environment } from '../../../src/base/env.ts';
 import type { RewriteProgress } from '../../../src/maintenance/backup/rewrite.ts';
 import type { Database } from '../../../src/api/database.ts';

@@ -1,4 +1,4 @@
-/** What the engine may tell an application whose store, network and process fail: no violation by itself. */
+/** The errors that the engine may report to an application whose store, network and process fail: no violation by themselves. */
 export const expectedCodes: ReadonlySet<string> = new Set([
   'STORAGE',
   'COMMIT_OUTCOME_UNKNOWN',

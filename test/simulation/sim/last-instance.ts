@@ -1,4 +1,4 @@
-/** The instance that is alone with the database at the end of a run: what it must bring about shows that all comes to its end. */
+/** The instance that is alone with the database at the end of a run: it must bring all work to an end. */
 import { sleep } from '../../../src/base/env.ts';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';

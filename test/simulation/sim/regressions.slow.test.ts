@@ -73,7 +73,7 @@ describe('I5: flushes of one group', () => {
 });
 
 describe('I3: a commit that somebody gave up and asks for again', () => {
-  it('is settled once, so that nobody is told that it failed when it was applied', async () => {
+  it('is resolved once, so that an applied commit is never reported as failed', async () => {
     let refuse: () => void = never;
     let puts = 0;
     const passing = refusing(0);
@@ -112,7 +112,7 @@ describe('I3: a commit that somebody gave up and asks for again', () => {
 });
 
 describe('stop()', () => {
-  it('waits for a flush that settles an older commit', async () => {
+  it('waits for a flush that resolves an older commit', async () => {
     const process = environment.fork();
     const failing = new FaultyDriver(store, { environment });
     const db = createDatabase(
@@ -212,7 +212,7 @@ describe('no leak is warned of', () => {
     expect(await environment.run(reader.query(items).count())).toBe(40);
   });
 
-  it('by collecting and checking what many snapshots keep', async () => {
+  it('by collecting and checking the states of many snapshots', async () => {
     const db = node(0, store);
     await environment.run(db.start());
     for (let id = 1; id <= 12; id++) {
@@ -350,7 +350,7 @@ describe('a blob that was collected before its flush', () => {
 });
 
 describe('I10: verify()', () => {
-  it('takes a pending commit that says only that a table is there for what it is', async () => {
+  it('reads a pending commit that only registers a table', async () => {
     const passing = refusing(0);
     const db = node(0, passing);
     await environment.run(db.start());

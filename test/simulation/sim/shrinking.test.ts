@@ -29,7 +29,7 @@ function shrunk(run: (config: SimConfig) => Violation | undefined, most = 1000):
 }
 
 describe('shrinking', () => {
-  it('leaves what the failure needs', async () => {
+  it('keeps everything that the failure needs', async () => {
     const smallest = await shrunk(({ nodeIds, actions, faults }) =>
       nodeIds.includes(2) && actions >= 5 && faults.lostAnswer !== undefined ? violation : undefined,
     );
@@ -57,7 +57,7 @@ describe('shrinking', () => {
 });
 
 describe('a configuration on the command line', () => {
-  it('is what it was', () => {
+  it('is unchanged', () => {
     const set = { trimEveryMs: Number.POSITIVE_INFINITY, actions: 3, faults: { lostAnswer: 0.5 } };
     expect(parseOverrides(textOfConfig(set))).toEqual(set);
     expect(overridesOf(seed, configOf(seed, set))).toEqual(set);
@@ -65,11 +65,11 @@ describe('a configuration on the command line', () => {
     expect(replayOf(seed, configOf(seed))).not.toContain('--config');
   });
 
-  it('cannot hold what there is not', () => {
+  it('cannot contain unknown settings', () => {
     expect(() => parseOverrides('{"actoins":3}')).toThrow('There is no actoins');
   });
 
-  it('tells what the run had to put up with', () => {
+  it('describes the faults of the run', () => {
     const hard = { nodeIds: [1, 1], crashChance: 0.1, pauseChance: 0.1, wrongClocks: true, faults: { damaged: 0.1 } };
     expect(conditionsOf(configOf(seed, hard))).toEqual([
       'I11 crash safety: processes die',
@@ -80,7 +80,7 @@ describe('a configuration on the command line', () => {
     expect(conditionsOf(configOf(seed, { ...easy, wrongClocks: false }))).toEqual([]);
   });
 
-  it('sets what is simulated', async () => {
+  it('sets the simulation', async () => {
     const set = parseOverrides('{"nodeIds":[5],"actions":2}');
     const result = await simulate(seed, { config: set });
     expect(result).toMatchObject({ violation: undefined, config: set });

@@ -1,4 +1,4 @@
-/** What happened, line by line, and one hash of it all: two runs of a seed must have the same. */
+/** The events, line by line, and one hash of all: two runs of a seed must have the same. */
 import { createHash } from 'node:crypto';
 
 export class Trace {

@@ -1,4 +1,4 @@
-/** Whether a block is what its parent, or Block 0, says: a part of the oracle, so it uses the decoder and nothing else. */
+/** Whether a block matches its parent or Block 0: a part of the oracle, so it uses the decoder and nothing else. */
 import { compareBytes } from '../../../src/base/bytes.ts';
 import type { BlockRef } from '../../../src/format/block.ts';
 import type { Node } from '../../../src/format/node.ts';

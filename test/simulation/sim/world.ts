@@ -1,4 +1,4 @@
-/** What all processes of a simulation share. */
+/** The state that all processes of a simulation share. */
 import type { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import type { Objects } from './commit-rows.ts';

@@ -39,8 +39,8 @@ export const drivers: PagePromises = {
     'test/servers/s3/client-not-loaded.test.ts: rejects every call with a StorageError that says what to do',
   ],
   'It withstands `kill -9` at any moment and a loss of power. There are no locks:': [
-    'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
-    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
+    'test/simulation/crash/database-kill.slow.test.ts: keeps all acknowledged writes, and nothing torn, however often its writer is killed',
+    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps all acknowledged or seen writes, and nothing torn',
   ],
   "A pipe, a device or a socket under a file's name is an error at once, and nothing waits for it.": [
     'src/storage/file/file-obstacles.test.ts: says so and does not wait, with operations made',
@@ -51,7 +51,7 @@ export const drivers: PagePromises = {
       'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
     ],
   'Once it has answered `written` the object is durable.': [
-    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
+    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps all acknowledged or seen writes, and nothing torn',
   ],
   'S3 copies in one request, and objects larger than 256 MiB part by part.': [
     'test/servers/s3/copies.slow.test.ts: is copied part by part, with its type',
@@ -153,7 +153,7 @@ export const drivers: PagePromises = {
   'So a process that finds a file with two names (step 5 is missing) syncs the folder itself before it shows the object. An object that any process has seen stays.':
     [
       'src/storage/file/file-driver.test.ts: a reader makes an object durable that a writer could not',
-      'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
+      'test/simulation/crash/power-loss-driver.slow.test.ts: keeps all acknowledged or seen writes, and nothing torn',
     ],
   'No lock is needed, since the name is the lock, and it is never given back': [
     'test/simulation/crash/file-driver-processes.slow.test.ts: a replacement that was stopped %s loses, however much happened meanwhile',

@@ -413,14 +413,14 @@ const invariants: PagePromises = {
   'but hardly at the same moment.': ['src/base/ids.test.ts: of clones differ: %s'],
   '| I1 durability | A commit whose flush resolved is in every later state |': [
     'test/simulation/sim/sim.slow.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
-    'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
+    'test/simulation/crash/database-kill.slow.test.ts: keeps all acknowledged writes, and nothing torn, however often its writer is killed',
   ],
   'All of a commit is visible, or nothing': [
-    'test/simulation/crash/database-power-loss.slow.test.ts: holds what was acknowledged, and nothing torn',
+    'test/simulation/crash/database-power-loss.slow.test.ts: keeps all acknowledged writes, and nothing torn',
   ],
   'No commit is applied twice; a definite error never applies, an unknown outcome at most once': [
     'test/simulation/sim/sim.slow.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
-    'test/simulation/sim/regressions.slow.test.ts: is settled once, so that nobody is told that it failed when it was applied',
+    'test/simulation/sim/regressions.slow.test.ts: is resolved once, so that an applied commit is never reported as failed',
   ],
   'Every instance applies the same sequence; its own flushes keep their order': [
     'test/features/protocol/commit.test.ts: keep their order, and none is forgotten, whenever they come',

@@ -3,12 +3,12 @@ import type { PagePromises } from './page-promises.ts';
 export const readme: PagePromises = {
   '**Atomic batches.** A batch is committed as a whole or not at all.': [
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
-    'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
+    'test/simulation/crash/database-kill.slow.test.ts: keeps all acknowledged writes, and nothing torn, however often its writer is killed',
   ],
   '**Durable when it says so.** When `flush()` resolves, the batch survives the end of the process,': [
-    'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
-    'test/simulation/crash/database-power-loss.slow.test.ts: holds what was acknowledged, and nothing torn',
-    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
+    'test/simulation/crash/database-kill.slow.test.ts: keeps all acknowledged writes, and nothing torn, however often its writer is killed',
+    'test/simulation/crash/database-power-loss.slow.test.ts: keeps all acknowledged writes, and nothing torn',
+    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps all acknowledged or seen writes, and nothing torn',
   ],
   '**Serializable writes.** Inserting an existing key or updating a missing row always fails, no matter which process wrote the other change.':
     [

@@ -7,7 +7,7 @@ export const production: PagePromises = {
     'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
   ],
   'A process that is killed instead loses nothing that was flushed': [
-    'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often its writer is killed',
+    'test/simulation/crash/database-kill.slow.test.ts: keeps all acknowledged writes, and nothing torn, however often its writer is killed',
   ],
   'So call `server.closeIdleConnections()` repeatedly until the server is closed.': [
     'test/servers/example/stopping.slow.test.ts: says that it is not ready, answers all the same, ends requests under way, and keeps nobody waiting',

@@ -24,8 +24,8 @@ export const troubleshooting: PagePromises = {
   ],
   'Every batch whose `flush()` has resolved is there. A batch whose flush was under way is there as a whole or not at all.':
     [
-      'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
-      'test/simulation/crash/database-power-loss.slow.test.ts: holds what was acknowledged, and nothing torn',
+      'test/simulation/crash/database-kill.slow.test.ts: keeps all acknowledged writes, and nothing torn, however often its writer is killed',
+      'test/simulation/crash/database-power-loss.slow.test.ts: keeps all acknowledged writes, and nothing torn',
     ],
   'Two processes with the same id lose no data.': [
     'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',

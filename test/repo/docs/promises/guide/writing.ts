@@ -31,7 +31,7 @@ export const writing: PagePromises = {
   "When `flush()` resolves, the batch is durable and visible to this instance's queries. The batch is empty then, and can be used again.":
     [
       'test/features/batches/flush.test.ts: writes all of several tables, once; the batch is empty then',
-      'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
+      'test/simulation/crash/database-kill.slow.test.ts: keeps all acknowledged writes, and nothing torn, however often its writer is killed',
     ],
   'If `flush()` rejects, the batch keeps its operations, and nothing was written.': [
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
