@@ -1,9 +1,8 @@
 /** The entry of the package `store-db`: its functions, and the exports of other files. */
 import { realEnvironment } from './base/env.ts';
 import { namingAborts } from './base/abort.ts';
-import { backupsAt } from './maintenance/backup/backup.ts';
+import { Later } from './base/later.ts';
 import type { BackupInfo } from './maintenance/backup/backup.ts';
-import { inspect, rewriteBackupsAt } from './maintenance/backup/backup-keys.ts';
 import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './maintenance/backup/backup-keys.ts';
 import {
   checkInspectBackups,
@@ -12,9 +11,7 @@ import {
   checkRewriteBackups,
   placeOptions,
 } from './maintenance/backup/copy-options.ts';
-import { prune } from './maintenance/backup/prune.ts';
 import type { PruneOptions, PruneReport } from './maintenance/backup/prune.ts';
-import { restoreFrom } from './maintenance/backup/restore.ts';
 import type { RestoreOptions, RestoreReport } from './maintenance/backup/restore.ts';
 import type { StorePlace } from './maintenance/backup/state-copy.ts';
 import type { RewriteReport } from './maintenance/backup/rewrite.ts';
@@ -23,6 +20,11 @@ import type { Database } from './api/database.ts';
 import { visitDatabases } from './api/for-each-database.ts';
 import type { DatabasesReport, ForEachDatabaseOptions } from './api/for-each-database.ts';
 import type { StoreDbOptions } from './instance/options.ts';
+
+const listing = new Later('backups', () => import('./maintenance/backup/backup.ts'));
+const restoring = new Later('restoring backups', () => import('./maintenance/backup/restore.ts'));
+const pruning = new Later('pruning backups', () => import('./maintenance/backup/prune.ts'));
+const inspecting = new Later('inspecting backups', () => import('./maintenance/backup/backup-keys.ts'));
 
 /**
  * Creates a database instance. It does nothing until `start()` is called. Throws `InvalidOptionError` for a missing, unknown
@@ -47,7 +49,9 @@ export async function forEachDatabase<T>(
 
 /** Lists the backups at a place, oldest first. Rejects with `InvalidOptionError` and `StorageError`. */
 export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
-  return backupsAt(placeOptions.check('listBackups()', place, 'place'), signal);
+  const checked = placeOptions.check('listBackups()', place, 'place');
+  const { backupsAt } = await listing.get();
+  return backupsAt(checked, signal);
 }
 
 /**
@@ -56,7 +60,10 @@ export async function listBackups(place: StorePlace, signal?: AbortSignal): Prom
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const checked = checkRestore(options);
-  return namingAborts('restoreBackup()', checked.signal, () => restoreFrom(realEnvironment, checked));
+  return namingAborts('restoreBackup()', checked.signal, async () => {
+    const { restoreFrom } = await restoring.get();
+    return restoreFrom(realEnvironment, checked);
+  });
 }
 
 /**
@@ -67,7 +74,10 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
  */
 export async function pruneBackups(options: PruneOptions): Promise<PruneReport> {
   const checked = checkPrune(options);
-  return namingAborts('pruneBackups()', checked.signal, () => prune(realEnvironment, checked));
+  return namingAborts('pruneBackups()', checked.signal, async () => {
+    const { prune } = await pruning.get();
+    return prune(realEnvironment, checked);
+  });
 }
 
 /**
@@ -77,7 +87,10 @@ export async function pruneBackups(options: PruneOptions): Promise<PruneReport> 
  */
 export async function inspectBackups(options: InspectBackupsOptions): Promise<BackupsReport> {
   const checked = checkInspectBackups(options);
-  return namingAborts('inspectBackups()', checked.signal, () => inspect(realEnvironment, checked));
+  return namingAborts('inspectBackups()', checked.signal, async () => {
+    const { inspect } = await inspecting.get();
+    return inspect(realEnvironment, checked);
+  });
 }
 
 /**
@@ -88,7 +101,10 @@ export async function inspectBackups(options: InspectBackupsOptions): Promise<Ba
  */
 export async function rewriteBackups(options: RewriteBackupsOptions): Promise<RewriteReport> {
   const checked = checkRewriteBackups(options);
-  return namingAborts('rewriteBackups()', checked.signal, () => rewriteBackupsAt(realEnvironment, checked));
+  return namingAborts('rewriteBackups()', checked.signal, async () => {
+    const { rewriteBackupsAt } = await inspecting.get();
+    return rewriteBackupsAt(realEnvironment, checked);
+  });
 }
 
 export default StoreDb;
@@ -163,8 +179,8 @@ export type { RepairReport, RepairedLog } from './maintenance/verify/repair.ts';
 export type { RepairOptions, VerifyOptions, VerifyProgress } from './maintenance/verify/verify-options.ts';
 export type { VerifiedTable } from './maintenance/verify/table-check.ts';
 export type { VerifyReport } from './maintenance/verify/verify.ts';
-export { formatStoreReport } from './maintenance/doctor.ts';
-export type { StoredDatabase, StoreReport } from './maintenance/doctor.ts';
+export { formatStoreReport } from './maintenance/store-report.ts';
+export type { StoredDatabase, StoreReport } from './maintenance/store-report.ts';
 export type {
   Certification,
   CheckStatus,
@@ -205,6 +221,7 @@ export {
   BlobNotFoundError,
   BlobReferenceError,
   ChangesExpiredError,
+  CodeNotLoadedError,
   CommitOutcomeUnknownError,
   ConditionFailedError,
   BackpressureError,

@@ -2,6 +2,7 @@
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
+import { Later } from '../base/later.ts';
 import { signalOptions } from '../base/options.ts';
 import { Batch } from '../batch/batch.ts';
 import type { KeyFor, TriggerHandler } from '../batch/batch.ts';
@@ -32,14 +33,12 @@ import type {
 } from '../instance/options.ts';
 import type { RowFor, TriggerApi, TriggerRow } from '../instance/trigger-api.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
-import { backUp } from '../maintenance/backup/backup.ts';
 import type { BackupReport, CopyOptions } from '../maintenance/backup/backup.ts';
 import { copyOptions, placeOptions, rewriteOptions } from '../maintenance/backup/copy-options.ts';
-import { makeDatabase } from '../maintenance/backup/restore.ts';
 import type { RestoreReport } from '../maintenance/backup/restore.ts';
 import type { StorePlace } from '../maintenance/backup/state-copy.ts';
 import { readBlobRecord } from '../maintenance/blob-record.ts';
-import type { StoreReport } from '../maintenance/doctor.ts';
+import type { StoreReport } from '../maintenance/store-report.ts';
 import type { GcReport } from '../maintenance/gc/collector.ts';
 import { checkGcOptions } from '../maintenance/gc/gc-options.ts';
 import type { GcOptions } from '../maintenance/gc/gc-options.ts';
@@ -63,6 +62,9 @@ import { driverFromProcess } from '../storage/s3/driver-from-env.ts';
 import { runTransaction } from '../transaction/run-transaction.ts';
 import type { TransactionFunction, TransactionOptions } from '../transaction/run-transaction.ts';
 import { Snapshot } from './snapshot.ts';
+
+const backingUp = new Later('backups', () => import('../maintenance/backup/backup.ts'));
+const cloning = new Later('clones', () => import('../maintenance/backup/restore.ts'));
 
 /** A database, as returned by `StoreDb()`. */
 export class Database {
@@ -440,7 +442,11 @@ export class Database {
   async backup(to: StorePlace, options: CopyOptions = {}): Promise<BackupReport> {
     const callName = 'db.backup()';
     const checked = copyOptions.check(callName, options);
-    return this.#instance.maintenance.copy(callName, placeOptions.check(callName, to, 'to'), checked, backUp);
+    const place = placeOptions.check(callName, to, 'to');
+    return this.#instance.maintenance.copy(callName, place, checked, async (...given) => {
+      const { backUp } = await backingUp.get();
+      return backUp(...given);
+    });
   }
 
   /**
@@ -450,7 +456,11 @@ export class Database {
   async clone(to: StorePlace, options: CopyOptions = {}): Promise<RestoreReport> {
     const callName = 'db.clone()';
     const checked = copyOptions.check(callName, options);
-    return this.#instance.maintenance.copy(callName, placeOptions.check(callName, to, 'to'), checked, makeDatabase);
+    const place = placeOptions.check(callName, to, 'to');
+    return this.#instance.maintenance.copy(callName, place, checked, async (...given) => {
+      const { makeDatabase } = await cloning.get();
+      return makeDatabase(...given);
+    });
   }
 
   /**

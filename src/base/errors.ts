@@ -443,6 +443,18 @@ export class NotSupportedError extends StoreDbError {
   }
 }
 
+/** A part of the package's code could not be loaded when it was first needed. `cause` is the error of the runtime. */
+export class CodeNotLoadedError extends StoreDbError {
+  constructor(part: string, cause: unknown) {
+    super(
+      'CODE_NOT_LOADED',
+      `The code for ${part} could not be loaded from the files of the package store-db. If the package was updated or removed while the ` +
+        'process ran, start the process again. If a bundler made the program, let it include every file of the package.',
+      { cause },
+    );
+  }
+}
+
 /** An invariant of the code does not hold: a defect in StoreDb. Nothing further is written. */
 export class InvariantError extends StoreDbError {
   constructor(message: string) {

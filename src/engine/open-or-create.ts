@@ -4,6 +4,7 @@ import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { DatabaseReplacedError, NotADatabaseError, StorageError, UnsafeStoreError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
+import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Block0 } from '../format/block0.ts';
 import { probePrefix } from '../format/object-names.ts';
@@ -11,13 +12,14 @@ import { block0FormatVersion } from '../format/version.ts';
 import type { VersionedBlock0 } from '../block0/block0-reader.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 import { ensureCertified } from '../storage/certify/certificate.ts';
-import { certifyStore } from '../storage/certify/certify.ts';
 import type { CertifiedStore } from '../storage/certify/certify.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 import { withNodes } from '../block0/node-identity.ts';
 import type { NodeIdentity } from '../block0/node-identity.ts';
 import type { Role } from '../coordination/membership.ts';
+
+const certifying = new Later('certifying a store', () => import('../storage/certify/certify.ts'));
 
 export interface OpeningOptions {
   readonly environment: Environment;
@@ -101,6 +103,7 @@ function checkExpected({ prefix, expectAtLeast }: OpeningOptions, { revision, ge
 /** Tries the store out, and throws unless it keeps every rule that data depends on. */
 async function certify(options: OpeningOptions, signal: AbortSignal): Promise<void> {
   const { driver, prefix, environment, logger } = options;
+  const { certifyStore } = await certifying.get();
   const startedMs = environment.monotonicMs();
   const certified = await certifyStore({ driver, prefix, environment, signal });
   const { safe, problems, checks, requests } = certified.certification;

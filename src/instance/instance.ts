@@ -14,7 +14,7 @@ import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
 import { BlobStore } from '../blob/blob-store.ts';
 import { readStats } from '../maintenance/stats.ts';
 import type { DatabaseStats, TransactionStats } from '../maintenance/stats.ts';
-import type { StoreReport } from '../maintenance/doctor.ts';
+import type { StoreReport } from '../maintenance/store-report.ts';
 import type { CommitRef, InDoubtCommit } from '../log/commit-outcome.ts';
 import { Engine } from '../engine/engine.ts';
 import type { ExpectedState } from '../engine/open-or-create.ts';

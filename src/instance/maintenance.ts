@@ -2,21 +2,17 @@
 import { Deadline } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
+import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import type { BackupSource, CopyOptions } from '../maintenance/backup/backup.ts';
 import { contentTypeOf } from '../maintenance/blob-record.ts';
-import { examineStore } from '../maintenance/doctor.ts';
-import type { StoreReport } from '../maintenance/doctor.ts';
-import { Collector } from '../maintenance/gc/collector.ts';
-import type { GcReport } from '../maintenance/gc/collector.ts';
+import type { StoreReport } from '../maintenance/store-report.ts';
+import type { CollectorOptions, GcReport } from '../maintenance/gc/collector.ts';
 import { checkGcOptions, GcSchedule } from '../maintenance/gc/gc-options.ts';
 import type { CheckedGcOptions } from '../maintenance/gc/gc-options.ts';
 import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
-import { runRepair, runVerify } from '../maintenance/verify/repair.ts';
 import type { RepairReport, UpkeepOptions } from '../maintenance/verify/repair.ts';
-import { rewriteObjects } from '../maintenance/backup/rewrite.ts';
 import type { RewriteOptions, RewriteReport } from '../maintenance/backup/rewrite.ts';
-import { protectedPlace } from '../maintenance/backup/state-copy.ts';
 import type { ProtectedPlace, StorePlace } from '../maintenance/backup/state-copy.ts';
 import type { VerifyReport } from '../maintenance/verify/verify.ts';
 import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
@@ -34,6 +30,12 @@ import { changeableOf } from '../block0/block0-register.ts';
 import { EnvelopeDriver } from '../storage/wrap/envelope-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { Registry } from '../catalog/registry.ts';
+
+const collecting = new Later('garbage collection', () => import('../maintenance/gc/collector.ts'));
+const verifying = new Later('verification and repair', () => import('../maintenance/verify/repair.ts'));
+const copying = new Later('copies of databases', () => import('../maintenance/backup/state-copy.ts'));
+const rewriting = new Later('rewriting objects', () => import('../maintenance/backup/rewrite.ts'));
+const examining = new Later('examining a store', () => import('../maintenance/doctor.ts'));
 
 /** How long after a merge a loop may still read an unpinned state, beyond the age of the view that it began on, in milliseconds. */
 const loopGraceMs = 20_000;
@@ -155,14 +157,18 @@ export class Maintenance {
   }
 
   /** Checks the stored objects. */
-  verify(options: VerifyOptions): Promise<VerifyReport> {
-    return runVerify(this.#upkeep('db.verify()'), options);
+  async verify(options: VerifyOptions): Promise<VerifyReport> {
+    const upkeep = this.#upkeep('db.verify()');
+    const { runVerify } = await verifying.get();
+    return runVerify(upkeep, options);
   }
 
   /** Rebuilds damaged parts that can be rebuilt. */
-  repair(options: RepairOptions): Promise<RepairReport> {
+  async repair(options: RepairOptions): Promise<RepairReport> {
     this.#options.writing('db.repair()');
-    return runRepair(this.#upkeep('db.repair()'), options);
+    const upkeep = this.#upkeep('db.repair()');
+    const { runRepair } = await verifying.get();
+    return runRepair(upkeep, options);
   }
 
   #upkeep(callName: string): UpkeepOptions {
@@ -188,6 +194,7 @@ export class Maintenance {
   ): Promise<T> {
     const { environment, driver, options: checked, writing, hold } = this.#options;
     const engine = writing(callName);
+    const { protectedPlace } = await copying.get();
     const held = await hold(callName, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
     try {
       const source = {
@@ -199,8 +206,8 @@ export class Maintenance {
       };
       const signal = engine.untilClosed(options.signal);
       const target = protectedPlace(environment, to, checked.protection);
-      const copying = copy(source, target, { ...options, signal });
-      return await engine.withSignal(callName, options.signal, () => engine.whileRunning(copying));
+      const copied = copy(source, target, { ...options, signal });
+      return await engine.withSignal(callName, options.signal, () => engine.whileRunning(copied));
     } finally {
       await held.release();
     }
@@ -226,6 +233,7 @@ export class Maintenance {
     };
     const rewrite = async (): Promise<RewriteReport> => {
       // The media types of blobs are in their records. The newest records may be in the log.
+      const { rewriteObjects } = await rewriting.get();
       await engine.refresh(options.signal);
       return rewriteObjects(context, { ...options, signal: engine.untilClosed(options.signal) });
     };
@@ -238,6 +246,7 @@ export class Maintenance {
     const { dbPrefix: prefix, role } = options;
     const deadline = new Deadline(environment, 'db.doctor()', doctorTimeoutMs, signal);
     try {
+      const { examineStore } = await examining.get();
       return await examineStore({ environment, driver, prefix, role, signal: deadline.signal });
     } finally {
       deadline.clear();
@@ -254,24 +263,24 @@ export class Maintenance {
       if (engine.view.block0.generation < generation) await engine.refresh(signal);
       await this.#options.holdLoops();
     };
-    const prepare = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
-    const collector = new Collector(
-      {
-        environment,
-        driver,
-        prefix,
-        logger,
-        register: engine.register,
-        clock: engine.clock,
-        context: engine.context,
-        node: engine.node,
-        othersGraceMs: Math.min(this.#othersGraceMs, maxLoopGraceMs),
-        holdLoops,
-        append: (request) => engine.append(request),
-        prepare,
-      },
-      { ...options, signal: engine.untilClosed(options.signal) },
-    );
-    return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(collector.run()));
+    const context = {
+      environment,
+      driver,
+      prefix,
+      logger,
+      register: engine.register,
+      clock: engine.clock,
+      context: engine.context,
+      node: engine.node,
+      othersGraceMs: Math.min(this.#othersGraceMs, maxLoopGraceMs),
+      holdLoops,
+      append: (request) => engine.append(request),
+      prepare: { environment, driver, prefix, blockSizeBytes, maxCommitBytes },
+    } satisfies CollectorOptions;
+    const collect = async (): Promise<GcReport> => {
+      const { Collector } = await collecting.get();
+      return new Collector(context, { ...options, signal: engine.untilClosed(options.signal) }).run();
+    };
+    return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(collect()));
   }
 }

@@ -1,5 +1,6 @@
 /** Events in virtual time: a queue ordered by time, and the loop that runs them. */
 import { realEnvironment } from '../base/env.ts';
+import { loadAll } from '../base/later.ts';
 
 /** A scheduled event. Cancelling it after it has happened does nothing. */
 export interface TimelineEvent {
@@ -65,6 +66,8 @@ export class VirtualTimeline {
 
   /** Lets virtual time pass, with all events that happen meanwhile. */
   async advance(ms: number): Promise<void> {
+    // Loading code takes real time, which no event waits for.
+    await loadAll();
     const untilMs = this.#nowMs + ms;
     await this.drain();
     for (let next = this.#next(); next !== undefined && next.atMs <= untilMs; next = this.#next()) {
@@ -85,6 +88,7 @@ export class VirtualTimeline {
     };
     promise.then(note, note);
     const startedMs = this.#nowMs;
+    await loadAll();
     for (;;) {
       await this.drain();
       if (settled) return promise;

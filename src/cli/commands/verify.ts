@@ -1,7 +1,7 @@
 import { createDatabase } from '../../api/database.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { defined } from '../../base/options.ts';
-import { formatStoreReport } from '../../maintenance/doctor.ts';
+import { formatStoreReport } from '../../maintenance/store-report.ts';
 import type { RepairedLog } from '../../maintenance/verify/repair.ts';
 import { command, databasePositional, confirmed, yesOption } from '../database/command.ts';
 import type { Command } from '../database/command.ts';

@@ -1,12 +1,12 @@
 /** Checks the options of calls that copy or rewrite a database, or work on backups. */
+import { InvalidOptionError } from '../../base/errors.ts';
 import { kinds, OptionTable } from '../../base/options.ts';
 import type { OptionKind, KindsOf } from '../../base/options.ts';
 import { driverKind, placePrefixKind } from '../../storage/contract/requests.ts';
 import { compressionKind, encryptionKind } from '../../storage/wrap/encryption-options.ts';
 import type { InspectBackupsOptions, RewriteBackupsOptions } from './backup-keys.ts';
 import type { CopyOptions } from './backup.ts';
-import { checkAnyRule, retentionKinds } from './prune.ts';
-import type { PruneOptions } from './prune.ts';
+import type { BackupRetention, PruneOptions } from './prune.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { StorePlace } from './state-copy.ts';
 import type { RewriteOptions } from './rewrite.ts';
@@ -41,6 +41,22 @@ const restoreOptions = new OptionTable<RestoreOptions>({
   ...protection,
   ...copyOptions.kinds,
 });
+
+/** Checks the value of each rule. */
+const retentionKinds: KindsOf<BackupRetention> = {
+  keepLast: kinds.whole(0),
+  keepWithinMs: kinds.milliseconds(0),
+  keepDaily: kinds.whole(0),
+  keepWeekly: kinds.whole(0),
+  keepMonthly: kinds.whole(0),
+};
+
+/** Throws `InvalidOptionError` if there is no rule: nobody wants to delete all backups without saying so. */
+function checkAnyRule(given: BackupRetention): void {
+  const rules = Object.keys(retentionKinds);
+  if (rules.some((rule) => given[rule as keyof BackupRetention] !== undefined)) return;
+  throw new InvalidOptionError('keepLast', `Say which backups are to be kept, by any of ${rules.join(', ')}.`);
+}
 
 const pruneOptions = new OptionTable<PruneOptions>({
   from: place,

@@ -6,8 +6,7 @@
  */
 import type { Environment } from '../../base/env.ts';
 import { EncryptionKeyError, InvalidOptionError, StorageError, isUnreadable } from '../../base/errors.ts';
-import { defined, kinds } from '../../base/options.ts';
-import type { KindsOf } from '../../base/options.ts';
+import { defined } from '../../base/options.ts';
 import { Pacer } from '../../base/pacer.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
 import { backupFolder, backupName, blobName, folders, parseMadeName } from '../../format/object-names.ts';
@@ -219,22 +218,6 @@ export interface BackupRetention {
   readonly keepWeekly?: number;
   /** Keeps the last backup of each month, for this many of the newest months that have backups. */
   readonly keepMonthly?: number;
-}
-
-/** Checks the value of each rule. */
-export const retentionKinds: KindsOf<BackupRetention> = {
-  keepLast: kinds.whole(0),
-  keepWithinMs: kinds.milliseconds(0),
-  keepDaily: kinds.whole(0),
-  keepWeekly: kinds.whole(0),
-  keepMonthly: kinds.whole(0),
-};
-
-/** Throws `InvalidOptionError` if there is no rule: nobody wants to delete all backups without saying so. */
-export function checkAnyRule(given: BackupRetention): void {
-  const rules = Object.keys(retentionKinds);
-  if (rules.some((rule) => given[rule as keyof BackupRetention] !== undefined)) return;
-  throw new InvalidOptionError('keepLast', `Say which backups are to be kept, by any of ${rules.join(', ')}.`);
 }
 
 /** The number of the period of a time. Days count from 1970-01-01; weeks from day 4, the first Monday. */

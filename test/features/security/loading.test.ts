@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { childOf, readTree, stringOf, walk } from '../../repo/tidy/source-tree.ts';
 import type { Module, SyntaxNode } from '../../repo/tidy/source-tree.ts';
+import { Later, loadAll, loadedLater } from '../../../src/base/later.ts';
+import { CodeNotLoadedError } from '../../../src/index.ts';
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url));
 const tree = readTree(repository);
@@ -15,6 +17,8 @@ const tree = readTree(repository);
 interface Loaded {
   /** Packages that are there once an entry is imported. */
   readonly atOnce: Set<string>;
+  /** Modules of `src/` that are there once an entry is imported. */
+  readonly modules: Set<string>;
   /** Packages that some call loads, each with the modules that do. */
   readonly later: Map<string, Set<string>>;
 }
@@ -24,12 +28,13 @@ function isTypeOnly(node: SyntaxNode): boolean {
 }
 
 function loadedBy(entries: readonly string[]): Loaded {
-  const loaded: Loaded = { atOnce: new Set(), later: new Map() };
+  const loaded: Loaded = { atOnce: new Set(), modules: new Set(), later: new Map() };
   const seen = new Set<string>();
   const visit = (path: string, isLater: boolean): void => {
     const mark = `${path} ${String(isLater)}`;
     if (seen.has(mark)) return;
     seen.add(mark);
+    if (!isLater) loaded.modules.add(path);
     const { program, imports } = tree.modules.get(path) as Module;
     walk(program, (node) => {
       const specifier = stringOf(childOf(node, 'source'));
@@ -96,6 +101,44 @@ describe('importing the library', () => {
       [],
     );
     expect(texts.size).toBeGreaterThan(100);
+  });
+});
+
+/** Code that few processes need, or need only after they have started: parsing it would take a new process longer than a request. */
+const neededLater = [
+  /^src\/maintenance\/gc\/(?!gc-options)/,
+  /^src\/maintenance\/backup\/(?!copy-options)/,
+  /^src\/maintenance\/verify\/(?!verify-options)/,
+  /^src\/maintenance\/doctor/,
+  /^src\/storage\/certify\/(?!certificate\.ts)/,
+];
+
+describe('code of the package that is loaded later', () => {
+  const { modules } = loadedBy(['src/index.ts']);
+
+  it.each(neededLater)('%s is not there when the library is imported', (folder) => {
+    const paths = [...tree.modules.values()].filter(({ path, kind }) => kind === 'source' && folder.test(path));
+    expect(paths.length).toBeGreaterThan(0);
+    expect([...modules].filter((path) => folder.test(path))).toEqual([]);
+  });
+
+  it('can be loaded', async () => {
+    await loadAll();
+    expect(loadedLater()).toContain('garbage collection');
+  });
+
+  it('says so if it cannot be loaded, and is tried again', async () => {
+    let isThere = false;
+    const part = new Later('a part', async () => {
+      if (!isThere) throw new Error('There is no such file');
+      return 7;
+    });
+    const error: unknown = await part.load().catch((cause: unknown) => cause);
+    expect(error).toBeInstanceOf(CodeNotLoadedError);
+    expect(error).toMatchObject({ code: 'CODE_NOT_LOADED', cause: { message: 'There is no such file' } });
+    isThere = true;
+    expect(await part.get()).toBe(7);
+    expect(part.get()).toBe(7);
   });
 });
 

@@ -27,6 +27,7 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
   ],
   ['src/base/bytes.ts shortTexts', 'goes with the words'],
   ['src/base/abort.ts followers', 'belongs to the signal of the application, and goes with it'],
+  ['src/base/later.ts declared', 'modules of the package, which all databases of a process share'],
   ['src/base/ids.ts lastIds', 'belongs to the environment: ids ascend for all who have the same clock'],
   ['src/schema/table-shape.ts shapes', 'databases of a process share the code that the runtime makes for a shape'],
   ['src/schema/table-shape.ts maxShapes', 'goes with the shapes'],

@@ -2,6 +2,7 @@
  * One run of the simulator: everything in it follows from the seed. Nodes live, die and come back on one store, while
  * the log is merged and trimmed beside them; at the end everything works again, and must come to a good end.
  */
+import { loadAll } from '../../../src/base/later.ts';
 import { sleep } from '../../../src/base/env.ts';
 import type { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
@@ -244,6 +245,8 @@ class Simulation {
 
 /** Runs a seed once. */
 export async function simulate(seed: number, options: SimOptions = {}): Promise<SimResult> {
+  // The first run must be as every other one, whose code is loaded already.
+  await loadAll();
   const simulation = new Simulation(seed, options);
   await simulation.run();
   const { judge, ledger, root, trace, config } = simulation.world;
