@@ -11,6 +11,7 @@ import { readBlobRecord } from '../maintenance/blob-record.ts';
 import type { Instance } from '../instance/instance.ts';
 import type { RowFor } from '../instance/trigger-api.ts';
 import { Query } from '../query/query.ts';
+import { byKey } from '../query/row-getter.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { QueryHost, QueryMemory } from '../query/planner/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
@@ -121,9 +122,7 @@ export class Snapshot {
   /** Returns the row with a primary key in this state; undefined if there was none. */
   async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     const { shape } = await this.#host.tableState(tableName(table));
-    return this.query(table)
-      .where(shape.keyNames as string, '=', primaryKey)
-      .first();
+    return byKey(this.query(table), shape, primaryKey).first();
   }
 
   /** Returns a blob that a row of the snapshot refers to, even if the row was deleted since. */

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { realEnvironment } from '../base/env.ts';
 import { readField } from '../format/row-decode.ts';
 import { Types } from '../format/types.ts';
-import { readSchema } from '../schema/schema.ts';
+import { toStoredSchema } from '../schema/schema.ts';
 import { shapeOf } from '../schema/table-shape.ts';
 import { Operation, TableOperations } from './table-operations.ts';
 
 const shape = shapeOf(
-  readSchema({
+  toStoredSchema({
     name: 'kept',
     version: 1,
     fields: {
@@ -22,7 +22,7 @@ const shape = shapeOf(
   }),
 );
 const named = shapeOf(
-  readSchema({
+  toStoredSchema({
     name: 'named',
     version: 1,
     fields: { tenant: { typeId: Types.uint32 }, slug: { typeId: Types.varchar }, text: { typeId: Types.varchar } },

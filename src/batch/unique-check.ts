@@ -17,6 +17,7 @@ import { skipKeyComponent, writeHeldComponent } from '../format/ordered-key.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { describeKey, describeValue } from '../base/messages.ts';
+import { asList } from '../base/one-or-list.ts';
 import { maxLookups } from '../query/operators/lookups.ts';
 import { endOfValue, valuesIn, writeWholeValues } from '../schema/table-shape.ts';
 import type { AddedIndex, TableIndex } from '../schema/table-shape.ts';
@@ -296,7 +297,7 @@ export class UniqueCheck {
     const value = values.value(at);
     const primaryKey = shape.keyValue(this.#changed.key(values.rows[at] as number));
     const otherKey = shape.keyValue(other);
-    const told = Array.isArray(value) ? value.map(describeValue).join(', ') : describeValue(value);
+    const told = asList(value).map(describeValue).join(', ');
     const where = index.where === undefined ? '' : ` where ${index.where.text}`;
     const message =
       `Index '${index.name}' of table '${shape.name}' (version ${shape.version}) is unique${where}, and the rows with primary keys ` +

@@ -3,31 +3,15 @@ import { compareStrings } from '../base/bytes.ts';
 import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFoundError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../base/messages.ts';
-import { defined } from '../base/options.ts';
 import { systemSchemas } from '../blob/blob-tables.ts';
 import { canonicalRows, isSystemTable } from '../format/stored-schema.ts';
-import type {
-  MigrationCode,
-  StoredSchema,
-  StoredField,
-  StoredFunctionIndex,
-  StoredIndex,
-  StoredRename,
-} from '../format/stored-schema.ts';
+import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
 import type { StoredTable } from '../format/stored-table.ts';
-import { bigintBounds, isVariable } from '../format/types.ts';
-import type { TypeId } from '../format/types.ts';
-import { conditionsOf } from '../schema/index-condition.ts';
 import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered-functions.ts';
 import { keyConflict, renameConflict } from '../schema/renames.ts';
-import { readSchema, constantDefault } from '../schema/schema.ts';
-import type {
-  MigrateFunction,
-  SchemaDefinition,
-  FieldDefinition,
-  FunctionIndexDefinition,
-  IndexDefinition,
-} from '../schema/schema.ts';
+import { toStoredSchema } from '../schema/schema.ts';
+import type { MigrateFunction, SchemaDefinition } from '../schema/schema.ts';
+import { toDefinition } from '../schema/stored-definition.ts';
 import { indexTexts, shapeOf } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
@@ -61,7 +45,7 @@ export class Registry {
 
   /** Registers a schema. `view`: the stored state, if the database is running. Throws `InvalidSchemaError`. */
   registerSchema(definition: unknown, view: View | undefined): void {
-    const shape = shapeOf(readSchema(definition));
+    const shape = shapeOf(toStoredSchema(definition));
     const { migrate, migrateVersion } = definition as SchemaDefinition;
     checkMigrateVersion(shape, migrate, migrateVersion);
     if (migrate !== undefined && typeof migrate !== 'function') {
@@ -263,39 +247,6 @@ function whyNot(shape: TableShape, known: TableShape): string {
   return 'It has other indexes there. Indexes are added to a version once no migration to it is under way.';
 }
 
-function fieldOf(field: StoredField): FieldDefinition {
-  const { typeId, maxLength, default: fallback, required, oneOf } = field;
-  const is64Bit = bigintBounds(typeId) !== undefined;
-  return {
-    typeId,
-    ...(maxLength !== undefined && isVariable(typeId) && { maxLength }),
-    ...(fallback !== undefined && { default: 'generated' in fallback ? fallback.generated : constantDefault(field) }),
-    ...defined({ required }),
-    ...(oneOf !== undefined && { oneOf: is64Bit ? oneOf.map(BigInt) : oneOf }),
-  };
-}
-
-function indexOf(
-  { name, fields, unique, where }: StoredIndex,
-  typeOf: (field: string) => TypeId,
-): string | IndexDefinition {
-  if (unique === undefined && where === undefined && fields.length === 1 && fields[0] === name) return name;
-  const isDefaultName = name === fields.join(',');
-  return {
-    fields,
-    ...defined({ unique, where: where && conditionsOf(where, typeOf) }),
-    ...(!isDefaultName && { name }),
-  };
-}
-
-function functionIndexOf({ name, function: made, typeId }: StoredFunctionIndex): FunctionIndexDefinition {
-  return { function: made, typeId, ...(name !== made && { name }) };
-}
-
-function renameOf({ field, from }: StoredRename): [string, string | readonly string[]] {
-  return [field, from.length === 1 ? (from[0] as string) : from];
-}
-
 /**
  * The version that readers should use: the new version once it holds all rows. But if a function of the application makes its
  * rows, readers without that function use the old version until that is retired.
@@ -310,25 +261,8 @@ function shapeInForce(view: View, name: string, active: TableShape): TableShape 
 /** The stored definitions of all tables except system tables, ordered by name: for tools that have no definitions of their own. */
 export function storedDefinitions(view: View): SchemaDefinition[] {
   const users = [...view.tables].filter(([name]) => !isSystemTable(name));
-  const definitions = users.map(([name, { shape }]) => storedDefinition(shapeInForce(view, name, shape).schema));
+  const definitions = users.map(([name, { shape }]) => toDefinition(shapeInForce(view, name, shape).schema));
   return definitions.toSorted((a, b) => compareStrings(a.name, b.name));
-}
-
-/** Turns a stored schema into an equal definition, which can be registered. `migrate` is not stored. */
-function storedDefinition(schema: StoredSchema): SchemaDefinition {
-  const { renames } = schema;
-  const types = new Map(schema.fields.map(({ name, typeId }) => [name, typeId]));
-  const typeOf = (name: string): TypeId => types.get(name) as TypeId;
-  const onFields = schema.indexes.map((index) => indexOf(index, typeOf));
-  const indexes = [...onFields, ...(schema.functionIndexes ?? []).map(functionIndexOf)];
-  return {
-    name: schema.name,
-    version: schema.version,
-    fields: Object.fromEntries(schema.fields.map((field) => [field.name, fieldOf(field)])),
-    primaryKey: schema.primaryKey.length === 1 ? (schema.primaryKey[0] as string) : schema.primaryKey,
-    ...(indexes.length > 0 && { indexes }),
-    ...defined({ renames: renames && Object.fromEntries(renames.map(renameOf)) }),
-  };
 }
 
 /**
@@ -341,7 +275,7 @@ export function comingDefinition(
 ): SchemaDefinition | undefined {
   const versions = tables.find(({ name }) => name === table)?.versions ?? [];
   const schema = versions.map((version) => version.schema).find(({ version }) => version === to);
-  return schema === undefined || isOtherCode(schema, from, noCodes) ? undefined : storedDefinition(schema);
+  return schema === undefined || isOtherCode(schema, from, noCodes) ? undefined : toDefinition(schema);
 }
 
 /**

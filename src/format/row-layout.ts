@@ -28,12 +28,14 @@ export const inlineBytes = 12;
 /** Set in the length of a view if the value has a byte above 0x7F. */
 export const nonAsciiFlag = 0x80000000;
 
-export interface FieldShape {
+/** The parts of a field that decide the bytes of its values. */
+export interface TypedField {
   readonly name: string;
   readonly typeId: TypeId;
 }
 
-export interface LayoutField extends FieldShape {
+/** A field with its place in the rows of one layout. */
+export interface LayoutField extends TypedField {
   /** Position in the row, by code-point order of the names. */
   readonly index: number;
   /** Offset of the value in the row, in bytes. */
@@ -45,12 +47,12 @@ export interface LayoutField extends FieldShape {
   readonly inherited: boolean;
 }
 
-function bitmapBytesOf(fields: readonly FieldShape[]): number {
+function bitmapBytesOf(fields: readonly TypedField[]): number {
   return (fields.length + flagBits + 7) >> 3;
 }
 
 /** Returns the length of a row with these fields, in bytes. */
-export function rowStride(fields: readonly FieldShape[]): number {
+export function rowStride(fields: readonly TypedField[]): number {
   return fields.reduce((sum, { typeId }) => sum + widthOf(typeId), bitmapBytesOf(fields));
 }
 
@@ -80,7 +82,7 @@ export class RowLayout {
   readonly nullObject: NullObject;
   readonly #byName: ReadonlyMap<string, LayoutField>;
 
-  constructor(fields: readonly FieldShape[]) {
+  constructor(fields: readonly TypedField[]) {
     const sorted = fields.toSorted((a, b) => compareStrings(a.name, b.name));
     this.bitmapBytes = bitmapBytesOf(fields);
     let offset = this.bitmapBytes;

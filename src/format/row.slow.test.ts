@@ -8,7 +8,7 @@ import { openNode } from './node.ts';
 import { decodeRow, isNull, readField } from './row-decode.ts';
 import { appendNullRow, copyField, copyRow, writeField } from './row-encode.ts';
 import { inlineBytes, RowLayout, rowStride } from './row-layout.ts';
-import type { FieldShape, LayoutField, RowSource } from './row-layout.ts';
+import type { TypedField, LayoutField, RowSource } from './row-layout.ts';
 import { integerBounds, maxTimestampMs, Types, widthOf } from './types.ts';
 import type { TypeId } from './types.ts';
 
@@ -160,7 +160,7 @@ describe('rows', () => {
   });
 
   it('hold nulls as such, and leave their bytes zero', () => {
-    const fields = Object.entries(Types).map(([name, typeId]): FieldShape => ({ name, typeId }));
+    const fields = Object.entries(Types).map(([name, typeId]): TypedField => ({ name, typeId }));
     const layout = new RowLayout(fields);
     const source = new Rows();
     const base = source.add(layout, {});
@@ -177,7 +177,7 @@ describe('rows', () => {
 
 describe('the layout', () => {
   it('puts fields in the order of their names, in any order of definition', () => {
-    const fields: FieldShape[] = [
+    const fields: TypedField[] = [
       { name: '\u{10000}', typeId: Types.uint8 },
       { name: 'b', typeId: Types.varchar },
       { name: '\uffff', typeId: Types.uint16 },

@@ -27,6 +27,7 @@ export function isSystemTable(name: string): boolean {
 /** The default of a field that an insert leaves out: a constant, or an id or the time, generated at the insert. */
 export type StoredDefault = { readonly constant: unknown } | { readonly generated: 'uuidv7' | 'now' };
 
+/** A field of a table version. */
 export interface StoredField {
   readonly name: string;
   readonly typeId: TypeId;
@@ -38,6 +39,7 @@ export interface StoredField {
   readonly oneOf?: readonly (string | number)[];
 }
 
+/** An index on one field or several. */
 export interface StoredIndex {
   readonly name: string;
   /** Names of the indexed fields, in the order of their components in keys. */
@@ -74,15 +76,25 @@ export interface StoredRename {
   readonly from: readonly string[];
 }
 
-export interface StoredSchema {
+/** The indexes of a table. */
+export interface StoredIndexes {
+  /** The indexes on fields. */
+  readonly indexes: readonly StoredIndex[];
+  /** Absent if there are none. No other index has one of their names. */
+  readonly functionIndexes?: readonly StoredFunctionIndex[];
+}
+
+/**
+ * A table version as Block 0 and commits hold it, with one form for everything: keys and indexes of one field are arrays too, and
+ * defaults are as JSON holds them. `toStoredSchema()` makes it from a `SchemaDefinition`, the form in which applications describe a table,
+ * and `toDefinition()` turns it back. `shapeOf()` compiles it to a `TableShape`, by which rows, keys and entries are read and written.
+ */
+export interface StoredSchema extends StoredIndexes {
   readonly name: string;
   readonly version: number;
   readonly fields: readonly StoredField[];
   /** Names of the key's fields, in the order of their components in a key. */
   readonly primaryKey: readonly string[];
-  readonly indexes: readonly StoredIndex[];
-  /** Absent if there are none. No other index has one of their names. */
-  readonly functionIndexes?: readonly StoredFunctionIndex[];
   /** Absent if there are none. */
   readonly renames?: readonly StoredRename[];
   /**

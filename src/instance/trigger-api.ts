@@ -5,6 +5,7 @@ import type { TableRef } from '../schema/table-ref.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import type { Types } from '../format/types.ts';
 import { Query } from '../query/query.ts';
+import { byKey } from '../query/row-getter.ts';
 import type { QueryHost } from '../query/planner/query-host.ts';
 import type { RowOf, SchemaDefinition } from '../schema/schema.ts';
 import type { TableShape } from '../schema/table-shape.ts';
@@ -42,9 +43,7 @@ export class TriggerApi {
 
   /** The row with a primary key, the batch's own writes included; undefined if there is none. */
   async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
-    const { keyNames } = this.#requireShape(tableName(table));
-    return this.query(table)
-      .where(keyNames as string, '=', primaryKey)
-      .first();
+    const shape = this.#requireShape(tableName(table));
+    return byKey(this.query(table), shape, primaryKey).first();
   }
 }

@@ -3,19 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { defined } from '../base/options.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import type { StoredRename } from '../format/stored-schema.ts';
+import type { StoredField, StoredRename, StoredSchema } from '../format/stored-schema.ts';
 import { fieldChanges as compare } from './field-changes.ts';
-import type { FieldChanges, VersionField } from './field-changes.ts';
+import type { FieldChanges } from './field-changes.ts';
 
 const id = { name: 'id', typeId: Types.uint32 };
 const name = { name: 'name', typeId: Types.varchar };
+const table: Omit<StoredSchema, 'version' | 'fields'> = { name: 'things', primaryKey: ['id'], indexes: [] };
 
 describe('fieldChanges()', () => {
-  const fieldChanges = (from: VersionField[], to: VersionField[], renames?: StoredRename[]): FieldChanges =>
-    compare(
-      { version: 1, fields: from, primaryKey: ['id'] },
-      { version: 2, fields: to, primaryKey: ['id'], ...defined({ renames }) },
-    );
+  const fieldChanges = (from: StoredField[], to: StoredField[], renames?: StoredRename[]): FieldChanges =>
+    compare({ ...table, version: 1, fields: from }, { ...table, version: 2, fields: to, ...defined({ renames }) });
 
   it('takes a field that was renamed for the same field', () => {
     const renames = [{ field: 'title', from: ['name'] }];
@@ -35,8 +33,8 @@ describe('fieldChanges()', () => {
   it('knows that a primary key stays one under another name', () => {
     const [from, to] = [id, { ...id, name: 'key' }];
     const versions = [
-      { version: 1, fields: [from], primaryKey: ['id'] },
-      { version: 2, fields: [to], primaryKey: ['key'] },
+      { ...table, version: 1, fields: [from] },
+      { ...table, version: 2, fields: [to], primaryKey: ['key'] },
     ] as const;
     expect(compare(...versions).loses).toBe(false);
   });
@@ -65,7 +63,7 @@ describe('fieldChanges()', () => {
   });
 
   it('passes over numbers that widen', () => {
-    const of = (typeId: TypeId): VersionField[] => [{ name: 'n', typeId }];
+    const of = (typeId: TypeId): StoredField[] => [{ name: 'n', typeId }];
     const { uint8, int16, uint32, int32, uint64, int64, float64 } = Types;
     for (const [from, to] of [
       [uint8, int16],
@@ -86,14 +84,14 @@ describe('fieldChanges()', () => {
   });
 
   it('reports that a value made at an insert is in no existing row', () => {
-    const made = { name: 'made', typeId: Types.timestamp, default: { generated: 'now' } };
+    const made = { name: 'made', typeId: Types.timestamp, default: { generated: 'now' as const } };
     expect(fieldChanges([id], [id, made]).lines).toEqual([
       'Field made (timestamp) is new: it is null in every existing row.',
     ]);
   });
 
   it('names fields that take fewer values than they did', () => {
-    const required = { ...name, required: true };
+    const required = { ...name, required: true as const };
     const stops =
       'Field name is required, and has no constant default: a row without a value for it stops the migration.';
     expect(fieldChanges([id, name], [id, required])).toEqual({ lines: [stops], loses: true });
@@ -101,7 +99,7 @@ describe('fieldChanges()', () => {
     expect(fieldChanges([id, required], [id, required]).lines).toEqual([]);
     expect(fieldChanges([id, name], [id, { ...required, default: { constant: '' } }]).loses).toBe(false);
     const some = 'Field name takes only some values: a row with another one stops the migration.';
-    const of = (...oneOf: string[]): VersionField => ({ ...name, oneOf });
+    const of = (...oneOf: string[]): StoredField => ({ ...name, oneOf });
     expect(fieldChanges([id, name], [id, of('a')]).lines).toEqual([some]);
     expect(fieldChanges([id, of('a', 'b')], [id, of('a')])).toEqual({ lines: [some], loses: true });
     expect(fieldChanges([id, of('a')], [id, of('b', 'a')])).toEqual({ lines: [], loses: false });

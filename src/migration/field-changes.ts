@@ -8,27 +8,13 @@ import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../base/messages.ts';
 import type { Registry } from '../catalog/registry.ts';
 import type { Role } from '../coordination/membership.ts';
+import type { StoredDefault, StoredField, StoredSchema } from '../format/stored-schema.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { isUuid, normalizeValue, ValueProblem } from '../format/values.ts';
 import { fieldSources } from '../schema/renames.ts';
-import type { NamedFields } from '../schema/renames.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
-
-/** A field of one version. */
-export interface VersionField {
-  readonly name: string;
-  readonly typeId: TypeId;
-  readonly default?: unknown;
-  readonly required?: boolean;
-  readonly oneOf?: readonly unknown[];
-}
-
-/** The parts of a version that are compared. */
-export interface ComparedVersion extends NamedFields {
-  readonly fields: readonly VersionField[];
-}
 
 export interface FieldChanges {
   /** One line for each field that is dropped, new, or of a type that may not hold every value. */
@@ -44,12 +30,12 @@ function isWidened(from: TypeId, to: TypeId): boolean {
   return before !== undefined && after !== undefined && before.min >= after.min && before.max <= after.max;
 }
 
-function isConstant(fallback: unknown): boolean {
-  return typeof fallback === 'object' && fallback !== null && 'constant' in fallback;
+function isConstant(fallback: StoredDefault | undefined): boolean {
+  return fallback !== undefined && 'constant' in fallback;
 }
 
 /** Returns the lines about a field that accepts fewer values than before. */
-function narrowed({ name, required, oneOf, ...field }: VersionField, old: VersionField | undefined): string[] {
+function narrowed({ name, required, oneOf, ...field }: StoredField, old: StoredField | undefined): string[] {
   const isNewlyRequired = required === true && old?.required !== true && !isConstant(field.default);
   const listed = old?.oneOf;
   const hasFewer = old !== undefined && oneOf !== undefined && !listed?.every((value) => oneOf.includes(value));
@@ -62,7 +48,7 @@ function narrowed({ name, required, oneOf, ...field }: VersionField, old: Versio
 }
 
 /** Compares the fields of two versions, matched by their present and former names. */
-export function fieldChanges(from: ComparedVersion, to: ComparedVersion): FieldChanges {
+export function fieldChanges(from: StoredSchema, to: StoredSchema): FieldChanges {
   const before = new Map(from.fields.map((field) => [field.name, field]));
   const sources = fieldSources(from, to);
   const kept = new Set(sources.values());

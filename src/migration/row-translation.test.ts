@@ -7,7 +7,7 @@ import { decodeRow } from '../format/row-decode.ts';
 import { typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { normalizeValue } from '../format/values.ts';
-import { readSchema } from '../schema/schema.ts';
+import { toStoredSchema } from '../schema/schema.ts';
 import type { MigrateFunction, PlainRow, FieldDefinition } from '../schema/schema.ts';
 import { TableShape } from '../schema/table-shape.ts';
 import type { RowRef } from '../tree/tree.ts';
@@ -18,7 +18,7 @@ function shapeOf(
   fields: Record<string, FieldDefinition>,
   primaryKey: string | readonly string[] = 'id',
 ): TableShape {
-  return new TableShape(readSchema({ name: 't', version, fields, primaryKey }));
+  return new TableShape(toStoredSchema({ name: 't', version, fields, primaryKey }));
 }
 
 const key = { id: { typeId: Types.uint32 } };
@@ -378,7 +378,7 @@ describe('back to the version in force', () => {
 describe('fields that were renamed', () => {
   const from = shapeOf(1, { ...key, name: { typeId: Types.varchar }, n: { typeId: Types.varchar } });
   const to = new TableShape(
-    readSchema({
+    toStoredSchema({
       name: 't',
       version: 2,
       fields: { ...key, title: { typeId: Types.varchar }, count: { typeId: Types.uint8 } },
@@ -423,7 +423,7 @@ describe('fields that were renamed', () => {
   it('keep values lost on the way if the writer did not change them', () => {
     const wide = shapeOf(1, { ...key, price: { typeId: Types.float64 } });
     const narrow = new TableShape(
-      readSchema({
+      toStoredSchema({
         name: 't',
         version: 2,
         fields: { ...key, cost: { typeId: Types.float32 } },
@@ -438,7 +438,7 @@ describe('fields that were renamed', () => {
 
   it('may not be blobs', () => {
     const blob = { typeId: Types.blob };
-    const renamed = readSchema({
+    const renamed = toStoredSchema({
       name: 't',
       version: 2,
       fields: { ...key, photo: blob },

@@ -7,6 +7,7 @@ import { isBytes, isError, isThenable } from '../base/brands.ts';
 import { copyRange, ByteWriter } from '../base/bytes.ts';
 import { EncodeError, MigrationError } from '../base/errors.ts';
 import { describeKey, describeValue } from '../base/messages.ts';
+import { asList, oneOrList } from '../base/one-or-list.ts';
 import { defined } from '../base/options.ts';
 import { heapPlace, isNull, decodeRow, readValue, sameField } from '../format/row-decode.ts';
 import { RowArena, appendNullRow, copyRow, writeField, FieldProblem } from '../format/row-encode.ts';
@@ -129,16 +130,6 @@ function carriedFields(from: TableShape, to: TableShape, sources: ReadonlyMap<st
   });
 }
 
-/** Returns the values of the fields of a primary key. */
-function valuesOf(key: unknown): readonly unknown[] {
-  return Array.isArray(key) ? (key as readonly unknown[]) : [key];
-}
-
-/** Returns the primary key with some values of its fields. */
-function keyFrom(values: readonly unknown[]): unknown {
-  return values.length === 1 ? values[0] : values;
-}
-
 /** Returns the type of the field of a primary key at a position. */
 function typeAt({ keyFields }: TableShape, i: number): TypeId {
   return (keyFields[i] as LayoutField).typeId;
@@ -234,18 +225,18 @@ export class RowTranslation {
   /** Converts a key of `from` to the key of the same row in `to`. Throws {@link RowNotMigrated}. */
   keyForward(key: Uint8Array): Uint8Array {
     if (this.keepsKeys) return key;
-    return this.#keyOf(this.to, this.#keyForward(valuesOf(this.from.keyValue(key))));
+    return this.#keyOf(this.to, this.#keyForward(asList(this.from.keyValue(key))));
   }
 
   /** Converts a key of `to` to the key of the same row in `from`. Throws `EncodeError`. */
   keyBack(key: Uint8Array): Uint8Array {
-    return this.keepsKeys ? key : this.#keyOf(this.from, this.#keyBack(valuesOf(this.to.keyValue(key))));
+    return this.keepsKeys ? key : this.#keyOf(this.from, this.#keyBack(asList(this.to.keyValue(key))));
   }
 
   #keyOf(shape: TableShape, key: readonly unknown[]): Uint8Array {
     const writer = this.#scratch;
     writer.length = 0;
-    shape.writeKey(writer, keyFrom(key) as KeyValue);
+    shape.writeKey(writer, oneOrList(key) as KeyValue);
     return writer.finish();
   }
 
@@ -256,7 +247,7 @@ export class RowTranslation {
       if (!(error instanceof ValueProblem)) throw error;
       throw new RowNotMigrated(
         this.from.name,
-        keyFrom(key),
+        oneOrList(key),
         `Its primary key cannot be one of version ${this.to.version}: ${error.message}.`,
       );
     }
@@ -277,7 +268,7 @@ export class RowTranslation {
     throw new EncodeError(
       name,
       this.to.schema.primaryKey.join(', '),
-      keyFrom(key),
+      oneOrList(key),
       `Version ${version} of table '${name}' is still in force, and cannot hold this primary key: ${problem}.`,
     );
   }
@@ -325,7 +316,7 @@ export class RowTranslation {
 
   #converted(field: LayoutField, old: LayoutField, value: unknown, primaryKey: () => unknown): unknown {
     const at = this.to.keyFields.indexOf(field);
-    if (at >= 0) return this.#keyForward(valuesOf(primaryKey()))[at];
+    if (at >= 0) return this.#keyForward(asList(primaryKey()))[at];
     try {
       return convertValue(value, old.typeId, field.typeId);
     } catch (error) {
@@ -380,7 +371,7 @@ export class RowTranslation {
 
   /** Returns a field of the primary key. `migrate` must keep the key: a row with another key would be another row. */
   #givenKey(value: unknown, key: unknown, at: number): unknown {
-    const expected = this.#keyForward(valuesOf(key))[at];
+    const expected = this.#keyForward(asList(key))[at];
     if (value === undefined) return expected;
     const field = this.to.keyFields[at] as LayoutField;
     const { typeId } = field;
@@ -435,7 +426,7 @@ export class RowTranslation {
    */
   back(row2: PlainRow, row1: PlainRow | undefined): PlainRow {
     const key2 = this.to.keyOfDocument(row2);
-    const key1 = this.#keyBack(valuesOf(key2));
+    const key1 = this.#keyBack(asList(key2));
     const migrate = this.#back;
     const given =
       migrate && this.#called(migrate, withNewNames(copied(this.to, row2), this.#backward), key2, this.to, this.from);

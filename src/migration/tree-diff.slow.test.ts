@@ -7,7 +7,7 @@ import { decodeRow } from '../format/row-decode.ts';
 import { Types } from '../format/types.ts';
 import { BlockCache } from '../cache/block-cache.ts';
 import { MemoryDriver } from '../storage/memory-driver.ts';
-import { readSchema } from '../schema/schema.ts';
+import { toStoredSchema } from '../schema/schema.ts';
 import { TableShape } from '../schema/table-shape.ts';
 import { SeededRandom } from '../testing/seeded-random.ts';
 import { BlockReader } from '../tree/block-source.ts';
@@ -20,7 +20,7 @@ import { PlainRows } from './row-translation.ts';
 import { diffTrees } from './tree-diff.ts';
 
 const shape = new TableShape(
-  readSchema({
+  toStoredSchema({
     name: 't',
     version: 1,
     fields: { id: { typeId: Types.varchar }, n: { typeId: Types.uint8 }, text: { typeId: Types.varchar } },

@@ -12,6 +12,11 @@ import { Query } from './query.ts';
 import type { Row } from './operators/executor.ts';
 import { runSpeculatively } from './run-on-state.ts';
 
+/** Adds the condition that a row has a primary key, which is an array of values for a key of several fields. */
+export function byKey<R extends object>(query: Query<R>, { keyNames }: TableShape, primaryKey: unknown): Query<R> {
+  return (query as Query<object> as Query).where(keyNames as string, '=', primaryKey) as Query<object> as Query<R>;
+}
+
 export class RowGetter {
   readonly #host: QueryHost;
   readonly #key = new ByteWriter(64);
@@ -38,7 +43,7 @@ export class RowGetter {
     } catch (error) {
       if (!(error instanceof FieldProblem)) throw error;
       // No key can have this value: a query finds out whether it is only out of range or of another kind.
-      return new Query(this.#host, shape.name).where(shape.keyNames as string, '=', primaryKey).first();
+      return byKey(new Query(this.#host, shape.name), shape, primaryKey).first();
     }
     const found = state.lookup(key.bytes, key.length);
     if (isPromise(found)) return this.#getSlowly(state, found, key.finish());

@@ -1,6 +1,7 @@
 /** The condition of an index on some rows: only rows that meet it, the rows inside, have entries. */
 import { isBytes, isDate } from '../base/brands.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
+import { asList } from '../base/one-or-list.ts';
 import { didYouMean } from '../base/options.ts';
 import { compareStrings } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/bytes.ts';
@@ -76,7 +77,7 @@ function readCondition(table: string, index: string, field: StoredField, conditi
   const { name, typeId } = field;
   if (!isKeyType(typeId)) refuse(table, index, `field '${name}' is of type ${typeName(typeId)}, which it cannot test.`);
   if (isNotNull(condition)) return { field: name, values: 'not null' };
-  const given: readonly unknown[] = Array.isArray(condition) ? condition : [condition];
+  const given = asList(condition);
   if (given.length === 0 || given.length > maxValues) {
     refuse(table, index, `field '${name}' takes 1 to ${maxValues} values, not ${given.length}.`);
   }

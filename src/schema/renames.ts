@@ -1,20 +1,12 @@
 /** Maps the fields of two versions of a table to each other. No other file decides which field takes its values from which. */
-import type { StoredRename, StoredSchema } from '../format/stored-schema.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
 
-/** The parts of a version that decide the mapping. */
-export interface NamedFields {
-  readonly version: number;
-  readonly fields: readonly { readonly name: string }[];
-  readonly primaryKey: readonly string[];
-  readonly renames?: readonly StoredRename[];
-}
-
-function names({ fields }: NamedFields): Set<string> {
+function names({ fields }: StoredSchema): Set<string> {
   return new Set(fields.map(({ name }) => name));
 }
 
 /** Returns, for each field of a version, the field of an older version that it takes its values from. New fields are left out. */
-export function fieldSources(from: NamedFields, to: NamedFields): Map<string, string> {
+export function fieldSources(from: StoredSchema, to: StoredSchema): Map<string, string> {
   const old = names(from);
   const renamed = new Map((to.renames ?? []).map(({ field, from: before }) => [field, before]));
   const isOnly = to.primaryKey.length === 1 && from.primaryKey.length === 1;
@@ -31,7 +23,7 @@ export function fieldSources(from: NamedFields, to: NamedFields): Map<string, st
 }
 
 /** Returns, for each field of an older version, the field of a newer version that it takes its values from, while both are written. */
-export function fieldSourcesBack(from: NamedFields, to: NamedFields): Map<string, string> {
+export function fieldSourcesBack(from: StoredSchema, to: StoredSchema): Map<string, string> {
   const forward = fieldSources(from, to);
   const renamed = new Map(
     [...forward].filter(([field, source]) => field !== source).map(([field, old]) => [old, field]),
@@ -50,7 +42,7 @@ export function fieldSourcesBack(from: NamedFields, to: NamedFields): Map<string
 }
 
 /** Returns a sentence about a conflict between the `renames` of a version and an older version; undefined for none. */
-export function renameConflict(from: NamedFields, to: NamedFields): string | undefined {
+export function renameConflict(from: StoredSchema, to: StoredSchema): string | undefined {
   const old = names(from);
   const [fromKey, toKey] = [from, to].map(({ primaryKey }) => primaryKey.map((name) => `'${name}'`).join(', '));
   for (const { field, from: before } of to.renames ?? []) {
@@ -88,7 +80,7 @@ export function keyConflict(from: StoredSchema, to: StoredSchema): string | unde
     from.primaryKey.length === to.primaryKey.length &&
     to.primaryKey.every((name, i) => sources.get(name) === from.primaryKey[i]);
   if (isSame) return undefined;
-  const madeOf = ({ primaryKey }: NamedFields): string => primaryKey.map((name) => `'${name}'`).join(', ');
+  const madeOf = ({ primaryKey }: StoredSchema): string => primaryKey.map((name) => `'${name}'`).join(', ');
   return (
     `The primary key of version ${to.version} is made of ${madeOf(to)}, and that of version ${from.version} of ${madeOf(from)}: the ` +
     'primary key of a row stays in all versions. Register a table of another name with the new key, read the rows with ' +

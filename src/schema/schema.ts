@@ -1,7 +1,11 @@
-/** Schema definitions, the row types that follow from them, and their check. */
+/**
+ * Schema definitions, the form in which applications describe tables; the row types that follow from them; and their check, which turns
+ * them into the stored form (format/stored-schema.ts).
+ */
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
+import { asList } from '../base/one-or-list.ts';
 import { defined, didYouMean, firstUnknown, isNotKnown } from '../base/options.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import {
@@ -17,6 +21,7 @@ import type {
   StoredField,
   StoredFunctionIndex,
   StoredIndex,
+  StoredIndexes,
   StoredRename,
   StoredSchema,
 } from '../format/stored-schema.ts';
@@ -307,7 +312,7 @@ type KeyValues<F extends SchemaDefinition['fields'], K extends readonly string[]
 
 /** Returns the names of the primary key's fields. */
 export function keyNamesOf({ primaryKey }: Pick<SchemaDefinition, 'primaryKey'>): readonly string[] {
-  return typeof primaryKey === 'string' ? [primaryKey] : primaryKey;
+  return asList(primaryKey);
 }
 
 /** Whether the fields of a definition are not known, as for one that was read from a file. */
@@ -496,11 +501,6 @@ function readFunctionIndex(table: string, index: FunctionIndexDefinition): Store
   return { name, function: on, typeId };
 }
 
-interface StoredIndexes {
-  readonly indexes: readonly StoredIndex[];
-  readonly functionIndexes?: readonly StoredFunctionIndex[];
-}
-
 function readIndexes(table: string, fields: readonly StoredField[], definitions: unknown): StoredIndexes {
   if (!Array.isArray(definitions)) {
     throw new InvalidSchemaError(table, `The indexes of table '${table}' must be an array of field names.`);
@@ -525,7 +525,7 @@ function readRename(table: string, fields: readonly StoredField[], field: string
     const fix = '`renames` maps the new name of a field to its old one';
     throw new InvalidSchemaError(table, `Table '${table}' renames '${field}', which is none of its fields: ${fix}.`);
   }
-  const from: readonly unknown[] = Array.isArray(old) ? old : [old];
+  const from = asList(old);
   if (from.length === 0) {
     throw new InvalidSchemaError(table, `\`renames\` of field '${field}' must give the name that it had.`);
   }
@@ -553,7 +553,7 @@ function readRenames(table: string, fields: readonly StoredField[], renames: unk
 }
 
 /** Checks a definition and returns it in its stored form. Throws `InvalidSchemaError`. */
-export function readSchema(definition: unknown): StoredSchema {
+export function toStoredSchema(definition: unknown): StoredSchema {
   if (typeof definition !== 'object' || definition === null) {
     throw new InvalidSchemaError(
       '',

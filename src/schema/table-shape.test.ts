@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { readSchema } from './schema.ts';
+import { toStoredSchema } from './schema.ts';
 import { shapeOf, TableShape } from './table-shape.ts';
 import type { KeyValue } from './table-shape.ts';
 
-function schemaOf(name: string, fields: readonly string[] = ['id', 'text']): ReturnType<typeof readSchema> {
+function schemaOf(name: string, fields: readonly string[] = ['id', 'text']): ReturnType<typeof toStoredSchema> {
   const typed = new Map(fields.map((field) => [field, { typeId: field === 'id' ? Types.int32 : Types.varchar }]));
-  return readSchema({ name, version: 1, fields: Object.fromEntries<object>(typed), primaryKey: 'id' });
+  return toStoredSchema({ name, version: 1, fields: Object.fromEntries<object>(typed), primaryKey: 'id' });
 }
 
 describe('shapeOf', () => {
@@ -31,7 +31,7 @@ describe('shapeOf', () => {
 describe('keys of several fields', () => {
   const keyed = (types: Readonly<Record<string, TypeId>>, primaryKey: readonly string[]): TableShape => {
     const fields = Object.entries(types).map(([name, typeId]) => [name, { typeId }] as const);
-    return shapeOf(readSchema({ name: 'keyed', version: 1, fields: Object.fromEntries(fields), primaryKey }));
+    return shapeOf(toStoredSchema({ name: 'keyed', version: 1, fields: Object.fromEntries(fields), primaryKey }));
   };
   const shape = keyed({ size: Types.int16, note: Types.varchar, raw: Types.bytes, at: Types.varchar }, [
     'at',

@@ -1,8 +1,13 @@
-/** The compiled form of a table version: its schema with the layout, keys and indexes that follow from it. */
+/**
+ * The compiled form of a table version: its stored schema with the layout, keys and indexes that follow from it. Everything that reads
+ * or writes rows, keys and entries uses this form; definitions and stored schemas are turned into it once.
+ */
 import { encodeUtf8 } from '../base/bytes.ts';
 import type { ByteWriter, OrderedValue } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { describeKey, describeValue } from '../base/messages.ts';
+import { oneOrList } from '../base/one-or-list.ts';
+import type { OneOrList } from '../base/one-or-list.ts';
 import { defined } from '../base/options.ts';
 import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
@@ -22,7 +27,13 @@ import { FieldProblem } from '../format/row-encode.ts';
 import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { canonicalRows, canonicalSchema } from '../format/stored-schema.ts';
-import type { StoredDefault, StoredFunctionIndex, StoredIndex, StoredSchema } from '../format/stored-schema.ts';
+import type {
+  StoredDefault,
+  StoredFunctionIndex,
+  StoredIndex,
+  StoredIndexes,
+  StoredSchema,
+} from '../format/stored-schema.ts';
 import type { Bound } from '../format/stored-table.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
@@ -34,6 +45,7 @@ import { compiledCondition, isInside } from './index-condition.ts';
 import type { IndexCondition } from './index-condition.ts';
 import { constantDefault } from './schema.ts';
 
+/** An index of a table in its compiled form. On fields, it is made from a `StoredIndex`. */
 export interface TableIndex {
   readonly name: string;
   /** The indexed fields, in the order of their components in an entry; the primary key follows. Empty for an index on a function. */
@@ -54,7 +66,7 @@ export interface FunctionResult {
 }
 
 /** A primary key: the value of its field, or an array of the values if it has several. */
-export type KeyValue = OrderedValue | readonly OrderedValue[];
+export type KeyValue = OneOrList<OrderedValue>;
 
 export interface FieldDefault {
   readonly field: LayoutField;
@@ -63,11 +75,9 @@ export interface FieldDefault {
 }
 
 /** Indexes of a definition that a table lacks. */
-export interface MissingIndexes {
-  readonly indexes: readonly StoredIndex[];
-  readonly functionIndexes: readonly StoredFunctionIndex[];
-}
+export type MissingIndexes = Required<StoredIndexes>;
 
+/** A table version in its compiled form. {@link shapeOf} makes it from a `StoredSchema`, which it keeps in `schema`. */
 export class TableShape {
   readonly name: string;
   readonly version: number;
@@ -147,8 +157,8 @@ export class TableShape {
   }
 
   /** The name or names of the primary key's fields, by which a query looks up a row. */
-  get keyNames(): string | readonly string[] {
-    return this.keyField === undefined ? this.schema.primaryKey : this.keyField.name;
+  get keyNames(): OneOrList<string> {
+    return oneOrList(this.schema.primaryKey);
   }
 
   /** Appends the bytes of a normalized primary key. */
@@ -173,8 +183,7 @@ export class TableShape {
 
   /** Returns the primary key of a document. */
   keyOfDocument(document: object): unknown {
-    const values = this.schema.primaryKey.map((name) => (document as Record<string, unknown>)[name]);
-    return this.keyField === undefined ? values : values[0];
+    return oneOrList(this.schema.primaryKey.map((name) => (document as Record<string, unknown>)[name]));
   }
 
   /** Decodes the bytes of a primary key. */

@@ -34,6 +34,7 @@ import type { EngineEvents } from '../log/engine-events.ts';
 import { sizeOf } from '../log/log-follower.ts';
 import { readBlobRecord } from '../maintenance/blob-record.ts';
 import { Query } from '../query/query.ts';
+import { byKey } from '../query/row-getter.ts';
 import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered-functions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { PriceTable } from '../storage/prices.ts';
@@ -332,9 +333,7 @@ export class Transaction {
   /** The row with a primary key, the transaction's own writes included; undefined if there is none. */
   async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     const { shape } = await this.#host.tableState(tableName(table));
-    return this.query(table)
-      .where(shape.keyNames as string, '=', primaryKey)
-      .first();
+    return byKey(this.query(table), shape, primaryKey).first();
   }
 
   /** A blob that a row of the transaction's state refers to, also if the row is another one by now. */

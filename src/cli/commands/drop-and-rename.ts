@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/brands.ts';
 import { ContentionError } from '../../base/errors.ts';
+import { oneOrList } from '../../base/one-or-list.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { isSystemTable } from '../../format/stored-schema.ts';
 import { keyNamesOf } from '../../schema/schema.ts';
@@ -199,8 +200,7 @@ async function deleteRows(
     count = 0;
   };
   for await (const row of asked.answers(signal)) {
-    const key = keyNames.map((each) => row[each]);
-    await waiting.delete(name, key.length === 1 ? key[0] : key);
+    await waiting.delete(name, oneOrList(keyNames.map((each) => row[each])));
     if (++count >= rowsPerFlush) await flush();
   }
   await flush();

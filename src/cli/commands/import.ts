@@ -1,6 +1,6 @@
 import type { InferredOptionTypes } from 'yargs';
 import { defined } from '../../base/options.ts';
-import { readSchema } from '../../schema/schema.ts';
+import { toStoredSchema } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { command, confirmed, yesOption } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
@@ -219,7 +219,7 @@ async function importAndCreate(session: Session, args: Arguments): Promise<ExitC
   let draft: Draft | undefined;
   try {
     draft = await drafted(session, args, { table, files });
-    readSchema(draft.schema);
+    toStoredSchema(draft.schema);
     if (!terminal.json) {
       tellOfHead(terminal, draft, args.header);
       printDraft(terminal, draft, files.map(({ name }) => name).join(', '));

@@ -7,7 +7,7 @@ import type { Block0 } from '../../format/block0.ts';
 import { fieldChanges } from '../../migration/field-changes.ts';
 import { describeUsers } from '../../migration/migration-status.ts';
 import type { MigrationStatus } from '../../migration/migration-status.ts';
-import { readSchema } from '../../schema/schema.ts';
+import { toStoredSchema } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { command, databasePositional, tablePositional, confirmed, yesOption } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
@@ -167,7 +167,7 @@ async function bring(task: Task, schema: SchemaDefinition): Promise<MigrationSta
   const stored = opened.table(table);
   // Throws for a schema that does not fit the stored version.
   opened.db.registerSchema(schema);
-  const { lines, loses } = fieldChanges(readSchema(stored), readSchema(schema));
+  const { lines, loses } = fieldChanges(toStoredSchema(stored), toStoredSchema(schema));
   // With --yes, the log names the fields that are lost.
   if (!yes) for (const line of lines) session.terminal.tell(line);
   const how = loses ? ' as shown above, without a migrate function' : '';
@@ -306,7 +306,7 @@ async function changesIn(place: Place, schema: SchemaDefinition, signal: AbortSi
   if (stored === undefined) return `there is no table ${schema.name}, or its first rows are still in the log.`;
   const { version } = stored.schema;
   if (version === schema.version) return `version ${version} is there already.`;
-  const { lines } = fieldChanges(stored.schema, readSchema(schema));
+  const { lines } = fieldChanges(stored.schema, toStoredSchema(schema));
   return [`version ${version} goes to version ${schema.version}.`, ...lines].join('\n  ');
 }
 

@@ -1,6 +1,7 @@
 /** Finds keys that come twice in a file, with 16 to 32 bytes of memory per key, and rows that violate a unique index. */
 import type { Database } from '../../api/database.ts';
 import { isBytes, isDate } from '../../base/brands.ts';
+import { asList } from '../../base/one-or-list.ts';
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { keyNamesOf } from '../../schema/schema.ts';
@@ -69,7 +70,7 @@ export class RowKeys {
 
   /** Returns the text of the `primaryKey` of an error. */
   textOfKey(key: unknown): string | undefined {
-    return this.#textsOf(Array.isArray(key) ? (key as readonly unknown[]) : [key]);
+    return this.#textsOf(asList(key));
   }
 }
 

@@ -8,7 +8,7 @@ import { UniqueIndexError, StoreDbError } from '../../base/errors.ts';
 import type { Batch } from '../../batch/batch.ts';
 import { Operation, TableOperations } from '../../batch/table-operations.ts';
 import { isUuid } from '../../format/values.ts';
-import { readSchema } from '../../schema/schema.ts';
+import { toStoredSchema } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { shapeOf } from '../../schema/table-shape.ts';
 import type { Session } from '../database/command.ts';
@@ -300,7 +300,7 @@ export class RowImport {
     if (bad?.problem !== undefined) throw bad.problem;
     this.#scratch.clear();
     if (this.#blobFields.length > 0 || records.length === 0) return;
-    this.#tried = new TableOperations(shapeOf(readSchema(this.#options.schema)), realEnvironment);
+    this.#tried = new TableOperations(shapeOf(toStoredSchema(this.#options.schema)), realEnvironment);
   }
 
   #tryEach(tried: TableOperations, records: readonly RowRecord[]): void {

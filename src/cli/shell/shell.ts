@@ -2,6 +2,7 @@
 import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
 import { didYouMean } from '../../base/options.ts';
+import { keyNamesOf } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { Command, Session } from '../database/command.ts';
 import type { OpenDatabase } from '../database/open-database.ts';
@@ -227,11 +228,11 @@ export class Shell implements AsyncDisposable {
     const { session } = this.#options;
     const opened = await this.#database();
     for (const schema of name === '' ? opened.tables : [opened.table(name)]) {
-      const { primaryKey, fields } = schema;
+      const { fields } = schema;
       session.terminal.print(`${schema.name}, version ${schema.version}`);
       printFacts(session.terminal, [
         ...Object.entries(fields).map(([field, type]) => ['field', describeField(field, type)] as const),
-        ['primary key', typeof primaryKey === 'string' ? primaryKey : primaryKey.join(', ')],
+        ['primary key', keyNamesOf(schema).join(', ')],
         ['indexes', describeIndexes(schema)],
       ]);
     }

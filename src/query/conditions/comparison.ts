@@ -7,7 +7,7 @@ import { compareValues } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
 import { atOnce, itemsInStep, sorted } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
-import type { FieldShape } from '../../format/row-layout.ts';
+import type { TypedField } from '../../format/row-layout.ts';
 import { bigintBounds, integerBounds, isIntegerOf, typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { describeValue } from '../../base/messages.ts';
@@ -173,7 +173,7 @@ function compareWithEdge(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', valu
 /** The field of a condition, for messages too. */
 interface ComparedField {
   readonly table: string;
-  readonly field: FieldShape;
+  readonly field: TypedField;
 }
 
 function refuse({ table, field }: ComparedField, value: unknown): never {
@@ -215,7 +215,7 @@ export function oppositeOf(comparison: Comparison): Comparison | undefined {
  * Returns the comparisons for `field operator value`; all of them must hold. Throws `InvalidQueryError` if the field cannot be compared
  * with a value of this kind, and `InvalidOperatorError` if the field does not take the operator.
  */
-export function compareField(table: string, field: FieldShape, operator: Operator, value: unknown): Comparison[] {
+export function compareField(table: string, field: TypedField, operator: Operator, value: unknown): Comparison[] {
   const compared = { table, field };
   if (field.typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
     if (value === undefined) refuse(compared, value);
@@ -234,7 +234,7 @@ export function compareField(table: string, field: FieldShape, operator: Operato
 /** Returns the place of a value in a row comparison; undefined for null. Throws the same errors as {@link compareField}. */
 export function orderPlace(
   table: string,
-  field: FieldShape,
+  field: TypedField,
   operator: OrderOperator,
   value: unknown,
 ): Place | undefined {
@@ -244,7 +244,7 @@ export function orderPlace(
 }
 
 /** Compiles `IN` in steps, since a list may be long. */
-export function* comparingWithList(table: string, field: FieldShape, list: unknown): Steps<Comparison> {
+export function* comparingWithList(table: string, field: TypedField, list: unknown): Steps<Comparison> {
   if (field.typeId === Types.json || list === undefined) return compareField(table, field, 'IN', list)[0] as Comparison;
   return yield* comparingWithAny({ table, field }, list);
 }

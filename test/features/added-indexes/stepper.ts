@@ -7,7 +7,7 @@ import { ChunkWork } from '../../../src/migration/chunk-work.ts';
 import type { Step } from '../../../src/migration/chunk-work.ts';
 import { UniqueSteps } from '../../../src/migration/index-daemon.ts';
 import { checkOptions } from '../../../src/instance/options.ts';
-import { readSchema } from '../../../src/schema/schema.ts';
+import { toStoredSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { shapeOf } from '../../../src/schema/table-shape.ts';
 import type { Tree } from '../../../src/tree/tree.ts';
@@ -80,7 +80,7 @@ export class Stepper {
   ): Promise<AddedChunk | 'lost' | undefined> {
     const { engine } = this.instance;
     if (engine === undefined) throw new Error('it is not started');
-    const defined = shapeOf(readSchema(definition));
+    const defined = shapeOf(toStoredSchema(definition));
     let chunk: AddedChunk | undefined;
     await this.#shelf.run(engine.refresh());
     const work = engine.merger.rebuild(async (block0, context) => {

@@ -10,7 +10,7 @@ import {
   UniqueIndexError,
 } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import { readSchema } from '../../../src/schema/schema.ts';
+import { toStoredSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
@@ -58,7 +58,7 @@ beforeEach(async () => {
 
 function refusal(primaryKey: unknown): string {
   try {
-    readSchema({ ...pages, primaryKey });
+    toStoredSchema({ ...pages, primaryKey });
   } catch (error) {
     if (error instanceof InvalidSchemaError) return error.message;
     throw error;
@@ -92,15 +92,17 @@ describe('a definition', () => {
     expect(refusal(5)).toBe("The primary key 5 is not a field of table 'pages'.");
     const many = Array.from({ length: 17 }, (_, i) => `f${i}`);
     const fields = Object.fromEntries(many.map((name) => [name, { typeId: Types.uint8 }]));
-    expect(() => readSchema({ ...pages, indexes: [], fields, primaryKey: many })).toThrow(
+    expect(() => toStoredSchema({ ...pages, indexes: [], fields, primaryKey: many })).toThrow(
       'an array of 1 to 16, not of 17.',
     );
-    expect(readSchema({ ...pages, indexes: [], fields, primaryKey: many.slice(1) }).primaryKey).toHaveLength(16);
-    expect(readSchema(pages).primaryKey).toEqual(['tenant', 'slug']);
+    expect(toStoredSchema({ ...pages, indexes: [], fields, primaryKey: many.slice(1) }).primaryKey).toHaveLength(16);
+    expect(toStoredSchema(pages).primaryKey).toEqual(['tenant', 'slug']);
   });
 
   it('of one field in an array equals the key of the field', () => {
-    expect(readSchema({ ...pages, primaryKey: ['slug'] })).toEqual(readSchema({ ...pages, primaryKey: 'slug' }));
+    expect(toStoredSchema({ ...pages, primaryKey: ['slug'] })).toEqual(
+      toStoredSchema({ ...pages, primaryKey: 'slug' }),
+    );
   });
 });
 

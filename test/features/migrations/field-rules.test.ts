@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { EncodeError, InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import { readSchema } from '../../../src/schema/schema.ts';
+import { toStoredSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
@@ -42,7 +42,7 @@ describe('a definition with rules', () => {
     ['an id as default beside them', { ...status, default: 'uuidv7' }, /is none of its values/],
     ['the time as the default of a number', { typeId: Types.int64, default: 'now' }, /The default of field 'x'/],
   ])('is refused for %s', (_, x, message) => {
-    const read = () => readSchema({ name: 't', version: 1, fields: { id: uint32, x }, primaryKey: 'id' });
+    const read = () => toStoredSchema({ name: 't', version: 1, fields: { id: uint32, x }, primaryKey: 'id' });
     expect(read).toThrow(InvalidSchemaError);
     expect(read).toThrow(message);
   });

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { renamesVersion } from '../../../src/format/version.ts';
-import { readSchema } from '../../../src/schema/schema.ts';
+import { toStoredSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
@@ -47,7 +47,7 @@ describe('a definition that renames fields', () => {
     ['a list', ['title'], /must be an object from new names of fields to old ones/],
     ['nothing', null, /must be an object/],
   ])('is refused for %s', (_, renames, message) => {
-    const read = () => readSchema({ name: 't', version: 2, fields, primaryKey: 'id', renames });
+    const read = () => toStoredSchema({ name: 't', version: 2, fields, primaryKey: 'id', renames });
     expect(read).toThrow(InvalidSchemaError);
     expect(read).toThrow(message);
   });

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidSchemaError, UniqueIndexError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import { readSchema } from '../../../src/schema/schema.ts';
+import { toStoredSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { Query } from '../../../src/query/query.ts';
 import { Nodes } from '../protocol/nodes.ts';
@@ -48,7 +48,7 @@ beforeEach(async () => {
 function refusal(where: unknown): string {
   const indexes = [{ fields: ['email'], where, name: 'active' }];
   try {
-    readSchema({ ...users, indexes });
+    toStoredSchema({ ...users, indexes });
   } catch (error) {
     if (error instanceof InvalidSchemaError) return error.message;
     throw error;

@@ -8,7 +8,7 @@ vi.mock(import('../../../src/query/planner/planner.ts'), { spy: true });
 // Modules stay loaded from one file of tests to the next: here they are loaded anew, with a planner that is spied on.
 vi.resetModules();
 const { planQuery } = await import('../../../src/query/planner/planner.ts');
-const { readSchema } = await import('../../../src/schema/schema.ts');
+const { toStoredSchema } = await import('../../../src/schema/schema.ts');
 const { TableShape } = await import('../../../src/schema/table-shape.ts');
 const { TestTable: Table } = await import('./test-table.ts');
 const planned = vi.mocked(planQuery);
@@ -159,7 +159,7 @@ describe('a query that was asked before', () => {
     const table = await things();
     const shapeOf = table.shapeOf.bind(table);
     // As before start(): the shape is that of the registered schema, and not that of the stored table.
-    const registered = new TableShape(readSchema(schema));
+    const registered = new TableShape(toStoredSchema(schema));
     table.shapeOf = () => registered;
     const early = table.query().where('big', '=', 5n);
     table.shapeOf = shapeOf;

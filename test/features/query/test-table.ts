@@ -19,7 +19,7 @@ import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { RegisteredFunction } from '../../../src/schema/registered-functions.ts';
 import type { QueryHost } from '../../../src/query/planner/query-host.ts';
 import { QueryMemory } from '../../../src/query/planner/query-host.ts';
-import { readSchema } from '../../../src/schema/schema.ts';
+import { toStoredSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { indexLeafShape } from '../../../src/schema/table-shape.ts';
 import type { TableShape } from '../../../src/schema/table-shape.ts';
@@ -71,7 +71,7 @@ export class TestTable implements QueryHost {
     this.#reader = new BlockReader(this.driver, prefix, this.#cache);
     this.#inlineRoots = options.inlineRoots ?? false;
     this.#blockSizeBytes = options.blockSizeBytes ?? 2048;
-    this.state = new ViewContext(this.#reader).emptyTable(readSchema(schema));
+    this.state = new ViewContext(this.#reader).emptyTable(toStoredSchema(schema));
     this.shape = this.state.shape;
   }
 

@@ -190,8 +190,8 @@ export const keyMutants: readonly Mutant[] = [
     edits: [
       {
         file: translation,
-        find: 'if (at >= 0) return this.#keyForward(valuesOf(primaryKey()))[at];',
-        replace: 'if (at >= 0) return this.#keyForward(valuesOf(primaryKey()))[0];',
+        find: 'if (at >= 0) return this.#keyForward(asList(primaryKey()))[at];',
+        replace: 'if (at >= 0) return this.#keyForward(asList(primaryKey()))[0];',
       },
     ],
     tests: [translationTests],

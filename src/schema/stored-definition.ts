@@ -1,0 +1,68 @@
+/** Turns a stored schema back into a definition: for tools without definitions of their own, and for the next version of a table. */
+import { oneOrList } from '../base/one-or-list.ts';
+import { defined } from '../base/options.ts';
+import type {
+  StoredField,
+  StoredFunctionIndex,
+  StoredIndex,
+  StoredRename,
+  StoredSchema,
+} from '../format/stored-schema.ts';
+import { bigintBounds, isVariable } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
+import { conditionsOf } from './index-condition.ts';
+import { constantDefault } from './schema.ts';
+import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
+
+function toFieldDefinition(field: StoredField): FieldDefinition {
+  const { typeId, maxLength, default: fallback, required, oneOf } = field;
+  const is64Bit = bigintBounds(typeId) !== undefined;
+  return {
+    typeId,
+    ...(maxLength !== undefined && isVariable(typeId) && { maxLength }),
+    ...(fallback !== undefined && { default: 'generated' in fallback ? fallback.generated : constantDefault(field) }),
+    ...defined({ required }),
+    ...(oneOf !== undefined && { oneOf: is64Bit ? oneOf.map(BigInt) : oneOf }),
+  };
+}
+
+function toIndexDefinition(
+  { name, fields, unique, where }: StoredIndex,
+  typeOf: (field: string) => TypeId,
+): string | IndexDefinition {
+  if (unique === undefined && where === undefined && fields.length === 1 && fields[0] === name) return name;
+  const isDefaultName = name === fields.join(',');
+  return {
+    fields,
+    ...defined({ unique, where: where && conditionsOf(where, typeOf) }),
+    ...(!isDefaultName && { name }),
+  };
+}
+
+function toFunctionIndexDefinition({ name, function: made, typeId }: StoredFunctionIndex): FunctionIndexDefinition {
+  return { function: made, typeId, ...(name !== made && { name }) };
+}
+
+function toRenameEntry({ field, from }: StoredRename): [string, string | readonly string[]] {
+  return [field, oneOrList(from)];
+}
+
+/**
+ * Returns a definition that `toStoredSchema()` turns into an equal stored schema. It can be registered. `migrate` is not stored, so the
+ * definition has none.
+ */
+export function toDefinition(schema: StoredSchema): SchemaDefinition {
+  const { renames } = schema;
+  const types = new Map(schema.fields.map(({ name, typeId }) => [name, typeId]));
+  const typeOf = (name: string): TypeId => types.get(name) as TypeId;
+  const onFields = schema.indexes.map((index) => toIndexDefinition(index, typeOf));
+  const indexes = [...onFields, ...(schema.functionIndexes ?? []).map(toFunctionIndexDefinition)];
+  return {
+    name: schema.name,
+    version: schema.version,
+    fields: Object.fromEntries(schema.fields.map((field) => [field.name, toFieldDefinition(field)])),
+    primaryKey: oneOrList(schema.primaryKey),
+    ...(indexes.length > 0 && { indexes }),
+    ...defined({ renames: renames && Object.fromEntries(renames.map(toRenameEntry)) }),
+  };
+}
