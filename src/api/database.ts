@@ -58,7 +58,7 @@ import { RowGetter } from '../query/row-getter.ts';
 import { Query } from '../query/query.ts';
 import type { TriggerOperation } from '../schema/registered-functions.ts';
 import type { SchemaDefinition } from '../schema/schema.ts';
-import { driverFromProcess } from '../storage/s3/driver-from-env.ts';
+import { environmentDriver } from '../storage/environment-driver.ts';
 import { runTransaction } from '../transaction/run-transaction.ts';
 import type { TransactionFunction, TransactionOptions } from '../transaction/run-transaction.ts';
 import { Snapshot } from './snapshot.ts';
@@ -498,5 +498,5 @@ async function rejected(cause: unknown): Promise<never> {
 
 /** Creates a database whose clock, timers and randomness come from `environment`: the factory behind `StoreDb()`, also for simulators. */
 export function createDatabase(options: StoreDbOptions, environment: Environment): Database {
-  return new Database(new Instance(checkOptions(options, driverFromProcess), environment));
+  return new Database(new Instance(checkOptions(options, environmentDriver), environment));
 }

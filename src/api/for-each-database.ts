@@ -9,7 +9,7 @@ import { describeValue } from '../base/messages.ts';
 import { MemoryBudget } from '../cache/memory-budget.ts';
 import { checkOptions, storeDbKinds } from '../instance/options.ts';
 import type { StoreDbOptions } from '../instance/options.ts';
-import { driverFromProcess } from '../storage/s3/driver-from-env.ts';
+import { environmentDriver } from '../storage/environment-driver.ts';
 
 /** The progress of `forEachDatabase()`. */
 export interface DatabasesProgress {
@@ -82,7 +82,7 @@ export async function visitDatabases<T>(
   const prefixes = checkPrefixes(given, common);
   if (typeof run !== 'function') refuse('run', run, 'a function that takes each database');
   const { memory = new MemoryBudget(common.maxMemoryBytes ?? 100 * mebibyte) } = common;
-  const driver = common.driver ?? driverFromProcess();
+  const driver = common.driver ?? environmentDriver();
   const shared = { nodeId: 'auto', polling: 'onDemand', ...common, memory, ...defined({ driver }) } as const;
 
   const visit = async (dbPrefix: string): Promise<T> => {
@@ -141,7 +141,7 @@ function checkPrefixes(given: Iterable<string>, common: object): string[] {
   }
   const prefixes = [...new Set(given)];
   for (const dbPrefix of prefixes.length === 0 ? ['none'] : prefixes) {
-    checkOptions({ nodeId: 'auto', ...common, dbPrefix }, driverFromProcess);
+    checkOptions({ nodeId: 'auto', ...common, dbPrefix }, environmentDriver);
   }
   return prefixes;
 }

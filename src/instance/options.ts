@@ -44,7 +44,10 @@ export interface StoreDbOptions {
    * to it; `history` and `gcInterval` are refused. Default `'writer'`.
    */
   readonly role?: Role;
-  /** Where the data is. Default: an `ObjectStoreDriver` for the bucket that `STOREDB_BUCKET` names, if it is set. */
+  /**
+   * Where the data is. Default: an `ObjectStoreDriver` for the bucket that `STOREDB_BUCKET` names, or an `AzureBlobDriver` for the
+   * container that `STOREDB_AZURE_CONTAINER` names, if one of them is set.
+   */
   readonly driver?: StorageDriver;
   /** Least level that is logged. Default `'info'`; `'silent'` mutes all. */
   readonly logLevel?: LogLevel;
@@ -298,8 +301,9 @@ function chosenDriver(defaultDriver: () => StorageDriver | undefined): StorageDr
   throw new InvalidOptionError(
     'driver',
     'No driver was given and STOREDB_BUCKET is not set, so it is not clear where the data should be. Set ' +
-      'STOREDB_BUCKET to the name of a bucket, or give a driver from store-db/lib/storage: new FileDriver(folder), ' +
-      'new ObjectStoreDriver({ bucket }), or new MemoryDriver() for tests.',
+      'STOREDB_BUCKET to the name of a bucket (or STOREDB_AZURE_CONTAINER to that of a container), or give a driver from ' +
+      'store-db/lib/storage: new FileDriver(folder), new ObjectStoreDriver({ bucket }), new AzureBlobDriver({ container }), ' +
+      'or new MemoryDriver() for tests.',
   );
 }
 

@@ -1,7 +1,7 @@
 /** The parts of the conformance suite's cases: a driver with its own keys, and assertions. */
 import { defined } from '../base/options.ts';
 import { realEnvironment, type Environment } from '../base/env.ts';
-import { encodeUtf8, toHex } from '../base/bytes.ts';
+import { compareStrings, encodeUtf8, toHex } from '../base/bytes.ts';
 import { StorageError } from '../base/errors.ts';
 import type {
   FoundObject,
@@ -39,11 +39,25 @@ export class Bench {
   readonly prefix: string;
   readonly environment: Environment;
 
-  constructor(driver: StorageDriver, other: StorageDriver, environment: Environment = realEnvironment) {
+  /** Whether keys are listed in the order of UTF-8 bytes, or else in that of UTF-16 code units. */
+  readonly isUtf8Order: boolean;
+
+  constructor(
+    driver: StorageDriver,
+    other: StorageDriver,
+    { environment = realEnvironment, isUtf8Order = true }: { environment?: Environment; isUtf8Order?: boolean } = {},
+  ) {
     this.driver = driver;
     this.other = other;
     this.environment = environment;
+    this.isUtf8Order = isUtf8Order;
     this.prefix = `conformance/${toHex(environment.randomBytes(8))}/`;
+  }
+
+  /** The order of keys in listings. */
+  get compare(): ((a: string, b: string) => number) | undefined {
+    // Without a function, JavaScript sorts by UTF-16 code units.
+    return this.isUtf8Order ? compareStrings : undefined;
   }
 
   key(name: string): string {

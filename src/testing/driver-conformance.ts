@@ -21,13 +21,21 @@ export interface ConformanceOptions {
   readonly destroy?: (driver: StorageDriver) => void | Promise<void>;
   /** Features that the store may lack, although most stores have them. */
   readonly supports?: {
-    /** Whether segments `.` and `..`, empty segments and control characters work, as most stores do. Default true. */
+    /**
+     * Whether segments `.` and `..`, empty segments, backslashes and control characters work, as they do in most stores. Default
+     * true.
+     */
     readonly oddKeys?: boolean;
     /**
      * Whether every write has an ETag of its own, even of the same bytes. Stores such as S3 make ETags from the content;
      * the database never writes the same bytes twice where that would matter. Default true.
      */
     readonly ownEtags?: boolean;
+    /**
+     * Whether lists are in the order of UTF-8 bytes. Some stores, such as Azure, list in the order of UTF-16 code units instead,
+     * which differs only for keys with characters above U+FFFF; the database makes none. Default true.
+     */
+    readonly utf8Order?: boolean;
   };
   /** Clock and randomness. Default: the runtime's own. */
   readonly environment?: Environment;
@@ -36,6 +44,7 @@ export interface ConformanceOptions {
 const supportOptions = new OptionTable<NonNullable<ConformanceOptions['supports']>>({
   oddKeys: kinds.flag,
   ownEtags: kinds.flag,
+  utf8Order: kinds.flag,
 });
 
 const conformanceOptions = new OptionTable<ConformanceOptions>({
@@ -66,7 +75,10 @@ export function driverConformance(options: ConformanceOptions): ConformanceTest[
 async function runCase(options: ConformanceOptions, test: ConformanceCase): Promise<void> {
   const driver = await options.create();
   const other = (await options.createOther?.(driver)) ?? driver;
-  const bench = new Bench(driver, other, options.environment ?? realEnvironment);
+  const bench = new Bench(driver, other, {
+    environment: options.environment ?? realEnvironment,
+    isUtf8Order: options.supports?.utf8Order ?? true,
+  });
   try {
     await test.check(bench);
   } catch (error) {

@@ -26,6 +26,7 @@ export const folders: readonly Folder[] = [
     path: 'storage/s3',
     holds: 'The driver for S3 and other object stores, and the driver that the process’s settings name',
   },
+  { path: 'storage/azure', holds: 'The driver for Azure Blob Storage' },
   { path: 'storage/certify', holds: 'Checks that a store keeps the promises that StoreDb depends on' },
   {
     path: 'storage',

@@ -1,0 +1,159 @@
+/**
+ * The client of `AzureBlobDriver`. The SDK is loaded with the first request, so that applications on other drivers do not need
+ * it. The SDK signs and reads; the requests themselves go through StoreDb's connection, which bounds responses and follows the
+ * proxies of the environment.
+ */
+import type * as sdkModule from '@azure/storage-blob';
+import type { ContainerClient, StoragePipelineOptions } from '@azure/storage-blob';
+import { isBytes } from '../../base/brands.ts';
+import { packageError } from '../contract/optional-package.ts';
+import { HttpConnection, readText } from '../http/http-connection.ts';
+import type { HttpResponse } from '../http/http-connection.ts';
+import { TokenError } from './azure-errors.ts';
+import type { AzureTokenCredential, CheckedAzureOptions } from './azure-options.ts';
+
+/** The SDK's module. */
+export type AzureModule = typeof sdkModule;
+
+/** The SDK's interface for the code that sends requests. */
+type HttpClient = NonNullable<StoragePipelineOptions['httpClient']>;
+type SdkRequest = Parameters<HttpClient['sendRequest']>[0];
+type SdkResponse = Awaited<ReturnType<HttpClient['sendRequest']>>;
+
+/** An open client. */
+export interface OpenClient {
+  readonly sdk: AzureModule;
+  readonly container: ContainerClient;
+  /** Returns the client of the account, for keys that sign download URLs. */
+  readonly service: () => sdkModule.BlobServiceClient;
+  /** The credential that gives tokens; undefined with a key or a shared access signature. */
+  readonly credential: AzureTokenCredential | undefined;
+  /** Returns the header `Server` of the store, once it has responded. */
+  readonly server: () => string | undefined;
+  /** Returns the store's time, by the date of its last response. */
+  readonly timeMs: () => number | undefined;
+  /** Closes its connections. */
+  readonly destroy: () => void;
+}
+
+/** Most bytes of a response other than an object's content. */
+const maxAnswerBytes = 32 * 1024 * 1024;
+/** The scope of tokens for all storage accounts. */
+export const storageScope = 'https://storage.azure.com/.default';
+
+async function loadSdk(): Promise<AzureModule> {
+  try {
+    return await import('@azure/storage-blob');
+  } catch (error) {
+    throw packageError('@azure/storage-blob', 'AzureBlobDriver', error);
+  }
+}
+
+async function defaultCredential(): Promise<AzureTokenCredential> {
+  try {
+    const { DefaultAzureCredential } = await import('@azure/identity');
+    return new DefaultAzureCredential();
+  } catch (error) {
+    throw packageError('@azure/identity', 'AzureBlobDriver without a key, a signature and a credential', error);
+  }
+}
+
+/** Returns the credential with errors that say that no request was sent. */
+function namingFailures(credential: AzureTokenCredential): AzureTokenCredential {
+  return {
+    getToken: async (...call) => {
+      try {
+        return await credential.getToken(...call);
+      } catch (error) {
+        throw new TokenError(error);
+      }
+    },
+  };
+}
+
+/** Loads the SDK and makes a client. Nothing is requested yet. */
+export async function openClient(options: CheckedAzureOptions): Promise<OpenClient> {
+  const { container, endpoint, account = '', accountKey, sasToken, environment } = options;
+  const sdk = await loadSdk();
+  const isSecret = accountKey !== undefined || sasToken !== undefined;
+  const credential = isSecret ? undefined : namingFailures(options.credential ?? (await defaultCredential()));
+  const connection = new HttpConnection({ environment });
+  const transport = new Transport(connection, () => environment.monotonicMs());
+  const pipeline = sdk.newPipeline(
+    accountKey === undefined ? credential : new sdk.StorageSharedKeyCredential(account, accountKey),
+    // A retried conditional put would meet its own success and report a lost race, so its caller decides what to do next.
+    { retryOptions: { maxTries: 1 }, httpClient: transport, userAgentOptions: { userAgentPrefix: 'store-db' } },
+  );
+  const query = sasToken === undefined ? '' : `?${sasToken}`;
+  return {
+    sdk,
+    container: new sdk.ContainerClient(`${endpoint}/${container}${query}`, pipeline),
+    service: () => new sdk.BlobServiceClient(`${endpoint}${query}`, pipeline),
+    credential,
+    server: () => transport.server,
+    timeMs: () => transport.timeMs,
+    destroy: () => connection.close(),
+  };
+}
+
+/** Sends the SDK's requests, each once. */
+class Transport implements HttpClient {
+  readonly #connection: HttpConnection;
+  readonly #monotonicMs: () => number;
+  #date: { readonly storeMs: number; readonly atMs: number } | undefined;
+  /** The header `Server` of the last response. */
+  server: string | undefined;
+
+  constructor(connection: HttpConnection, monotonicMs: () => number) {
+    this.#connection = connection;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  /** The store's time, once it has responded. */
+  get timeMs(): number | undefined {
+    return this.#date === undefined ? undefined : this.#date.storeMs + this.#monotonicMs() - this.#date.atMs;
+  }
+
+  async sendRequest(request: SdkRequest): Promise<SdkResponse> {
+    const { url, method } = request;
+    const body = bytesOf(request.body);
+    const headers = Object.fromEntries(request.headers.headersArray().map(({ name, value }) => [name, value]));
+    // The connection states the length of a body.
+    if (body !== undefined) delete headers['content-length'];
+    const response = await this.#connection.send({
+      method,
+      url: new URL(url),
+      headers,
+      body,
+      signal: request.abortSignal as AbortSignal | undefined,
+    });
+    this.#note(response);
+    return answer(request, response);
+  }
+
+  #note({ headers }: HttpResponse): void {
+    const { server, date } = headers;
+    if (server !== undefined) this.server = server;
+    const storeMs = Date.parse(date ?? '');
+    if (Number.isFinite(storeMs)) this.#date = { storeMs, atMs: this.#monotonicMs() };
+  }
+}
+
+function bytesOf(body: unknown): Uint8Array | undefined {
+  if (body === undefined || body === null) return undefined;
+  if (typeof body === 'string') return body === '' ? undefined : Buffer.from(body);
+  if (isBytes(body)) return body;
+  throw new TypeError('The SDK sends a body that is neither text nor bytes.');
+}
+
+/** Makes the response that the SDK reads: with a stream if it asked for one, else with a text, which it parses as a whole. */
+async function answer(request: SdkRequest, response: HttpResponse): Promise<SdkResponse> {
+  const { status, headers, body } = response;
+  const json = { ...headers };
+  const compatible = { toJson: () => json } as unknown as SdkResponse['headers'];
+  const statuses = request.streamResponseStatusCodes;
+  const isContent = statuses?.has(Number.POSITIVE_INFINITY) === true || statuses?.has(status) === true;
+  if (isContent)
+    return { request, status, headers: compatible, readableStreamBody: body as unknown as NodeJS.ReadableStream };
+  return { request, status, headers: compatible, bodyAsText: await readText(body, maxAnswerBytes) };
+}

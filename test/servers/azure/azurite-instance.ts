@@ -1,0 +1,122 @@
+/**
+ * An instance of Azurite, Microsoft's server for tests, that belongs to a test run. Azurite is too large to be a dependency: it is
+ * taken from the folder in AZURITE_DIR, or installed once into a cache folder.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** The version that is installed if AZURITE_DIR is not set. */
+export const azuriteVersion = '3.37.0';
+
+const program = path.join('node_modules', 'azurite', 'dist', 'src', 'blob', 'main.js');
+const startTimeoutMs = 60_000;
+
+/** The account that Azurite has by itself. Its name and key are public. */
+export const emulatorAccount = 'devstoreaccount1';
+export const emulatorKey = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+
+/** Returns the program of Azurite, which is installed if need be. */
+function azuriteProgram(): string {
+  const given = process.env['AZURITE_DIR'] ?? '';
+  if (given !== '') {
+    const file = path.join(given, program);
+    if (!existsSync(file)) {
+      throw new Error(
+        `There is no ${file}: run \`npm install --prefix ${given} azurite@${azuriteVersion}\`, or unset AZURITE_DIR.`,
+      );
+    }
+    return file;
+  }
+  const cache = process.env['XDG_CACHE_HOME'] ?? path.join(homedir(), '.cache');
+  const folder = path.join(cache, 'store-db', `azurite-${azuriteVersion}`);
+  const file = path.join(folder, program);
+  if (existsSync(file)) return file;
+  process.stdout.write(`Installing Azurite ${azuriteVersion} into ${folder}\n`);
+  mkdirSync(folder, { recursive: true });
+  try {
+    const flags = ['--no-save', '--no-audit', '--no-fund', '--loglevel=error'];
+    execFileSync('npm', ['install', '--prefix', folder, ...flags, `azurite@${azuriteVersion}`], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      encoding: 'utf8',
+      shell: process.platform === 'win32',
+    });
+  } catch (error) {
+    const { stderr } = error as { stderr?: string };
+    throw new Error(
+      `Azurite could not be installed into ${folder}. Without a package registry, set AZURITE_DIR to a folder in which it is installed.\n${stderr ?? ''}`,
+      { cause: error },
+    );
+  }
+  return file;
+}
+
+/** A running server. */
+export class AzuriteInstance {
+  /** URL of the account's blob service. */
+  readonly endpoint: string;
+  readonly #child: ChildProcess;
+
+  private constructor(endpoint: string, child: ChildProcess) {
+    this.endpoint = endpoint;
+    this.#child = child;
+  }
+
+  /** Starts a server on a free port, with its data in memory. Resolves when requests are served. */
+  static async start(): Promise<AzuriteInstance> {
+    const file = azuriteProgram();
+    // The SDK states a version of the service that Azurite need not know yet.
+    const flags = [
+      '--blobPort',
+      '0',
+      '--inMemoryPersistence',
+      '--skipApiVersionCheck',
+      '--disableTelemetry',
+      '--silent',
+    ];
+    const child = spawn(process.execPath, [file, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+    try {
+      const origin = await listening(child);
+      return new AzuriteInstance(`${origin}/${emulatorAccount}`, child);
+    } catch (error) {
+      child.kill('SIGKILL');
+      throw error;
+    }
+  }
+
+  /** Ends the server; its data is gone. */
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exited = new Promise<void>((resolve) => {
+      this.#child.once('exit', () => resolve());
+    });
+    this.#child.kill('SIGKILL');
+    await exited;
+  }
+}
+
+/** Resolves with the origin on which the server says that it listens. */
+function listening(child: ChildProcess): Promise<string> {
+  const said: string[] = [];
+  return new Promise((resolve, reject) => {
+    const fail = (why: string): void => reject(new Error(`Azurite did not start: ${why}\n${said.join('\n')}`));
+    const timer = setTimeout(() => fail(`it said nothing for ${startTimeoutMs} ms`), startTimeoutMs);
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      fail(`it ended with ${code}`);
+    });
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface({ input: stream }).on('line', (line) => {
+        said.push(line);
+        const origin = /successfully listens on (https?:\/\/[\w.:]+)/i.exec(line)?.[1];
+        if (origin === undefined) return;
+        clearTimeout(timer);
+        resolve(origin);
+      });
+    }
+  });
+}

@@ -1,0 +1,19 @@
+import { defineConfig } from 'vitest/config';
+
+// The tests on Azurite, a server with the interface of Azure Blob Storage.
+const resultsFile = process.env['TEST_RESULTS_FILE'];
+
+export default defineConfig({
+  resolve: { tsconfigPaths: true },
+  test: {
+    include: ['test/servers/azure/**/*.test.ts'],
+    globalSetup: ['test/servers/azure/global-setup.ts'],
+    pool: 'forks',
+    isolate: false,
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 60_000,
+    reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
+  },
+});
