@@ -19,7 +19,7 @@ import { printTable } from '../terminal/text-table.ts';
 import { checkCompressionGiven, dryRunOption, printRewrite } from './maintenance.ts';
 
 const backupsPositional = {
-  backups: { type: 'string', demandOption: true, describe: 'URL of the backups, as passed to `backup`' },
+  backups: { type: 'string', isRequired: true, describe: 'URL of the backups, as passed to `backup`' },
 } as const;
 
 /** Formats the number of objects that need each key: `2026: 3, 2027: 22, none: 1`. */
@@ -89,7 +89,7 @@ export const backup: Command = command({
     ...databasePositional,
     to: {
       type: 'string',
-      demandOption: true,
+      isRequired: true,
       describe: 'URL of the backups: file:./backups#shop or s3://bucket/backups/shop',
     },
   },
@@ -137,7 +137,7 @@ export const restore: Command = command({
   summary: 'Create a database from a backup, with a new id, at an empty place',
   positionals: {
     ...backupsPositional,
-    to: { type: 'string', demandOption: true, describe: 'URL of the new database' },
+    to: { type: 'string', isRequired: true, describe: 'URL of the new database' },
   },
   options: { backup: { type: 'string', describe: 'Id of the backup; default: the newest' } },
   run: async ({ terminal, signal, storage }, args) => {
@@ -176,7 +176,7 @@ export const clone: Command = command({
     ...databasePositional,
     to: {
       type: 'string',
-      demandOption: true,
+      isRequired: true,
       describe: 'URL of the new database; within one bucket, the store itself copies the objects',
     },
   },

@@ -5,6 +5,14 @@ import { ExitCode } from '../terminal/exit-code.ts';
 const shells = ['bash', 'zsh'] as const;
 export type Shell = (typeof shells)[number];
 
+/** The option with which both scripts ask for completions. The words of the line follow it. */
+export const completionOption = '--get-completions';
+
+/** Returns the shell of the user, by the variable SHELL; bash if it is another one. */
+export function userShell(): Shell {
+  return process.env['SHELL']?.endsWith('zsh') === true ? 'zsh' : 'bash';
+}
+
 /**
  * The function by which both scripts get completions: it runs the command that npx would run, from the project around the folder or
  * else a global installation. `%PATH%`: the shell's command that looks up a program.
@@ -48,7 +56,7 @@ _store_db_completions() {
   fi
   while IFS= read -r line; do
     [[ "$line" == "$current"* ]] && COMPREPLY+=("$line")
-  done < <(SHELL=bash _store_db_run --get-yargs-completions "\${COMP_WORDS[@]:begin:COMP_CWORD-begin+1}" 2>/dev/null)
+  done < <(SHELL=bash _store_db_run ${completionOption} "\${COMP_WORDS[@]:begin:COMP_CWORD-begin+1}" 2>/dev/null)
   return 0
 }
 complete -o bashdefault -o default -F _store_db_completions store-db npx
@@ -68,7 +76,7 @@ _store_db_completions() {
       return
     fi
   fi
-  found=("\${(@f)$(SHELL=zsh _store_db_run --get-yargs-completions "\${(@)words[begin,CURRENT]}" 2>/dev/null)}")
+  found=("\${(@f)$(SHELL=zsh _store_db_run ${completionOption} "\${(@)words[begin,CURRENT]}" 2>/dev/null)}")
   if [[ -n "\${found[1]}" ]]; then
     _describe 'values' found
   else
@@ -91,8 +99,7 @@ export const completion: Command = command({
   options: {},
   examples: [['completion bash >> ~/.bashrc', 'for shells that you open from then on']],
   run: async ({ terminal }, { shell }) => {
-    const isZsh = process.env['SHELL']?.endsWith('zsh') === true;
-    terminal.printLines(completionScript(shell ?? (isZsh ? 'zsh' : 'bash')));
+    terminal.printLines(completionScript(shell ?? userShell()));
     return ExitCode.done;
   },
 });

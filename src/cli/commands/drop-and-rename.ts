@@ -129,7 +129,7 @@ export const rename: Command = command({
     ...databasePositional,
     to: {
       type: 'string',
-      demandOption: true,
+      isRequired: true,
       describe: 'URL of the new place, which must be empty; within one bucket, the store itself copies the objects',
     },
   },

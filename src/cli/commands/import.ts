@@ -1,7 +1,7 @@
-import type { InferredOptionTypes } from 'yargs';
 import { defined } from '../../base/options.ts';
 import { toStoredSchema } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
+import type { ArgumentsOf } from '../arguments/options.ts';
 import { command, confirmed, yesOption } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
 import { newPlaceOf } from '../database/open-database.ts';
@@ -63,7 +63,7 @@ const options = {
   blobs: { type: 'string', describe: 'Folder with the blobs, as export saved them' },
 } as const;
 
-type Arguments = InferredOptionTypes<typeof positionals> & InferredOptionTypes<typeof options>;
+type Arguments = ArgumentsOf<typeof positionals> & ArgumentsOf<typeof options>;
 
 async function openTarget(session: Session, url: string, schema: SchemaDefinition | undefined): Promise<OpenDatabase> {
   if (schema === undefined) return session.open(url, 'writer');

@@ -213,7 +213,7 @@ const release: Command = command({
   summary: 'End a snapshot whose holder is gone, so that gc can delete the objects that only it needs',
   positionals: {
     ...databasePositional,
-    snapshot: { type: 'string', demandOption: true, describe: 'Id of the snapshot, as listed by snapshots' },
+    snapshot: { type: 'string', isRequired: true, describe: 'Id of the snapshot, as listed by snapshots' },
   },
   options: yesOption,
   run: async (session, { database, snapshot, yes }) => {

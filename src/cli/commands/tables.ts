@@ -78,7 +78,7 @@ const draft: Command = command({
     files: {
       type: 'string',
       array: true,
-      demandOption: true,
+      isRequired: true,
       describe: 'Files to read, or patterns in quotes; -: standard input',
     },
   },

@@ -1,6 +1,5 @@
 /** The definition of a command: its name, its options and its action. */
-import type { InferredOptionTypes, Options } from 'yargs';
-import { withoutControls } from '../../base/messages.ts';
+import type { ArgumentsOf, CommandShape, Options } from '../arguments/options.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import type { ExitCode } from '../terminal/exit-code.ts';
 import type { Terminal } from '../terminal/terminal.ts';
@@ -31,7 +30,7 @@ export const commonOptions = {
   },
 } as const;
 
-type CommonArguments = InferredOptionTypes<typeof commonOptions>;
+type CommonArguments = ArgumentsOf<typeof commonOptions>;
 
 /** Runs a command line. */
 type RunLine = (words: readonly string[], signal: AbortSignal) => Promise<ExitCode>;
@@ -93,7 +92,8 @@ export class Session {
       ...(compression === undefined ? [] : [`--compression=${compression}`]),
     ];
     try {
-      return await this.#run([...words, ...common], signal);
+      // Options of the words come later, and so win.
+      return await this.#run([...common, ...words], signal);
     } finally {
       terminal.json = json;
     }
@@ -123,26 +123,16 @@ export class Session {
   }
 }
 
-type OptionTable = Readonly<Record<string, Options>>;
-
 /** A command whose options are known by type. */
-export interface Command<P extends OptionTable = OptionTable, O extends OptionTable = OptionTable> {
-  readonly name: string;
-  /** One line for the list of commands. */
-  readonly summary: string;
-  /** In their order; the optional ones come last. */
+export interface Command<P extends Options = Options, O extends Options = Options> extends CommandShape {
   readonly positionals: P;
   readonly options: O;
-  readonly examples?: readonly (readonly [command: string, what: string])[];
-  /** Commands whose names follow the name of this one. */
   readonly subcommands?: readonly Command[];
-  /** Whether the command only groups its subcommands, and cannot run without the name of one. Default: no. */
-  readonly isGroup?: boolean;
-  readonly run: (session: Session, args: InferredOptionTypes<P> & InferredOptionTypes<O>) => Promise<ExitCode>;
+  readonly run: (session: Session, args: ArgumentsOf<P> & ArgumentsOf<O>) => Promise<ExitCode>;
 }
 
 /** Types the arguments of `run` by the options of the command. */
-export function command<const P extends OptionTable, const O extends OptionTable>(definition: Command<P, O>): Command {
+export function command<const P extends Options, const O extends Options>(definition: Command<P, O>): Command {
   return definition as unknown as Command;
 }
 
@@ -150,13 +140,13 @@ export function command<const P extends OptionTable, const O extends OptionTable
 export const databasePositional = {
   database: {
     type: 'string',
-    demandOption: true,
+    isRequired: true,
     describe: 'URL of the database: file:./data or s3://bucket/prefix',
   },
 } as const;
 
 export const tablePositional = {
-  table: { type: 'string', demandOption: true, describe: 'Name of the table' },
+  table: { type: 'string', isRequired: true, describe: 'Name of the table' },
 } as const;
 
 export const yesOption = {
@@ -174,15 +164,5 @@ export async function confirmed(
 ): Promise<boolean> {
   if (yes) return true;
   if (!terminal.isInteractive) throw new UsageError(`${question} There is no terminal to ask on: pass --yes.`);
-  const { default: confirm } = await import('@inquirer/confirm');
-  try {
-    return await confirm(
-      { message: withoutControls(question), default: false },
-      { input: terminal.input as NodeJS.ReadableStream, output: terminal.messages as NodeJS.WritableStream, signal },
-    );
-  } catch (error) {
-    // Ctrl-C at the question.
-    if ((error as Error).name === 'ExitPromptError') return false;
-    throw error;
-  }
+  return terminal.confirm(question, signal);
 }

@@ -38,7 +38,7 @@ const otherNames: Readonly<Record<string, EncodingName>> = {
   gb2312: 'gbk',
 };
 
-/** Returns the canonical name of an encoding. An unknown text is returned unchanged, for yargs to refuse. */
+/** Returns the canonical name of an encoding. An unknown text is returned unchanged, for the parser of the command line to refuse. */
 export function encodingNamed(name: string): EncodingName {
   const plain = name.toLowerCase().replaceAll(/[-_ ]/g, '');
   return Object.hasOwn(otherNames, plain) ? (otherNames[plain] as EncodingName) : (name as EncodingName);

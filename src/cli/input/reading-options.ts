@@ -1,5 +1,5 @@
 /** The command line options for reading files. */
-import type { InferredOptionTypes } from 'yargs';
+import type { ArgumentsOf } from '../arguments/options.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { parseRenames } from './columns.ts';
 import { quoteRules } from './csv-parser.ts';
@@ -24,7 +24,6 @@ interface Flag<D extends boolean> {
 interface Words {
   readonly type: 'string';
   readonly array: true;
-  readonly requiresArg: true;
   readonly describe: string;
 }
 
@@ -67,17 +66,17 @@ export const readingOptions: ReadingOptions = {
     type: 'string',
     describe: 'Columns to read, separated by commas; with --no-header: the names of the columns, in order',
   },
-  rename: { type: 'string', array: true, requiresArg: true, describe: 'column=field: read a column into this field' },
+  rename: { type: 'string', array: true, describe: 'column=field: read a column into this field' },
   'ignore-extra': {
     type: 'boolean',
     default: false,
     describe: 'Leave out columns that have no field of the same name',
   },
-  null: { type: 'string', array: true, requiresArg: true, describe: 'Text without quotes that stands for null in CSV' },
+  null: { type: 'string', array: true, describe: 'Text without quotes that stands for null in CSV' },
   'date-format': {
     type: 'string',
     array: true,
-    requiresArg: true,
+
     describe: 'Format of dates: DD/MM/YYYY, or field=M/D/YYYY for one field; default: ISO 8601',
   },
   'time-unit': {
@@ -96,7 +95,7 @@ export const readingOptions: ReadingOptions = {
   },
 };
 
-export type ReadingArguments = InferredOptionTypes<ReadingOptions>;
+export type ReadingArguments = ArgumentsOf<ReadingOptions>;
 
 /** Returns the options for reading each file. `skipsBadBytes`: as in `ReadOptions`. Throws `UsageError`. */
 export function readOptionsOf(

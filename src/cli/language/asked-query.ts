@@ -231,7 +231,6 @@ export const queryOptions = {
   where: {
     type: 'string',
     array: true,
-    requiresArg: true,
     nargs: 1,
     describe: "Condition: \"country = 'FR' and (people > 1000000 or name like 'Paris%')\"; if repeated, all must hold",
   },
@@ -243,7 +242,7 @@ export const queryOptions = {
 export const queryPositional = {
   query: {
     type: 'string',
-    demandOption: true,
+    isRequired: true,
     describe: 'A table, or a query: "cities where people > 1000000 order by name"',
   },
 } as const;

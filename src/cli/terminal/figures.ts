@@ -23,6 +23,14 @@ export function formatDollars(dollars: number): string {
   return `$${dollars.toFixed(2)}`;
 }
 
+/** `5s`, `1m 5s`, `2h 3m` */
+export function formatDuration(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds}s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes}m ${seconds % 60}s` : `${formatCount(Math.floor(minutes / 60))}h ${minutes % 60}m`;
+}
+
 /** `2026-01-31 12:00:00Z` */
 export function formatTime(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString().replace('T', ' ').replace('.000Z', 'Z') : String(ms);

@@ -1,6 +1,8 @@
 /** A progress bar for long work. It is shown only in a terminal. */
-import { Presets, SingleBar } from 'cli-progress';
-import { formatCount } from './figures.ts';
+import { realEnvironment } from '../../base/env.ts';
+import type { Timer } from '../../base/env.ts';
+import { formatCount, formatDuration } from './figures.ts';
+import { cutToWidth, displayWidth } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './text-table.ts';
 
@@ -16,51 +18,69 @@ export interface ProgressOptions {
   readonly format?: (value: number) => string;
 }
 
+/** The time between two drawings. The bar shows the passing of time while nothing else moves. */
+const redrawMs = 100;
+const widestBar = 40;
+const removedLine = '\r\u001b[2K';
+
 export class Progress implements Disposable {
   readonly #terminal: Terminal;
-  readonly #bar: SingleBar | undefined;
+  readonly #what: string;
+  readonly #unit: string;
+  readonly #format: (value: number) => string;
+  readonly #startedAt = realEnvironment.monotonicMs();
+  #total: number | undefined;
+  #done = 0;
+  /** Undefined if the bar is not shown. */
+  #timer: Timer | undefined;
 
-  constructor(
-    terminal: Terminal,
-    { what: named, total, unit = '', hidden = false, format = formatCount }: ProgressOptions,
-  ) {
+  constructor(terminal: Terminal, { what, total, unit = '', hidden = false, format = formatCount }: ProgressOptions) {
     this.#terminal = terminal;
-    if (hidden || !terminal.showsProgress) return;
-    // The bar would replace names in braces.
-    const what = printable(named).replaceAll(/[{}]/g, '');
-    this.#bar = new SingleBar(
-      {
-        stream: terminal.messages,
-        format:
-          total === undefined
-            ? `${what} | {value} ${unit} | {duration_formatted}`
-            : `${what} {bar} {percentage}% | {value} of {total} | {duration_formatted}, {eta_formatted} to go`,
-        formatValue: (value, _, type) => {
-          return type === 'value' || type === 'total' ? format(value) : String(value);
-        },
-        hideCursor: true,
-        clearOnComplete: true,
-        stopOnComplete: false,
-        fps: 10,
-        etaBuffer: 100,
-      },
-      Presets.shades_classic,
-    );
-    this.#bar.start(total ?? 0, 0);
+    this.#what = printable(what);
+    this.#unit = unit;
+    this.#format = format;
+    this.#total = total;
+    if (!hidden && terminal.showsProgress) this.#draw();
   }
 
   set(done: number, total?: number): void {
-    if (total !== undefined) this.#bar?.setTotal(total);
-    this.#bar?.update(done);
+    this.#done = done;
+    if (total !== undefined) this.#total = total;
   }
 
-  /** Writes lines to the same terminal. The bar is removed before them, and shown again by the next {@link set}. */
+  /** Writes lines to the same terminal. The bar is removed before them, and shown again within a moment. */
   behind(write: () => void): void {
-    if (this.#bar !== undefined) this.#terminal.messages.write('\r\u001b[2K');
+    if (this.#timer !== undefined) this.#terminal.messages.write(removedLine);
     write();
   }
 
   [Symbol.dispose](): void {
-    this.#bar?.stop();
+    if (this.#timer === undefined) return;
+    this.#timer.cancel();
+    this.#timer = undefined;
+    this.#terminal.messages.write(removedLine);
+  }
+
+  #draw(): void {
+    this.#terminal.messages.write(`${removedLine}${this.#line()}`);
+    this.#timer = realEnvironment.setTimer(() => this.#draw(), redrawMs, { background: true });
+  }
+
+  #line(): string {
+    const width = Math.max(10, (this.#terminal.messages.columns ?? 80) - 1);
+    const spentMs = realEnvironment.monotonicMs() - this.#startedAt;
+    const [done, total] = [this.#done, this.#total];
+    if (total === undefined) {
+      return cutToWidth(`${this.#what} | ${this.#format(done)} ${this.#unit} | ${formatDuration(spentMs)}`, width);
+    }
+    const part = total === 0 ? 0 : Math.min(1, done / total);
+    const left = part === 0 ? '?' : formatDuration((spentMs / part) * (1 - part));
+    const counted = `${Math.floor(part * 100)}% | ${this.#format(done)} of ${this.#format(total)}`;
+    const texts = [this.#what, `${counted} | ${formatDuration(spentMs)}, ${left} to go`] as const;
+    const room = Math.min(widestBar, width - displayWidth(texts.join('  ')));
+    // Below four characters a bar says nothing.
+    if (room < 4) return cutToWidth(texts.join(' '), width);
+    const full = Math.round(part * room);
+    return [texts[0], '\u2588'.repeat(full) + '\u2591'.repeat(room - full), texts[1]].join(' ');
   }
 }

@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import type { ReadStream, WriteStream } from 'node:tty';
 import { styleText } from 'node:util';
@@ -196,6 +197,34 @@ export class Terminal {
   /** Prints several lines to the messages. */
   tellLines(text: string): void {
     this.messages.write(`${this.#lines(text)}\n`);
+  }
+
+  /**
+   * Asks a question, to be answered with yes or no. Resolves to whether the answer is yes: an empty line, Ctrl-C and the end of the
+   * input are no. Rejects with `AbortError` if `signal` is aborted. Ask only if {@link isInteractive}.
+   */
+  async confirm(question: string, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted();
+    const lines = createInterface({ input: this.input, output: this.messages, terminal: true });
+    try {
+      return await new Promise<boolean>((resolve, reject) => {
+        let isAnswered = false;
+        lines.on('SIGINT', () => lines.close());
+        lines.on('close', () => {
+          // The cursor is behind the question.
+          if (!isAnswered) this.messages.write('\n');
+          resolve(false);
+        });
+        signal.addEventListener('abort', () => reject(new AbortedError('The question was aborted.')), { once: true });
+        const text = `${this.styleMessage('green', '?')} ${this.styleMessage('bold', question)} (y/N) `;
+        lines.question(this.#line(text), (answer) => {
+          isAnswered = true;
+          resolve(/^\s*y(es)?\s*$/i.test(answer));
+        });
+      });
+    } finally {
+      lines.close();
+    }
   }
 
   #line(text: string): string {

@@ -7,17 +7,26 @@ import { run, TestFolder } from './shell.ts';
 describe('usage', () => {
   it.each([
     [[], 'Which command?'],
-    [['querry', 'file:./data'], 'Did you mean query?'],
-    [['query', 'file:./data'], 'Not enough non-option arguments'],
-    [['tables', 'file:./data', '--colour'], 'Unknown argument: colour'],
+    [['querry', 'file:./data'], 'There is no command querry: did you mean query?'],
+    [['query', 'file:./data'], 'Name the query: store-db query <database> <query>\n'],
+    [['tables', 'file:./data', 'a', 'b'], '2 words are too many: store-db tables <database>\n'],
+    [['schema'], 'Which command? See store-db schema --help.'],
+    [['schema', 'drft', 'a.csv'], 'store-db schema has no command drft: did you mean draft?'],
+    [['tables', 'file:./data', '--colour'], 'There is no option --colour.'],
     [['tables', './data'], 'write file:./data'],
     [['tables', 'http://example.com/data'], 'is no URL of a database'],
     [['tables', 'file:'], 'names no folder'],
     [['tables', 's3://'], 'names no bucket'],
     [['tables', 's3://key:secret@bucket/x'], 'AWS_ACCESS_KEY_ID'],
     [['tables', 's3://bucket/x?endpont=http://localhost'], 'parameter endpont'],
-    [['tables', 'file:./data#x', '--colour', '--jsn'], 'Unknown arguments: colour, jsn. --jsn: did you mean json?'],
-    [['snapshots', 'release', 'file:./data#x', 'a', '--lg-level', 'info'], '--lg-level: did you mean log-level?'],
+    [
+      ['tables', 'file:./data#x', '--colour', '--jsn'],
+      'There is no option --colour. There is no option --jsn: did you mean --json?',
+    ],
+    [
+      ['snapshots', 'release', 'file:./data#x', 'a', '--lg-level', 'info'],
+      'There is no option --lg-level: did you mean --log-level?',
+    ],
     [
       ['tables', 'file:./data#x', '--log-level', 'loud'],
       '--log-level takes debug, info, warn, error or silent, and not loud.\n',
@@ -29,6 +38,14 @@ describe('usage', () => {
     [['import', 'a.csv', 'file:./data', 't', '--create'], 'file:./data is a database and must come first'],
     [['export', 'file:./data#x', 't', '--format', 'ndjsn'], 'and not ndjsn: did you mean ndjson?'],
     [['import', 'file:./data#x', 't', 'a.csv', '--encoding', 'latin-7'], 'gbk or gb18030, and not latin-7.'],
+    [['log', 'file:./data', '--limit', 'x'], '--limit takes a number, and not x.'],
+    [['log', 'file:./data', '--limit'], '--limit needs a value.'],
+    [['query', 'file:./data', 't', '--where', '--json'], '--where needs a value. Write --where=... for one'],
+    [['tables', 'file:./data', '--json=yes'], '--json takes no value, or true or false, and not yes.'],
+    [['query', 'file:./data', 't', '--no-pagr'], 'There is no option --no-pagr: did you mean --no-pager?'],
+    [['tables', 'file:./data', '-q'], 'There is no option -q.'],
+    [['completion', 'fish'], 'shell takes bash or zsh, and not fish.'],
+    [['s3://key:secret@bucket/x'], 'The first word is no command.'],
   ])('%j', async (words, message) => {
     const { status, output, messages } = await run(words);
     expect({ status, output, messages }).toEqual({
@@ -52,7 +69,7 @@ describe('usage', () => {
 
   it('prints a script that completes commands, and completes them', async () => {
     expect((await run(['completion'])).output).toContain('begin-store-db-completions');
-    expect((await run(['--get-yargs-completions', 'store-db', 'sn'])).output).toContain('snapshots');
+    expect((await run(['--get-completions', 'store-db', 'sn'])).output).toBe('snapshots\n');
   });
 });
 

@@ -78,6 +78,7 @@ export const folders: readonly Folder[] = [
     holds: 'The published test kit: driver conformance, a driver that fails on demand, a virtual clock',
   },
   { path: 'cli/terminal', holds: 'The terminal: tables, progress, the pager, errors and exit codes' },
+  { path: 'cli/arguments', holds: 'Command lines: options, help and completion' },
   { path: 'cli/database', holds: 'The database that a command works on: its URL, keys, opening it' },
   { path: 'cli/values', holds: 'Values, rows and schemas as text' },
   { path: 'cli/language', holds: 'The language of conditions and queries' },

@@ -108,6 +108,6 @@ describe('in a terminal', () => {
     const { styled, status } = await terminal.run('store-db tabels "$DATA"');
     expect(status).toBe(2);
     expect(styled).toContain(`${escape}31m`);
-    expect(styled).toContain('Did you mean tables?');
+    expect(styled).toContain('did you mean tables?');
   });
 });
