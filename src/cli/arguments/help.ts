@@ -15,23 +15,25 @@ function wrapped(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** Lays out terms and their descriptions side by side. A term that is wider than `widest` has a line for itself. */
-function columns(rows: readonly (readonly [term: string, text: string])[], width: number, widest: number): string {
-  const left = Math.max(...rows.map(([term]) => term.length).filter((length) => length <= widest), 0);
+/** Lays out terms and their descriptions side by side. A term that is wider than half of the width has a line for itself. */
+function columns(rows: readonly (readonly [term: string, text: string])[], width: number): string {
+  const left = Math.max(...rows.map(([term]) => term.length).filter((length) => length <= width / 2), 0);
   const indent = ' '.repeat(left + 4);
   return rows
     .map(([term, text]) => {
-      const lines = wrapped(text, Math.max(20, width - indent.length)).join(`\n${indent}`);
+      const lines = wrapped(text, width - indent.length).join(`\n${indent}`);
       return term.length > left ? `  ${term}\n${indent}${lines}` : `  ${term.padEnd(left)}  ${lines}`;
     })
     .join('\n');
 }
 
 /** Returns an option as it is written: `--[no-]pager`, `-y, --yes`, `--limit <number>`. */
-function termOf(name: string, { type, alias, choices, default: preset }: Option): string {
+function termOf(name: string, { type, alias, choices, mayBeBare, default: preset }: Option): string {
   const letter = alias === undefined ? '    ' : `-${alias}, `;
   if (type === 'boolean') return `${letter}--${preset === true ? '[no-]' : ''}${name}`;
-  return `${letter}--${name} <${choices === undefined ? (type ?? 'text') : 'choice'}>`.replace('<string>', '<text>');
+  if (mayBeBare === true) return `${letter}--${name} [text]`;
+  if (choices !== undefined) return `${letter}--${name} <choice>`;
+  return `${letter}--${name} <${type === 'number' ? 'number' : 'text'}>`;
 }
 
 /** Returns the description of an option or a positional, with its choices and its default. */
@@ -46,7 +48,7 @@ function describe({ describe: text, choices, default: preset, array }: Option, i
 
 function section(title: string, options: Options, width: number): string[] {
   const rows = Object.entries(options).map(([name, option]) => [termOf(name, option), describe(option, true)] as const);
-  return rows.length === 0 ? [] : [`${title}:\n${columns(rows, width, 32)}`];
+  return rows.length === 0 ? [] : [`${title}:\n${columns(rows, width)}`];
 }
 
 function commandList(parents: readonly string[], commands: readonly CommandShape[], width: number): string[] {
@@ -54,14 +56,14 @@ function commandList(parents: readonly string[], commands: readonly CommandShape
     const path = [...parents, command.name].join(' ');
     return [usageOf({ path, command }), command.summary] as const;
   });
-  return rows.length === 0 ? [] : [`Commands:\n${columns(rows, width, 50)}`];
+  return rows.length === 0 ? [] : [`Commands:\n${columns(rows, width)}`];
 }
 
 /** Returns the help of the program. `common`: the options of every command. */
 export function programHelp(commands: readonly CommandShape[], common: Options, width: number): string {
   return [
     'store-db <command>',
-    'Manages StoreDb databases in folders and object stores.',
+    wrapped('Manages StoreDb databases in folders and object stores.', width).join('\n'),
     ...commandList([], commands, width),
     ...section('Options of every command', { ...common, ...programOptions }, width),
   ].join('\n\n');
@@ -77,7 +79,7 @@ export function commandHelp(named: NamedCommand<CommandShape>, common: Options, 
     command.isGroup === true ? `${usageOf(named)} <command>` : usageOf(named),
     wrapped(command.summary, width).join('\n'),
     ...commandList([path], command.subcommands ?? [], width),
-    ...(words.length === 0 ? [] : [`Arguments:\n${columns(words, width, 32)}`]),
+    ...(words.length === 0 ? [] : [`Arguments:\n${columns(words, width)}`]),
     ...section('Options', command.options, width),
     ...section('Options of every command', { ...common, ...programOptions }, width),
     ...(examples.length === 0 ? [] : [`Examples:\n${examples.join('\n')}`]),

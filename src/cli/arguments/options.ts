@@ -13,6 +13,8 @@ export interface Option {
   readonly array?: boolean;
   /** The one letter that stands for the option. */
   readonly alias?: string;
+  /** Whether an option may stand without a value, which is the empty text then. Default: no. */
+  readonly mayBeBare?: boolean;
   /** The value if none is given. Default: undefined. */
   readonly default?: string | number | boolean;
   /** Whether a positional must be given. Default: no. */
@@ -61,8 +63,8 @@ export interface CommandShape {
 
 /** The options that the program itself handles, for every command. */
 export const programOptions: Readonly<Record<'version' | 'help', Option>> = {
-  version: { type: 'boolean', default: false, describe: 'Show version number' },
-  help: { type: 'boolean', alias: 'h', default: false, describe: 'Show help' },
+  version: { type: 'boolean', describe: 'Show version number' },
+  help: { type: 'boolean', alias: 'h', describe: 'Show help' },
 };
 
 /** A command whose subcommands are of its own type. */

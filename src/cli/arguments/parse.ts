@@ -26,6 +26,12 @@ type Token =
   | { readonly kind: 'positional'; readonly value: string }
   | { readonly kind: 'option-terminator' };
 
+/** Whether a word is an option without its value, which the option allows. */
+function isBare(word: string, next: string | undefined, options: Options): boolean {
+  const option = Object.entries(options).find(([name]) => word === `--${name}`)?.[1];
+  return option?.mayBeBare === true && (next === undefined || next.startsWith('-'));
+}
+
 /** Splits words into options and positionals. Options that are not declared take no value. */
 function tokensOf(words: readonly string[], options: Options): readonly Token[] {
   const config = Object.entries(options).map(([name, { type, alias }]) => {
@@ -33,7 +39,7 @@ function tokensOf(words: readonly string[], options: Options): readonly Token[] 
     return [name, { type: kind, ...(alias !== undefined && { short: alias }) }] as const;
   });
   return parseArgs({
-    args: [...words],
+    args: words.map((word, at) => (isBare(word, words[at + 1], options) ? `${word}=` : word)),
     options: Object.fromEntries(config),
     strict: false,
     allowPositionals: true,
@@ -152,7 +158,8 @@ function positionalValues(words: readonly string[], named: NamedCommand<CommandS
 
 /** Returns the default of each option or positional that has one. */
 function defaultsOf(options: Options): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(options).map(([name, option]) => [name, option.default]));
+  const present = Object.entries(options).filter(([, option]) => option.default !== undefined);
+  return Object.fromEntries(present.map(([name, option]) => [name, option.default]));
 }
 
 /**

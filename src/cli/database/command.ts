@@ -21,6 +21,7 @@ export const commonOptions = {
   },
   keys: {
     type: 'string',
+    mayBeBare: true,
     describe:
       'Keys of an encrypted database: a file that holds the option encryption as JSON, or the JSON itself, which other processes can then read; default: the variable STOREDB_KEYS, which may hold either',
   },

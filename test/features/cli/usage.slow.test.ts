@@ -67,6 +67,18 @@ describe('usage', () => {
     }
   });
 
+  it('has options of the same type in all commands that share a name, so that they may stand before the command', () => {
+    const types = new Map<string, string>();
+    const all = [...commands, ...commands.flatMap(({ subcommands = [] }) => subcommands)];
+    for (const { options } of all) {
+      for (const [name, { type }] of Object.entries(options)) {
+        const kind = type === 'boolean' ? 'flag' : 'value';
+        expect(types.get(name) ?? kind, name).toBe(kind);
+        types.set(name, kind);
+      }
+    }
+  });
+
   it('prints a script that completes commands, and completes them', async () => {
     expect((await run(['completion'])).output).toContain('begin-store-db-completions');
     expect((await run(['--get-completions', 'store-db', 'sn'])).output).toBe('snapshots\n');
