@@ -2,13 +2,15 @@
  * Bundles what package.json publishes into a few files in dist/, beside the declarations that the compiler has put there. A
  * program that imports the package then loads a handful of modules: as hundreds of them they take four times as long, longer than
  * it takes to open a database. Most of that time goes into parsing, so the code that few processes need is in files of its own, which
- * `import()` loads (`src/base/later.ts`). Nothing is minified, so that stack traces can be read; source maps carry the sources.
+ * `import()` loads (`src/base/later.ts`). Nothing is minified, and a comment names the source file of each part, so that stack traces
+ * can be read. There are no source maps, which were two fifths of the package, and docstrings are in the declarations only.
  *
  * The libraries are bundled a second time, as CommonJS with declarations, in dist/cjs/: for programs whose loader cannot
  * `require()` an ES module, such as Jest, and for compilers that refuse to type it.
  */
-import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import type { ChunkingContext, CodeSplittingGroup, InputOptions, OutputOptions } from 'rolldown';
 
@@ -100,10 +102,26 @@ async function bundle(entries: readonly string[], external: readonly string[], o
     // With any other character Node keeps a file in two bytes for each, which takes longer to decode and to parse.
     charset: 'ascii',
     codeSplitting: { groups: new SharedFiles(entriesOf(libraries)).groups },
+    comments: { jsdoc: false },
   });
   await build.close();
   for (const file of written.output) {
     if (file.type === 'chunk') console.log(`${output.dir}/${file.fileName}: ${Math.ceil(file.code.length / 1000)} KB`);
+  }
+}
+
+/** Removes the declarations that those of `entries` do not refer to: of the command, and of the inside of the libraries. */
+async function removeUnneeded(entries: readonly string[]): Promise<void> {
+  const needed = new Set(entries.map((entry) => new URL(`${entry}.d.ts`, declarations).href));
+  for (const file of needed) {
+    const text = await readFile(new URL(file), 'utf8');
+    for (const [, name = ''] of text.matchAll(/(?:from |import\()['"](\..+)\.ts['"]/g)) {
+      needed.add(new URL(`${name}.d.ts`, file).href);
+    }
+  }
+  for (const entry of await readdir(declarations, { recursive: true, withFileTypes: true })) {
+    const file = pathToFileURL(join(entry.parentPath, entry.name));
+    if (entry.isFile() && !needed.has(file.href)) await rm(file);
   }
 }
 
@@ -115,14 +133,11 @@ const libraries = Object.values(manifest.exports).map((target) =>
 const dependencies = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)];
 
 // So far dist/ holds the declarations and nothing else.
+await removeUnneeded(entriesOf(libraries));
 for (const name of await readdir(declarations)) {
-  if (name !== 'cli') await cp(new URL(name, declarations), new URL(name, commonJs), { recursive: true });
+  await cp(new URL(name, declarations), new URL(name, commonJs), { recursive: true });
 }
-await bundle(entriesOf([...libraries, ...Object.values(manifest.bin)]), dependencies, {
-  dir: 'dist',
-  format: 'esm',
-  sourcemap: true,
-});
+await bundle(entriesOf([...libraries, ...Object.values(manifest.bin)]), dependencies, { dir: 'dist', format: 'esm' });
 await bundle(
   entriesOf(libraries),
   dependencies.filter((name) => !bundledDependencies.includes(name)),

@@ -1,6 +1,7 @@
 /**
  * Checks the package as its users will get it: packs what was built, has the tarball looked over, installs it in an
- * empty project, and there imports, requires, type-checks, bundles and uses it, also from a terminal. Run `npm run build` first.
+ * empty project, and there imports, requires, type-checks, bundles and uses it, also from a terminal and with other versions of its
+ * dependencies. Run `npm run build` first.
  *
  *   check-package.ts [another node binary to use the installed package with]...
  */
@@ -144,7 +145,9 @@ function packAndInstall(): string {
   // Not rebuilt here: what is checked is what the build step made.
   const packed = run(repository, 'npm', 'pack', '--json', '--ignore-scripts', '--pack-destination', consumer);
   const [{ filename, files }] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }];
-  const stray = files.filter(({ path }) => /\.test\.|^(src|test|scripts|bench)\//.test(path));
+  const stray = files.filter(({ path }) =>
+    /\.test\.|\.map$|^dist\/(cjs\/)?cli\/.*\.d\.ts$|^(src|test|scripts|bench)\//.test(path),
+  );
   if (stray.length > 0) throw new Error(`The package has files that nobody needs: ${JSON.stringify(stray)}`);
   const modules = files.filter(({ path }) => path.endsWith('.js'));
   if (modules.length > mostModules) throw new Error(`The package has ${modules.length} modules: it is not bundled`);
@@ -242,6 +245,7 @@ try {
       console.log(name, run(consumer, node, name).trim());
   }
   if (process.platform !== 'win32') for (const node of [process.execPath, ...process.argv.slice(2)]) useCommand(node);
+  console.log(run(repository, tool('tsx'), 'scripts/check-install.ts', tarball, ...process.argv.slice(2)).trim());
   checkTypes();
   useInJest(process.execPath, process.argv.slice(2, 3));
   if (process.platform !== 'win32') {
