@@ -27,10 +27,10 @@ function columns(rows: readonly (readonly [term: string, text: string])[], width
     .join('\n');
 }
 
-/** Returns an option as it is written: `--[no-]pager`, `-y, --yes`, `--limit <number>`. */
+/** Returns an option as it is written: `--pager, --no-pager`, `-y, --yes`, `--limit <number>`. */
 function termOf(name: string, { type, alias, choices, mayBeBare, default: preset }: Option): string {
   const letter = alias === undefined ? '    ' : `-${alias}, `;
-  if (type === 'boolean') return `${letter}--${preset === true ? '[no-]' : ''}${name}`;
+  if (type === 'boolean') return `${letter}--${name}${preset === true ? `, --no-${name}` : ''}`;
   if (mayBeBare === true) return `${letter}--${name} [text]`;
   if (choices !== undefined) return `${letter}--${name} <choice>`;
   return `${letter}--${name} <${type === 'number' ? 'number' : 'text'}>`;
