@@ -117,7 +117,7 @@ export class HttpConnection {
   ): { readonly outgoing: ClientRequest; readonly response: Promise<HttpResponse> } {
     const { environment, connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
     const ca = url.protocol === 'https:' ? this.#certificates() : undefined;
-    const mustAgree = body !== undefined && body.length >= expectFromBytes;
+    const mustAgree = !transport.isForwarded && body !== undefined && body.length >= expectFromBytes;
     const outgoing = transport.request({
       agent: transport.agent,
       method,

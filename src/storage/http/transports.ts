@@ -8,6 +8,11 @@ const maxSockets = 64;
 export interface Transport {
   readonly request: (options: RequestOptions) => ClientRequest;
   readonly agent: Agent;
+  /**
+   * Whether a proxy forwards each request. No request may then expect an agreement of the server: Node writes the head of such a
+   * request at once, before the agent can put the whole URL into it for the proxy.
+   */
+  readonly isForwarded: boolean;
 }
 
 /** Variables that name a proxy, or servers that need none. */
@@ -40,10 +45,10 @@ export async function openTransport(url: URL): Promise<Transport> {
   const { request, Agent: AgentClass } = isSecure ? await import('node:https') : await import('node:http');
   const settings = { keepAlive: true, maxSockets };
   const proxy = await proxyFor(url);
-  if (proxy === '') return { request, agent: new AgentClass(settings) };
+  if (proxy === '') return { request, agent: new AgentClass(settings), isForwarded: false };
   // A proxy passes encrypted connections on as they are, and forwards other requests.
   const agent = isSecure
     ? new (await import('https-proxy-agent')).HttpsProxyAgent(proxy, settings)
     : new (await import('http-proxy-agent')).HttpProxyAgent(proxy, settings);
-  return { request, agent: agent as unknown as Agent };
+  return { request, agent: agent as unknown as Agent, isForwarded: !isSecure };
 }
