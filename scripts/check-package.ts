@@ -59,11 +59,11 @@ async function exercise() {
   await db.stop();
   if (JSON.stringify(rows) !== '[{"id":1,"name":"Turku"}]') throw new Error('Read ' + JSON.stringify(rows));
   const hasSdk = () => Object.keys(modules).some((path) => path.includes('@aws-sdk'));
-  if (hasSdk()) throw new Error('The AWS SDK was loaded, although nothing is in a bucket');
   const bucket = new storage.ObjectStoreDriver({ bucket: 'nowhere', endpoint: 'http://127.0.0.1:9' });
   const error = await bucket.get('key').catch((cause) => cause);
   await bucket.close();
-  if (error.code !== 'STORAGE' || !hasSdk()) throw new Error('ObjectStoreDriver failed in an odd way', { cause: error });
+  if (error.code !== 'STORAGE') throw new Error('ObjectStoreDriver failed in an odd way', { cause: error });
+  if (hasSdk()) throw new Error('The AWS SDK was loaded, although the application has no client of it');
   console.log(process.version, 'works');
 }
 exercise();
