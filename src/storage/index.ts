@@ -24,6 +24,8 @@ export type {
 export { FileDriver, type FileDriverOptions } from './file/file-driver.ts';
 export { AzureBlobDriver } from './azure/azure-blob-driver.ts';
 export type { AzureBlobDriverOptions, AzureTokenCredential } from './azure/azure-options.ts';
+export { GoogleCloudStorageDriver } from './google/google-cloud-storage-driver.ts';
+export type { GoogleCloudStorageDriverOptions, GoogleCredentials } from './google/google-options.ts';
 export { ObjectStoreDriver } from './s3/object-store-driver.ts';
 export type { ObjectStoreDriverOptions, ServerSideEncryption } from './s3/object-store-options.ts';
 export { MemoryDriver, type MemoryDriverOptions } from './memory-driver.ts';

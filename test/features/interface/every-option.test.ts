@@ -24,6 +24,7 @@ import {
   DiskCacheDriver,
   FileDriver,
   MemoryDriver,
+  GoogleCloudStorageDriver,
   ObjectStoreDriver,
   ObservedDriver,
 } from '../../../src/storage/index.ts';
@@ -231,6 +232,11 @@ const cases: Readonly<Record<string, Case>> = {
     what: 'new FileDriver()',
     valid: { path: folder },
   },
+  'new GoogleCloudStorageDriver(options)': {
+    call: (options) => new GoogleCloudStorageDriver(options),
+    what: 'new GoogleCloudStorageDriver()',
+    valid: { bucket: 'app-data' },
+  },
   'new ObjectStoreDriver(options)': {
     call: (options) => new ObjectStoreDriver(options),
     what: 'new ObjectStoreDriver()',
@@ -265,6 +271,7 @@ const others: Readonly<Record<string, string>> = {
   'Batch.deleteWhere(query)': 'a query',
   'formatStoreReport(report)': 'what db.doctor() resolved to',
   'FileDriver.copy(options)': 'a call that StoreDb makes; a driver may be given more than it knows',
+  'GoogleCloudStorageDriver.presign({})': 'a call that StoreDb makes; a driver may be given more than it knows',
   'ObjectStoreDriver.presign({})': 'a call that StoreDb makes; a driver may be given more than it knows',
 };
 

@@ -27,6 +27,7 @@ export const folders: readonly Folder[] = [
     holds: 'The driver for S3 and other object stores, and the driver that the process’s settings name',
   },
   { path: 'storage/azure', holds: 'The driver for Azure Blob Storage' },
+  { path: 'storage/google', holds: 'The driver for Google Cloud Storage' },
   { path: 'storage/certify', holds: 'Checks that a store keeps the promises that StoreDb depends on' },
   {
     path: 'storage',

@@ -1,0 +1,231 @@
+/**
+ * Sends requests to the JSON API of Cloud Storage: adds the access token, gives every request a deadline, and retries only the
+ * requests that the caller says are repeatable.
+ */
+import { Deadline, untilAborted } from '../../base/abort.ts';
+import type { Environment } from '../../base/env.ts';
+import { StorageError } from '../../base/errors.ts';
+import { defined } from '../../base/options.ts';
+import { Patience } from '../contract/retries.ts';
+import { HttpConnection, readBytes, readText } from '../http/http-connection.ts';
+import type { HttpResponse } from '../http/http-connection.ts';
+import { GoogleAccess } from './google-access.ts';
+import { readError, toStorageError } from './google-errors.ts';
+import type { FailedRequest, GoogleResponseError } from './google-errors.ts';
+import type { CheckedGoogleOptions } from './google-options.ts';
+
+/** Counts the requests that a call takes. */
+export interface RequestTally {
+  requests: number;
+}
+
+/** A request to the store. */
+export interface GoogleRequest {
+  /** The method by its name in the JSON API, for instance `objects.get`. */
+  readonly operation: string;
+  readonly key: string;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Path and query. */
+  readonly path: string;
+  /** The server and path of an upload session, which need no access token. Default: the endpoint with `path`. */
+  readonly session?: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+}
+
+/** How a request is sent. */
+export interface SendOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Attempts, the first included. Default 1. */
+  readonly attempts?: number;
+  readonly tally?: RequestTally;
+  /** Bytes that the store processes besides the body: a large object has more time. */
+  readonly sizeBytes?: number;
+  /** Statuses besides 2xx that the caller reads. */
+  readonly statuses?: readonly number[];
+  /** Whether an error is an answer that the caller reads: it is thrown as it is, and not retried. */
+  readonly isAnswer?: (error: unknown) => boolean;
+}
+
+/** The head of a response, and what the caller has read of the body. */
+export interface GoogleAnswer<T> {
+  readonly status: number;
+  readonly headers: HttpResponse['headers'];
+  readonly body: T;
+}
+
+const requestTimeoutMs = 30_000;
+/** The time limit grows by a millisecond per this many bytes of a body: 0.5 MB per second. */
+const slowBytesPerMs = 500;
+const firstPauseMs = 20;
+/** Longest response with an error, and longest JSON document, in bytes. */
+const maxErrorBytes = 64 * 1024;
+const maxJsonBytes = 16 * 1024 * 1024;
+
+/** The requests of a driver. */
+export class GoogleRequests {
+  readonly bucket: string;
+  readonly access: GoogleAccess;
+  readonly #endpoint: URL;
+  readonly #environment: Environment;
+  readonly #connection: HttpConnection;
+  readonly #patience: Patience;
+  #underWay = 0;
+  #isClosing = false;
+  #date: { readonly storeMs: number; readonly atMs: number } | undefined;
+
+  constructor(options: CheckedGoogleOptions) {
+    this.bucket = options.bucket;
+    this.access = new GoogleAccess(options);
+    this.#endpoint = options.endpoint;
+    this.#environment = options.environment;
+    this.#connection = new HttpConnection({ environment: options.environment });
+    this.#patience = new Patience(options.environment);
+  }
+
+  /** The store's time by the date of its last response; undefined before the first one. */
+  get timeMs(): number | undefined {
+    if (this.#date === undefined) return undefined;
+    return this.#date.storeMs + this.#environment.monotonicMs() - this.#date.atMs;
+  }
+
+  /** Closes the connections once the running requests have ended. The next request opens others. */
+  close(): void {
+    this.#isClosing = true;
+    this.#closeUnused();
+  }
+
+  #closeUnused(): void {
+    if (!this.#isClosing || this.#underWay > 0) return;
+    this.#isClosing = false;
+    this.#connection.close();
+  }
+
+  /** Returns the path of a method of the API on an object of the bucket; without a key, on all of them. */
+  path(key?: string, prefix = '/storage/v1'): string {
+    const objects = `${prefix}/b/${encodeURIComponent(this.bucket)}/o`;
+    return key === undefined ? objects : `${objects}/${encodeURIComponent(key)}`;
+  }
+
+  /** Sends a request and reads its response as JSON. Rejects as {@link send} does. */
+  async json(request: GoogleRequest, options: SendOptions): Promise<GoogleAnswer<unknown>> {
+    const answer = await this.send(request, options, ({ body }) => readText(body, maxJsonBytes));
+    if (answer.body === '') return { ...answer, body: undefined };
+    try {
+      return { ...answer, body: JSON.parse(answer.body) as unknown };
+    } catch (error) {
+      const message = `The store answered ${request.operation} of ${request.key} with a text that is not JSON.`;
+      const outcome = request.method === 'GET' ? 'none' : 'unknown';
+      throw new StorageError(request.key, outcome, message, { cause: error });
+    }
+  }
+
+  /**
+   * Sends a request, and reads the response with `read`. Rejects with `StorageError`, except for errors that `isAnswer` accepts,
+   * which are thrown as they are for the caller to read.
+   */
+  async send<T>(
+    request: GoogleRequest,
+    options: SendOptions,
+    read: (response: HttpResponse) => Promise<T>,
+  ): Promise<GoogleAnswer<T>> {
+    const { attempts = 1, signal } = options;
+    const firstSentMs = this.#environment.monotonicMs();
+    for (let tried = 1; ; tried++) {
+      try {
+        const answer = await this.#sendOnce(request, options, read);
+        this.#patience.answered();
+        return answer;
+      } catch (error) {
+        if (!(error instanceof StorageError)) this.#patience.answered();
+        const isFinal = attempts === 1 || signal?.aborted === true || !(error instanceof StorageError);
+        if (isFinal || error.reason === 'forbidden') throw error;
+        if (tried >= attempts && !this.#patience.isLeft(error, firstSentMs)) throw error;
+        if (!(await this.#pause(tried, signal))) throw error;
+      }
+    }
+  }
+
+  /**
+   * Decides whether to send a failed request again that was first sent at `firstSentMs` on the monotonic clock. If so, pauses
+   * first.
+   */
+  async isWorthAnother(error: unknown, firstSentMs: number, tried: number, signal?: AbortSignal): Promise<boolean> {
+    if (signal?.aborted === true || !this.#patience.isLeft(error, firstSentMs)) return false;
+    return this.#pause(tried, signal);
+  }
+
+  #pause(tried: number, signal: AbortSignal | undefined): Promise<boolean> {
+    return this.#patience.pause(firstPauseMs, tried, signal);
+  }
+
+  /** Sends a request once, within its deadline. */
+  async #sendOnce<T>(
+    request: GoogleRequest,
+    options: SendOptions,
+    read: (response: HttpResponse) => Promise<T>,
+  ): Promise<GoogleAnswer<T>> {
+    const { operation, key } = request;
+    const failed: FailedRequest = { operation, bucket: this.bucket, key, isRead: request.method === 'GET' };
+    const sizeBytes = (request.body?.length ?? 0) + (options.sizeBytes ?? 0);
+    const callName = `${operation} of ${key || this.bucket}`;
+    const limitMs = requestTimeoutMs + sizeBytes / slowBytesPerMs;
+    const deadline = new Deadline(this.#environment, callName, limitMs, options.signal);
+    let wasSent = false;
+    this.#underWay++;
+    try {
+      const token =
+        request.session === undefined ? await untilAborted(this.access.token(), deadline.signal) : undefined;
+      wasSent = true;
+      if (options.tally !== undefined) options.tally.requests++;
+      return await this.#exchange(request, options, read, token, deadline.signal);
+    } catch (error) {
+      if (deadline.signal.aborted) {
+        const reason = deadline.signal.reason as Error;
+        throw new StorageError(key, wasSent ? 'unknown' : 'none', reason.message, { cause: reason });
+      }
+      throw options.isAnswer?.(error) === true ? error : toStorageError(failed, error);
+    } finally {
+      deadline.clear();
+      this.#underWay--;
+      this.#closeUnused();
+    }
+  }
+
+  async #exchange<T>(
+    { method, path, session, headers = {}, body }: GoogleRequest,
+    { statuses = [] }: SendOptions,
+    read: (response: HttpResponse) => Promise<T>,
+    token: string | undefined,
+    signal: AbortSignal,
+  ): Promise<GoogleAnswer<T>> {
+    const response = await this.#connection.send({
+      method,
+      url: session ?? this.#endpoint,
+      ...(session === undefined ? { path } : {}),
+      headers: { ...headers, ...defined({ authorization: token === undefined ? undefined : `Bearer ${token}` }) },
+      // Without a body, a POST would have no length.
+      body: body ?? (method === 'GET' ? undefined : new Uint8Array(0)),
+      signal,
+    });
+    const { status } = response;
+    const dateMs = Date.parse(response.headers['date'] ?? '');
+    if (Number.isFinite(dateMs)) this.#date = { storeMs: dateMs, atMs: this.#environment.monotonicMs() };
+    if ((status >= 200 && status <= 299) || statuses.includes(status)) {
+      return { status, headers: response.headers, body: await read(response) };
+    }
+    throw await errorOf(response, token);
+  }
+}
+
+/** Reads the error that a response reports. Only the beginning is read: not every server ends its response. */
+async function errorOf(response: HttpResponse, token: string | undefined): Promise<GoogleResponseError> {
+  const { status, headers, body } = response;
+  const text = await readText(body, maxErrorBytes).catch(() => '');
+  return readError(status, headers, text, token);
+}
+
+/** Reads a body that is of no interest, so that its connection is free again. */
+export async function skipBody({ body }: HttpResponse): Promise<void> {
+  await readBytes(body, maxErrorBytes);
+}
