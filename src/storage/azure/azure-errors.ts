@@ -94,7 +94,7 @@ function accessAdvice(code: string, text: string, { operation }: FailedRequest):
   if (code === 'AuthenticationFailed' && /date header|not yet valid|expired|signature not valid in/i.test(text)) {
     return "The signature has expired, or this machine's clock differs too much from the store's: set it.";
   }
-  if (code === 'AuthenticationFailed')
+  if (code === 'AuthenticationFailed' || /failed to authenticate/i.test(text))
     return 'The store does not accept the credentials: check the account and its key or signature.';
   if (code === 'AuthorizationPermissionMismatch') {
     return 'Grant the role Storage Blob Data Contributor on the container; the roles Owner and Contributor do not include it.';

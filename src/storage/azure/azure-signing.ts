@@ -26,7 +26,7 @@ export class UrlSigner {
   async sign(key: string, { expiresInSeconds, contentType, contentDisposition }: PresignOptions): Promise<string> {
     const { environment, container, endpoint, sasToken, account = '' } = this.#options;
     if (sasToken !== undefined) {
-      const message = `A download URL for ${key} cannot be signed with a shared access signature: pass an account key or a credential.`;
+      const message = `A shared access signature cannot sign a download URL for ${key}. Pass an account key or a credential.`;
       throw new StorageError(key, 'none', message);
     }
     const open = await this.#requests.open();
