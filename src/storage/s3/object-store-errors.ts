@@ -7,6 +7,7 @@ import { defined } from '../../base/options.ts';
 import { StorageError } from '../../base/errors.ts';
 import { withoutSecrets } from '../../base/messages.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
+import { CredentialsProviderError } from './credentials.ts';
 
 /** The request that failed. */
 export interface FailedRequest {
@@ -104,6 +105,7 @@ function allAway(error: unknown): boolean {
 }
 
 function reasonOf(error: unknown): StorageFailure | undefined {
+  if (error instanceof CredentialsProviderError) return error.isOutage ? 'unavailable' : undefined;
   const status = statusOf(error);
   if (status === 401 || status === 403) return 'forbidden';
   if (status === 429 || throttlingCodes.has(codeOf(error))) return 'throttled';
@@ -126,8 +128,9 @@ function advice({ operation, bucket }: FailedRequest, error: unknown): string {
   if (status === 409) return 'Another write of this key was under way. Look again.';
   if (reasonOf(error) === 'throttled') return 'The store asks to go slower.';
   if (code === 'MissingPackageError') return '';
-  if (unprepared.has(code))
-    return 'No credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role.';
+  if (unprepared.has(code)) {
+    return 'Nothing was requested of the store: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give the option credentials, or use a role.';
+  }
   if (isError(error) && /region is missing/i.test(error.message)) {
     return 'Give the region of the bucket: option region, STOREDB_REGION or AWS_REGION.';
   }

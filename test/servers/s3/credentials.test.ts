@@ -10,6 +10,7 @@ import { HttpConnection } from '../../../src/storage/http/http-connection.ts';
 import { CredentialCache, CredentialsProviderError } from '../../../src/storage/s3/credentials.ts';
 import type { AwsCredentials, CredentialProvider } from '../../../src/storage/s3/credentials.ts';
 import { defaultCredentials } from '../../../src/storage/s3/default-credentials.ts';
+import { toStorageError } from '../../../src/storage/s3/object-store-errors.ts';
 import { profileCredentials } from '../../../src/storage/s3/shared-profiles.ts';
 import { startContainerService, startInstanceService } from '../aws/metadata-server.ts';
 import { knownRole, startTokenService, stsError } from '../aws/token-service.ts';
@@ -107,6 +108,21 @@ describe('variables', () => {
         'AWS_EC2_METADATA_DISABLED is set',
     );
     expect(isOutage).toBe(false);
+  });
+});
+
+describe('a driver without credentials', () => {
+  it.each<[boolean, string | undefined]>([
+    [true, 'unavailable'],
+    [false, undefined],
+  ])('has requested nothing of the store, and waits only for an outage: %s', (isOutage, reason) => {
+    const cause = new CredentialsProviderError('The server did not answer', { isOutage });
+    const error = toStorageError({ operation: 'GetObject', bucket: 'bucket', key: 'key' }, cause);
+    expect(error).toMatchObject({ outcome: 'none', reason });
+    expect(error.message).toBe(
+      'GetObject of key failed (CredentialsProviderError): The server did not answer. Nothing was requested of the store: ' +
+        'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give the option credentials, or use a role.',
+    );
   });
 });
 
