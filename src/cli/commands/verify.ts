@@ -5,7 +5,7 @@ import { formatStoreReport } from '../../maintenance/store-report.ts';
 import type { RepairedLog } from '../../maintenance/verify/repair.ts';
 import { command, databasePositional, confirmed, yesOption } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
-import { describePlace, locate, placeOf } from '../database/open-database.ts';
+import { describePlace, locate, findPlace } from '../database/open-database.ts';
 import { printFindings } from '../output/reports.ts';
 import { ExitCode } from '../terminal/exit-code.ts';
 import { formatBytes, formatCount, plural } from '../terminal/figures.ts';
@@ -169,7 +169,7 @@ export const doctor: Command = command({
     const located = locate(database);
     const { driver, prefix: dbPrefix } =
       located.prefix === undefined
-        ? await placeOf(database, signal).catch(() => ({ ...locate(database), prefix: 'store-db' }))
+        ? await findPlace(database, signal).catch(() => ({ ...locate(database), prefix: 'store-db' }))
         : { ...located, prefix: located.prefix };
     const db = createDatabase(
       { ...storage, dbPrefix, nodeId, driver, role: readOnly ? 'replica' : 'writer', logLevel: 'silent' },

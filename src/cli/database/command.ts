@@ -3,7 +3,7 @@ import type { ArgumentsOf, CommandShape, Options } from '../arguments/options.ts
 import { UsageError } from '../terminal/exit-code.ts';
 import type { ExitCode } from '../terminal/exit-code.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { isKeyText, readKeys, openDatabase, placeOf } from './open-database.ts';
+import { isKeyText, readKeys, openDatabase, findPlace } from './open-database.ts';
 import type { StorageOptions, OpenDatabase, OpenOptions, Place } from './open-database.ts';
 
 /** The options of every command. */
@@ -101,7 +101,7 @@ export class Session {
   }
 
   async place(url: string): Promise<Place> {
-    return { ...(await placeOf(url, this.signal)), storage: this.storage };
+    return { ...(await findPlace(url, this.signal)), storage: this.storage };
   }
 
   /** Opens a database that exists. */

@@ -45,7 +45,7 @@ export function describePlace({ store, prefix }: Pick<Place, 'store' | 'prefix'>
 }
 
 /** Resolves a URL to a place. If the URL names no prefix, finds the only database in the store. Throws `UsageError`. */
-export async function placeOf(url: string, signal: AbortSignal): Promise<Place> {
+export async function findPlace(url: string, signal: AbortSignal): Promise<Place> {
   const { driver, store, storeId, prefix } = locate(url);
   if (prefix !== undefined) return { driver, store, storeId, prefix };
   const { prefixes, complete } = await findDatabases(driver, signal);

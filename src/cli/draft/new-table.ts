@@ -6,7 +6,7 @@ import type { Database } from '../../api/database.ts';
 import { MemoryDriver } from '../../storage/memory-driver.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { Session } from '../database/command.ts';
-import { locate, findDatabases, describePlace, placeOf, readBlock0 } from '../database/open-database.ts';
+import { locate, findDatabases, describePlace, findPlace, readBlock0 } from '../database/open-database.ts';
 import type { OpenDatabase, Place } from '../database/open-database.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { inputFiles } from '../input/input-files.ts';
@@ -79,7 +79,7 @@ async function prefixOf(url: string, signal: AbortSignal): Promise<string> {
   } finally {
     await driver.close?.();
   }
-  const found = await placeOf(url, signal);
+  const found = await findPlace(url, signal);
   await found.driver.close?.();
   return found.prefix;
 }

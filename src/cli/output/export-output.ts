@@ -149,7 +149,7 @@ async function behindLinks(file: string): Promise<string> {
   throw new UsageError(`${file} is a link that leads to itself.`);
 }
 
-async function statusOf(file: string): Promise<Stats | undefined> {
+async function readStatus(file: string): Promise<Stats | undefined> {
   try {
     return await stat(file);
   } catch (error) {
@@ -203,7 +203,7 @@ async function openDirectly(file: string, status: Stats, signal: AbortSignal): P
  * replaces it as a whole. A link to it stays. Throws `UsageError`.
  */
 export async function openTarget(named: string, signal: AbortSignal): Promise<WritableTarget> {
-  const status = await statusOf(named);
+  const status = await readStatus(named);
   if (status !== undefined && !status.isFile()) return openDirectly(named, status, signal);
   const file = await behindLinks(named);
   const partial = `${file}.partial`;

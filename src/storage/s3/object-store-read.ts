@@ -20,7 +20,7 @@ function isAnswer(error: unknown): boolean {
   return statusOf(error) === 304 || statusOf(error) === 416 || isMissing(error);
 }
 
-function etagOf(key: string, etag: string | undefined): string {
+function requiredEtag(key: string, etag: string | undefined): string {
   if (etag === undefined) throw new StorageError(key, 'none', `The store answered ${key} without an ETag.`);
   return etag;
 }
@@ -48,7 +48,7 @@ export async function statObject(
       (api, inner) => api.headObject({ Key: key }, inner),
     );
     return {
-      etag: etagOf(key, head.ETag),
+      etag: requiredEtag(key, head.ETag),
       sizeBytes: head.ContentLength ?? 0,
       lastModifiedMs: head.LastModified?.getTime() ?? 0,
       mark: head.Metadata?.[uploadMark],
@@ -76,7 +76,7 @@ function found(key: string, output: GetObjectOutput, body: Uint8Array, range: Ge
     throw new StorageError(key, 'none', message);
   }
   const lastModifiedMs = output.LastModified?.getTime() ?? 0;
-  return { status: 'found', bytes, etag: etagOf(key, output.ETag), sizeBytes, lastModifiedMs };
+  return { status: 'found', bytes, etag: requiredEtag(key, output.ETag), sizeBytes, lastModifiedMs };
 }
 
 /**
