@@ -157,9 +157,10 @@ export class Block0Register {
       );
       throw this.#replaced;
     }
-    if (known === undefined || seen.block0.revision > known.block0.revision) this.#current = seen;
-    this.#reader.note(this.current.block0);
-    return this.current;
+    const newest = known === undefined || seen.block0.revision > known.block0.revision ? seen : known;
+    this.#current = newest;
+    this.#reader.note(newest.block0);
+    return newest;
   }
 
   /** Returns why a Block 0 that was read cannot be an earlier or later state of the known one; undefined if it can. */

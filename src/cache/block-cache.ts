@@ -106,8 +106,7 @@ export class BlockCache implements EntryOwner {
     this.counters.turnover++;
     this.#count(entry, bytes);
     node.holder = entry;
-    this.#queues.fit(entry);
-    if (this.sizeBytes > share) this.#giveWay(share, entry);
+    this.#fitShare(entry);
     return entry;
   }
 
@@ -115,7 +114,7 @@ export class BlockCache implements EntryOwner {
   setLimit(bytes: number): void {
     if (!this.#sharesQueues) return this.#queues.setLimit(bytes);
     this.#shareBytes = bytes;
-    if (this.sizeBytes > bytes) this.#giveWay(bytes, undefined);
+    this.#fitShare(undefined);
   }
 
   /** Empties the cache. */
@@ -146,7 +145,12 @@ export class BlockCache implements EntryOwner {
     if (entry.node === undefined) return;
     this.#count(entry, extra);
     this.#queues.grow(entry, extra);
-    if (this.sizeBytes > this.#shareBytes) this.#giveWay(this.#shareBytes, entry);
+    if (this.#sharesQueues) this.#fitShare(entry);
+  }
+
+  /** Evicts blocks of this cache while they take more than its share of the queues, but never `keep`. */
+  #fitShare(keep: QueuedEntry | undefined): void {
+    if (this.sizeBytes > this.#shareBytes) this.#giveWay(this.#shareBytes, keep);
   }
 
   /** Evicts blocks of this cache only. Used leaves and inner nodes are evicted only if no other block is left. */

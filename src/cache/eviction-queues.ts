@@ -153,8 +153,8 @@ export class EvictionQueues {
   }
 
   /**
-   * Adds an entry. Returns false if it is not held: because it is larger than the limit, or because a scan read it (`passing`)
-   * and there is no room left (`isFull`: its cache has none left). After true, the caller makes room with {@link fit}.
+   * Adds an entry, and evicts others to make room. Returns false if it is not held: because it is larger than the limit, or because
+   * a scan read it (`passing`) and there is no room left (`isFull`: its cache has none left).
    */
   take(entry: QueuedEntry, passing: boolean, isFull: boolean): boolean {
     const { name, bytes } = entry;
@@ -168,17 +168,18 @@ export class EvictionQueues {
       return false;
     }
     this.#queues[entry.queue].push(entry);
+    this.#fit(entry);
     return true;
   }
 
   /** Sets the bytes that the blocks may take from now on, and evicts blocks while they take more. */
   setLimit(bytes: number): void {
     this.#limitBytes = bytes;
-    this.fit();
+    this.#fit();
   }
 
   /** Evicts blocks while they take more than the limit, but never `keep`. */
-  fit(keep?: QueuedEntry): void {
+  #fit(keep?: QueuedEntry): void {
     if (this.sizeBytes > this.#limitBytes) this.#evict(this.#limitBytes, keep);
   }
 
@@ -187,7 +188,7 @@ export class EvictionQueues {
     entry.bytes += extra;
     this.#queues[entry.queue].bytes += extra;
     if (entry.bytes > this.#limitBytes) this.drop(entry);
-    else this.fit(entry);
+    else this.#fit(entry);
   }
 
   /** Removes a block. */

@@ -22,6 +22,8 @@ const maxPauseMs = 60_000;
 export class PollingPace {
   readonly #polling: Polling;
   readonly #intervalMs: number;
+  /** Whether the pause is always the same, so that nothing but a turn sets the next one. */
+  readonly isSteady: boolean;
   readonly #maxIntervals: number;
   /** The pause up to the next turn, in intervals. */
   #intervals = 1;
@@ -29,12 +31,8 @@ export class PollingPace {
   constructor(polling: Polling, intervalMs: number) {
     this.#polling = polling;
     this.#intervalMs = intervalMs;
+    this.isSteady = polling === 'interval';
     this.#maxIntervals = polling === 'adaptive' ? Math.max(1, Math.floor(maxPauseMs / intervalMs)) : 1;
-  }
-
-  /** Whether the pause is always the same, so that nothing but a turn sets the next one. */
-  get isSteady(): boolean {
-    return this.#polling === 'interval';
   }
 
   /** Whether the pause is longer than it was: nobody has used the instance since the last turn. */

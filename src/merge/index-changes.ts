@@ -170,6 +170,9 @@ export class LayerChanges implements ChangeStream {
   key: Uint8Array = new Uint8Array(256);
   readonly keyStart = 0;
   keyEnd = 0;
+  source!: Node;
+  base = 0;
+  remove = false;
 
   private constructor(table: TableState) {
     this.#cursor = table.scanLayers({}, true);
@@ -182,22 +185,10 @@ export class LayerChanges implements ChangeStream {
     return changes;
   }
 
-  get source(): Node {
-    return this.#cursor.node;
-  }
-
-  get base(): number {
-    return this.#cursor.node.rowBase(this.#at);
-  }
-
-  get remove(): boolean {
-    return isDeleted(this.#cursor.node, this.#at);
-  }
-
   advance(): void | Promise<void> {
     this.#at++;
     if (this.#at < this.#cursor.to) {
-      this.#loadKey();
+      this.#loadRow();
       return undefined;
     }
     const moved = this.#cursor.next();
@@ -233,11 +224,14 @@ export class LayerChanges implements ChangeStream {
       return;
     }
     this.#at = this.#cursor.from;
-    this.#loadKey();
+    this.#loadRow();
   }
 
-  #loadKey(): void {
+  #loadRow(): void {
     const { node } = this.#cursor;
+    this.source = node;
+    this.base = node.rowBase(this.#at);
+    this.remove = isDeleted(node, this.#at);
     this.keyEnd = node.keyLength(this.#at);
     if (this.key.length < this.keyEnd) this.key = new Uint8Array(this.keyEnd * 2);
     node.copyKey(this.#at, this.key, 0);

@@ -67,7 +67,7 @@ interface ObjectPart {
 export class BlockReader {
   readonly #driver: StorageDriver;
   readonly #prefix: string;
-  readonly #cache: BlockCache;
+  readonly cache: BlockCache;
   readonly #second: ExternalCache | undefined;
   readonly #loads = new SingleFlight<CachedNode>();
   readonly memory: ReadMemory;
@@ -81,13 +81,9 @@ export class BlockReader {
   ) {
     this.#driver = driver;
     this.#prefix = prefix;
-    this.#cache = cache;
+    this.cache = cache;
     this.#second = second;
     this.memory = memory;
-  }
-
-  get cache(): BlockCache {
-    return this.#cache;
   }
 
   /** Returns the source of the blocks of a table's or an index's tree, whose leaves have this shape. */
@@ -116,10 +112,10 @@ export class BlockReader {
   async #read(name: string, part: ObjectPart): Promise<CachedNode> {
     const cached = this.#second && (await this.#readSecond(name));
     if (cached !== undefined) {
-      this.#cache.counters.driverHits++;
+      this.cache.counters.driverHits++;
       return cached;
     }
-    this.#cache.counters.misses++;
+    this.cache.counters.misses++;
     const node = await this.#readStore(name, part);
     this.#second?.put(name, node.rows);
     return node;

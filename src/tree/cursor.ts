@@ -42,7 +42,7 @@ export class TreeCursor implements RunCursor {
   #scanning = false;
   #expected = 0;
   #readAhead: ReadAhead | undefined;
-  #node: Node | undefined;
+  node!: Node;
   from = 0;
   to = 0;
 
@@ -51,10 +51,6 @@ export class TreeCursor implements RunCursor {
     this.#range = range;
     this.#descending = descending;
     this.#path = new LeafPath(range.from, range.to, descending);
-  }
-
-  get node(): Node {
-    return this.#node as Node;
   }
 
   expect(entries: number): void {
@@ -123,7 +119,7 @@ export class TreeCursor implements RunCursor {
   /** Selects the part of a leaf that lies in the range. If it is empty, moves on. */
   #enter(leaf: Node): boolean | Promise<boolean> {
     const { from, to } = this.#range;
-    this.#node = leaf;
+    this.node = leaf;
     this.from = from === undefined ? 0 : leaf.lowerBound(from);
     this.to = to === undefined ? leaf.count : leaf.lowerBound(to);
     if (this.from < this.to) return true;
@@ -131,7 +127,7 @@ export class TreeCursor implements RunCursor {
   }
 
   #advance(): boolean | Promise<boolean> {
-    const leaf = this.#node as Node;
+    const leaf = this.node;
     // A leaf whose range ended within it was the last one.
     if (this.#descending ? this.from > 0 : this.to < leaf.count) return this.#end();
     const step = this.#path.advance();

@@ -44,6 +44,8 @@ export class Tree {
   readonly ref: (BlockRef & { readonly level: number }) | null;
   /** The root itself if it always is in memory (inlined in Block 0, or part of a commit). */
   readonly node: Node | undefined;
+  /** Entries in the tree. */
+  readonly count: number;
 
   readonly #identity: TreeIdentity = {};
   #entry: CacheEntry | undefined;
@@ -54,6 +56,7 @@ export class Tree {
     this.source = source;
     this.ref = ref;
     this.node = node;
+    this.count = ref?.count ?? 0;
   }
 
   /**
@@ -62,11 +65,6 @@ export class Tree {
    */
   get identity(): TreeIdentity | undefined {
     return (this.ref?.level ?? 0) > maxPathLevels ? undefined : this.#identity;
-  }
-
-  /** Entries in the tree. */
-  get count(): number {
-    return this.ref?.count ?? 0;
   }
 
   /** Whether the tree may have rows that could not be translated, which a scan must check for. */

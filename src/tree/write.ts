@@ -206,14 +206,16 @@ class TreeWriter {
       await this.#rewriteLeaf(node, separator, upper);
       return;
     }
-    for (let i = 0; i < node.count; i++) {
-      const childSeparator = i === 0 ? separator : node.key(i);
-      const childUpper = i + 1 < node.count ? node.key(i + 1) : upper;
-      if (this.#changesBelow(childUpper)) {
-        const child = this.#tree.source.getCachedChild(node, i) ?? (await this.#load(node, i));
-        await this.rewrite(child, childSeparator, childUpper);
-      } else await this.#passIntact(node.level - 1, childSeparator, node.child(i));
+    let next = 0;
+    while (next < node.count && this.#changesBelow(upper)) {
+      const { key, keyStart, keyEnd } = this.#changes;
+      const i = Math.max(next, node.childFor(key.subarray(keyStart, keyEnd)));
+      await this.#passIntact(node, next, i, separator);
+      const child = this.#tree.source.getCachedChild(node, i) ?? (await this.#load(node, i));
+      next = i + 1;
+      await this.rewrite(child, i === 0 ? separator : node.key(i), next < node.count ? node.key(next) : upper);
     }
+    await this.#passIntact(node, next, node.count, separator);
     // Entries still pending in the leaves also go to the next sibling, but the entries of this level may end here.
     if (upper !== undefined) await this.#level(node.level).endNode(false);
   }
@@ -224,9 +226,13 @@ class TreeWriter {
     return loadChild(this.#tree.source, node, child);
   }
 
-  async #passIntact(level: number, separator: Uint8Array, ref: BlockRef): Promise<void> {
+  /** Adds children `from` up to `to` of a node as they are. `separator`: the separator of the node. */
+  async #passIntact(node: Node, from: number, to: number, separator: Uint8Array): Promise<void> {
+    if (from === to) return;
+    const level = node.level - 1;
     for (let below = 0; below < level; below++) await this.#level(below).close();
-    await this.#level(level).passIntact(separator, ref);
+    const writer = this.#level(level);
+    for (let i = from; i < to; i++) await writer.passIntact(i === 0 ? separator : node.key(i), node.child(i));
   }
 
   async #rewriteLeaf(node: Node, separator: Uint8Array, upper: Uint8Array | undefined): Promise<void> {

@@ -19,6 +19,7 @@ class Input {
   readonly cursor: RunCursor;
   /** Whether its rows can be marked as deleted. */
   readonly marks: boolean;
+  node!: Node;
   from = 0;
   to = 0;
   done = false;
@@ -30,10 +31,6 @@ class Input {
   constructor(cursor: RunCursor, marks: boolean) {
     this.cursor = cursor;
     this.marks = marks;
-  }
-
-  get node(): Node {
-    return this.cursor.node;
   }
 
   /** The key of entry `i` of the run, which is asked for as long as the entry is next. */
@@ -58,6 +55,7 @@ class Input {
 
   #take(more: boolean): void {
     if (more) {
+      this.node = this.cursor.node;
       this.from = this.cursor.from;
       this.to = this.cursor.to;
     } else this.done = true;
@@ -68,7 +66,7 @@ export class MergedCursor implements RunCursor {
   readonly #inputs: Input[];
   readonly #descending: boolean;
   readonly #showDeleted: boolean;
-  #node: Node | undefined;
+  node!: Node;
   from = 0;
   to = 0;
 
@@ -78,10 +76,6 @@ export class MergedCursor implements RunCursor {
     if (bottom !== undefined) this.#inputs.push(new Input(bottom, false));
     this.#descending = descending;
     this.#showDeleted = showDeleted;
-  }
-
-  get node(): Node {
-    return this.#node as Node;
   }
 
   expect(entries: number): void {
@@ -163,7 +157,7 @@ export class MergedCursor implements RunCursor {
         to = end;
       }
     }
-    this.#node = winner.node;
+    this.node = winner.node;
     this.from = from;
     this.to = to;
     if (this.#descending) winner.to = from;

@@ -289,6 +289,10 @@ export class View {
   readonly tail: number;
   /** Commits after `block0.appliedSeq` up to `tail`, ascending. */
   readonly pending: readonly LoggedCommit[];
+  /** Id of the commit at the tail; undefined where nobody knows it, as after a restore. */
+  readonly tailId: string | undefined;
+  /** The tables by name, each in the active version. */
+  readonly tables: ReadonlyMap<string, TableState>;
   /** Members that follow them and are not committed yet. */
   readonly #uncommitted: readonly CommitMember[];
   /** Bytes that the pending commits hold in memory. */
@@ -312,7 +316,9 @@ export class View {
     this.block0 = block0;
     this.tail = tail;
     this.pending = pending;
+    this.tailId = pending.at(-1)?.commit.commitId ?? block0.applied.at(-1)?.id;
     this.#shown = shown;
+    this.tables = shown.tables;
     this.#uncommitted = uncommitted;
     let bytes = shown.shadowBytes;
     let slow = false;
@@ -358,11 +364,6 @@ export class View {
       if (nextVersion?.migration !== undefined) nextVersions.set(migration.table, { ...nextVersion, migration });
     }
     return new View(this.#context, block0, this.tail, this.pending, { tables, nextVersions, shadowBytes });
-  }
-
-  /** Id of the commit at the tail; undefined where nobody knows it, as after a restore. */
-  get tailId(): string | undefined {
-    return this.pending.at(-1)?.commit.commitId ?? this.block0.applied.at(-1)?.id;
   }
 
   /** Whether a commit was written on top of this view's tail, as far as both are known. */
@@ -411,11 +412,6 @@ export class View {
     }
     for (const [name, layers] of added) tables.set(name, over(tables.get(name) as TableState, layers));
     return { tables, nextVersions, shadowBytes };
-  }
-
-  /** The tables by name, each in the active version. */
-  get tables(): ReadonlyMap<string, TableState> {
-    return this.#shown.tables;
   }
 
   /** A table in the active version. */

@@ -14,6 +14,10 @@ export class Filter {
   #onlyPick: Int32Array | undefined = undefined;
   /** The approximate cost per row if all selectors test it. */
   readonly cost: number;
+  /** Whether there are no selectors. */
+  readonly empty: boolean;
+  /** Whether testing a row is so slow that as few rows as possible should be tested. */
+  readonly slow: boolean;
   /** The condition that a row must also meet to be among the first rows of a sort, as known so far. */
   bound: Selector | undefined = undefined;
 
@@ -22,20 +26,13 @@ export class Filter {
     let sum = 0;
     for (const { cost } of selectors) sum += cost;
     this.cost = sum;
+    this.empty = selectors.length === 0;
+    this.slow = selectors.some(({ cost }) => cost >= slowCost);
   }
 
   /** Returns the number of rows that may be tested without a pause: `most`, or fewer for thousands of conditions. At least one. */
   rowsAtOnce(most: number): number {
     return this.cost * most <= costOfStep ? most : Math.max(1, Math.floor(costOfStep / this.cost));
-  }
-
-  get empty(): boolean {
-    return this.#selectors.length === 0;
-  }
-
-  /** Whether testing a row is so slow that as few rows as possible should be tested. */
-  get slow(): boolean {
-    return this.#selectors.some(({ cost }) => cost >= slowCost);
   }
 
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {

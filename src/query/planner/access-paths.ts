@@ -468,8 +468,13 @@ export function candidatesFor(
   return new Planner(state, query, order, planPart).candidates;
 }
 
+/** Returns the only candidate, or one that no other can beat; undefined if costs must decide. */
+export function obviousOf(candidates: readonly Candidate[]): Candidate | undefined {
+  return candidates.length === 1 ? candidates[0] : candidates.find((candidate) => isBest(candidate));
+}
+
 /** Whether no candidate can be better: it reads nothing, or one row by its key. */
-export function isBest({ access }: Candidate): boolean {
+function isBest({ access }: Candidate): boolean {
   return access.kind === 'nothing' || (access.kind === 'keys' && access.keys.length === 1);
 }
 

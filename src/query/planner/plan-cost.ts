@@ -75,10 +75,9 @@ function leavesOf(rows: number, leaves: number): number {
   return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
 }
 
-/** Estimates an access from the blocks in memory. */
-function estimateAccess(state: TableState, access: Access): AccessEstimate {
+/** Estimates an access from the blocks in memory. `table`: the estimate of the table's tree. */
+function estimateAccess(state: TableState, table: TreeEstimate, access: Access): AccessEstimate {
   const none = { indexLeaves: 0, indexMissing: 0, ranges: 1, exact: true };
-  const table = state.tree.estimate();
   const missingOf = (leaves: number): number => leaves * (1 - table.cachedFraction);
   switch (access.kind) {
     case 'nothing':
@@ -104,9 +103,9 @@ function estimateAccess(state: TableState, access: Access): AccessEstimate {
       return { entries, exact, indexLeaves, indexMissing: missing, leaves, missing: missingOf(leaves), ranges };
     }
     case 'intersection':
-      return estimateIntersection(state, access);
+      return estimateIntersection(state, table, access);
     case 'union': {
-      const parts = access.parts.map(({ plan }) => estimateAccess(state, plan.access));
+      const parts = access.parts.map(({ plan }) => estimateAccess(state, table, plan.access));
       const sum = (of: (part: AccessEstimate) => number): number => parts.reduce((total, part) => total + of(part), 0);
       return {
         entries: sum(({ entries }) => entries),
@@ -122,15 +121,18 @@ function estimateAccess(state: TableState, access: Access): AccessEstimate {
 }
 
 /** Estimates an intersection. Conditions on different fields are assumed to be independent. */
-function estimateIntersection(state: TableState, { first, others }: IntersectionAccess): AccessEstimate {
-  const table = state.tree.estimate();
-  const sum: Mutable<AccessEstimate> = { ...estimateAccess(state, first) };
+function estimateIntersection(
+  state: TableState,
+  table: TreeEstimate,
+  { first, others }: IntersectionAccess,
+): AccessEstimate {
+  const sum: Mutable<AccessEstimate> = { ...estimateAccess(state, table, first) };
   let joint = sum.entries;
   let read = 0;
   let leaves = 0;
   let missing = 0;
   for (const other of others) {
-    const more = estimateAccess(state, other);
+    const more = estimateAccess(state, table, other);
     joint *= more.entries / Math.max(1, table.entries, more.entries);
     // In a merge, leaves between the keys that are searched for are not read.
     const isMergedIn = isMerged(first, other);
@@ -228,7 +230,7 @@ export class PlanCosts {
   /** Returns the candidates with estimates of their accesses. */
   open(candidates: readonly Candidate[]): Estimated[] {
     return candidates.map((candidate) => {
-      const access = estimateAccess(this.#state, candidate.access);
+      const access = estimateAccess(this.#state, this.#table, candidate.access);
       return { candidate, access, estimate: notEstimated };
     });
   }
@@ -340,7 +342,7 @@ export class PlanCosts {
     };
     for (const { query, plan } of parts) {
       const costs = new PlanCosts(this.#state, query);
-      const access = estimateAccess(this.#state, plan.access);
+      const access = estimateAccess(this.#state, this.#table, plan.access);
       const part = costs.estimate(plan, access, access.entries);
       sum.entries += part.entries;
       sum.rows += part.rows;
@@ -361,17 +363,14 @@ export class PlanCosts {
     return Math.min(1, matches / Math.max(1, entries)) ** (use.tests.length / tests.length);
   }
 
-  /** Returns the number of rows of unmerged commits that an access tests if it scans `entries` entries. */
-  #overlaidBy(access: Access, entries: number): number {
-    if (!this.#hasEntries(access)) return this.#overlaid;
+  /** Returns the number of rows of unmerged commits that an access tests if it scans `entries` entries, and the cost of that. */
+  #overlaidBy(access: Access, entries: number): { readonly overlaid: number; readonly time: number } {
+    if (!this.#hasEntries(access)) return { overlaid: this.#overlaid, time: this.#overlaid * cost.overlaid };
     const part = Math.min(1, entries / Math.max(1, this.#table.entries));
+    const layers = this.#state.layers.length;
     // In most cases the first row of each layer is read to compare it.
-    return Math.max(this.#overlaid * part, Math.min(this.#overlaid, this.#state.layers.length));
-  }
-
-  #overlaidCost(access: Access, overlaid: number): number {
-    if (!this.#hasEntries(access)) return overlaid * cost.overlaid;
-    return overlaid * cost.layerEntry + this.#state.layers.length * cost.layer;
+    const overlaid = Math.max(this.#overlaid * part, Math.min(this.#overlaid, layers));
+    return { overlaid, time: overlaid * cost.layerEntry + layers * cost.layer };
   }
 
   #hasEntries(access: Access): boolean {
@@ -422,8 +421,8 @@ export class PlanCosts {
     if (candidate.access.kind === 'intersection') {
       time += others.entries * cost.key + access.entries * part * cost.probe * candidate.access.others.length;
     }
-    const overlaid = indexed ? this.#overlaidBy(candidate.access, access.entries * part) : 0;
-    if (indexed) time += this.#overlaidCost(candidate.access, overlaid);
+    const layered = indexed ? this.#overlaidBy(candidate.access, access.entries * part) : { overlaid: 0, time: 0 };
+    time += layered.time;
     if (!candidate.ordered && this.#query.unordered !== true) {
       const sorted = Math.min(matches, needed);
       time += matches * cost.pass + sorted * Math.log2(sorted + 1) * cost.sort;
@@ -432,7 +431,7 @@ export class PlanCosts {
       matches,
       entries: indexed ? entries : 0,
       rows,
-      overlaid,
+      overlaid: layered.overlaid,
       indexBlocks: indexLeaves,
       indexReads,
       tableBlocks: leaves,

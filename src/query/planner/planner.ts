@@ -4,7 +4,7 @@ import type { KeyRange } from '../../tree/cursor.ts';
 import { loadChild } from '../../tree/tree.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
-import { candidatesFor, effectiveOrder, isBest } from './access-paths.ts';
+import { candidatesFor, effectiveOrder, obviousOf } from './access-paths.ts';
 import type { Candidate, CompiledQuery, DeferredRead, Plan, Access } from './access-paths.ts';
 import { intersectionsOf } from './index-intersections.ts';
 import { PlanCosts, costOfReads } from './plan-cost.ts';
@@ -27,11 +27,6 @@ export function candidatesOf(state: TableState, query: CompiledQuery): Candidate
   const candidates = candidatesFor(state, query, effectiveOrder(state.shape, query), planFromMemory);
   if (candidates.length < 3) return candidates;
   return [...candidates, ...intersectionsOf(state, query, candidates)];
-}
-
-/** Returns the only candidate, or one that no other can beat; undefined if costs must decide. */
-function obviousOf(candidates: readonly Candidate[]): Candidate | undefined {
-  return candidates.length === 1 ? candidates[0] : candidates.find((candidate) => isBest(candidate));
 }
 
 /** The plan of a query from what is in memory. */
