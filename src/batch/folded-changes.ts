@@ -58,7 +58,8 @@ export class FoldedChanges implements ChangeStream {
   readonly #readAhead = new Map<number, Found | Promise<Found>>();
   /** The position in {@link #order} up to which rows are read ahead. */
   #readAheadTo = 0;
-  readonly #pace: LookupPace;
+  /** Made when a row must be waited for. */
+  #pace: LookupPace | undefined;
   done = false;
   keyStart = 0;
   keyEnd = 0;
@@ -81,7 +82,6 @@ export class FoldedChanges implements ChangeStream {
     this.#order = order;
     this.#forOverlay = forOverlay;
     this.#skipsEqual = skipsEqual;
-    this.#pace = new LookupPace(state.tree.source.memory);
     const [first, last] = [order[0], order[order.length - 1]];
     const { keys } = operations;
     this.#isFree =
@@ -180,6 +180,7 @@ export class FoldedChanges implements ChangeStream {
   /** Reads the rows of the next keys ahead: since the present one must be awaited anyway, the others arrive in the same time. */
   #lookUpNext(): void {
     if (this.#readAhead.size > 0) return;
+    this.#pace ??= new LookupPace(this.#state.tree.source.memory);
     let at = Math.max(this.#next, this.#readAheadTo);
     for (let left = this.#pace.step(Number.POSITIVE_INFINITY); left > 0 && at < this.#order.length; left--) {
       if (this.#needsLookup(this.#order[at] as number)) {

@@ -106,7 +106,7 @@ export class BlockCache implements EntryOwner {
     this.counters.turnover++;
     this.#count(entry, bytes);
     node.holder = entry;
-    this.#fitShare(entry);
+    if (share < Infinity) this.#fitShare(entry);
     return entry;
   }
 
@@ -145,7 +145,7 @@ export class BlockCache implements EntryOwner {
     if (entry.node === undefined) return;
     this.#count(entry, extra);
     this.#queues.grow(entry, extra);
-    if (this.#sharesQueues) this.#fitShare(entry);
+    if (this.#shareBytes < Infinity) this.#fitShare(entry);
   }
 
   /** Evicts blocks of this cache while they take more than its share of the queues, but never `keep`. */

@@ -132,8 +132,3 @@ export function openCached(name: string, bytes: Uint8Array): CachedNode {
 export function openCachedSealed(name: string, bytes: Uint8Array): CachedNode {
   return new CachedNode(name, sealedKind(bytes), bytes);
 }
-
-/** Returns the entries of an inner node's children; a new list on each call if the node is not a {@link CachedNode}. */
-export function childEntriesOf(node: Node): CacheEntry[] {
-  return node instanceof CachedNode ? (node.childEntries ??= []) : [];
-}

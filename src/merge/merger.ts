@@ -117,7 +117,7 @@ export class Merger {
   async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
     while (this.#running !== undefined) await this.idle();
     this.#isRebuilding = true;
-    const rebuilding = this.#write([], build, rests).finally(() => {
+    const rebuilding = this.#write(this.#options.follower.view, [], build, rests).finally(() => {
       this.#isRebuilding = false;
       this.#running = undefined;
     });
@@ -130,7 +130,7 @@ export class Merger {
     const { view } = follower;
     if (view.pending.length === 0) return true;
     const startedMs = environment.monotonicMs();
-    const done = await this.#write(view.pending, (_, context) => mergeTables(view, context));
+    const done = await this.#write(view, view.pending, (_, context) => mergeTables(view, context));
     if (done) {
       this.counters.merges++;
       const milliseconds = Math.round(environment.monotonicMs() - startedMs);
@@ -139,10 +139,9 @@ export class Merger {
     return done;
   }
 
-  /** Replaces Block 0 by one with new trees, in which `applied` are applied: the commits that follow the present one's. */
-  async #write(applied: readonly LoggedCommit[], build: TreeBuild, rests = false): Promise<boolean> {
+  /** Replaces the Block 0 of a view by one with new trees, in which `applied` are applied: the commits that follow the present one's. */
+  async #write({ block0 }: View, applied: readonly LoggedCommit[], build: TreeBuild, rests = false): Promise<boolean> {
     const { follower, environment, register } = this.#options;
-    const { block0 } = follower.view;
     if (register.current.block0.generation !== block0.generation) {
       // Somebody merged just now; this view has not caught up.
       await follower.refresh();

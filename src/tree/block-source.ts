@@ -5,8 +5,8 @@
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { defined } from '../base/options.ts';
 import type { BlockCache, CacheCounters } from '../cache/block-cache.ts';
-import { openCached, childEntriesOf } from '../cache/cached-node.ts';
-import type { CachedNode, CacheEntry } from '../cache/cached-node.ts';
+import { CachedNode, openCached } from '../cache/cached-node.ts';
+import type { CacheEntry } from '../cache/cached-node.ts';
 import type { ExternalCache } from '../cache/external-cache.ts';
 import { unboundedMemory } from '../cache/memory-budget.ts';
 import type { ReadMemory } from '../cache/memory-budget.ts';
@@ -231,6 +231,11 @@ class CachedSource implements BlockSource {
     this.#reader.cache.add(node, passing);
     return node;
   }
+}
+
+/** Returns the entries of an inner node's children; a new list on each call if the node is not a {@link CachedNode}. */
+function childEntriesOf(node: Node): CacheEntry[] {
+  return node instanceof CachedNode ? (node.childEntries ??= []) : [];
 }
 
 /** Below this size, shared bytes of the heap are not looked for: they cannot take much memory, even if the rows are copied. */

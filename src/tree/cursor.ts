@@ -5,8 +5,8 @@
 import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockSource } from './block-source.ts';
-import { LeafPath, loadChild } from './tree.ts';
-import type { Step, Tree } from './tree.ts';
+import { loadChild } from './tree.ts';
+import type { Tree } from './tree.ts';
 
 /** Bounds of keys: `from` inclusive, `to` exclusive; undefined means unbounded. */
 export interface KeyRange {
@@ -135,6 +135,71 @@ export class TreeCursor implements RunCursor {
     if (step.node.level === 1) return this.#openLeaf(step);
     const below = this.#tree.source.getCachedChild(step.node, step.child);
     return below === undefined ? this.#loadBelow(step) : this.#descend(below);
+  }
+}
+
+/** An inner node, and the child that the path leads to. */
+interface Step {
+  readonly node: Node;
+  child: number;
+}
+
+/** The path from a root to a leaf, which moves from leaf to leaf within a range of keys. */
+class LeafPath {
+  readonly #from: Uint8Array | undefined;
+  readonly #to: Uint8Array | undefined;
+  readonly #descending: boolean;
+  #steps: Step[] = [];
+
+  /** `from` inclusive, `to` exclusive; undefined means unbounded. */
+  constructor(from: Uint8Array | undefined, to: Uint8Array | undefined, descending: boolean) {
+    this.#from = from;
+    this.#to = to;
+    this.#descending = descending;
+  }
+
+  /** Returns an independent copy of the path. */
+  copy(): LeafPath {
+    const copied = new LeafPath(this.#from, this.#to, this.#descending);
+    copied.#steps = this.#steps.map(({ node, child }) => ({ node, child }));
+    return copied;
+  }
+
+  /** Continues the path to the first child of an inner node that can have keys of the range, in the path's direction. */
+  enter(node: Node): Step {
+    const from = this.#from;
+    const to = this.#to;
+    let child: number;
+    // Below a node that was entered from its edge, this simply is the first or last child.
+    if (!this.#descending) child = from === undefined ? 0 : node.childFor(from);
+    else child = to === undefined ? node.count - 1 : node.childFor(to);
+    const step = { node, child };
+    this.#steps.push(step);
+    return step;
+  }
+
+  /** Moves to the next child, perhaps of a node further up; undefined after the end of the range. */
+  advance(): Step | undefined {
+    for (;;) {
+      const step = this.#steps[this.#steps.length - 1];
+      if (step === undefined) return undefined;
+      if (this.#descending && this.#endsBefore(step)) return undefined;
+      step.child += this.#descending ? -1 : 1;
+      if (step.child < 0 || step.child >= step.node.count) {
+        this.#steps.pop();
+        continue;
+      }
+      if (!this.#descending && this.#endsBefore(step)) return undefined;
+      return step;
+    }
+  }
+
+  /** Whether the separator at a step shows that the range ends there, which saves reading a block. */
+  #endsBefore({ node, child }: Step): boolean {
+    const from = this.#from;
+    const to = this.#to;
+    if (this.#descending) return from !== undefined && node.compareKey(child, from, from.length) <= 0;
+    return to !== undefined && node.compareKey(child, to, to.length) >= 0;
   }
 }
 

@@ -53,6 +53,10 @@ export class Condition {
   /** The fields and functions that it tests. */
   readonly names: readonly string[];
   readonly on: FieldCondition | undefined;
+  /** Whether it is known without reading that no row matches. */
+  readonly isImpossible: boolean;
+  /** Whether it is known without reading that every row matches. */
+  readonly isEmpty: boolean;
   /** The fields that its selector reads; undefined if it needs the whole row. */
   readonly reads: readonly LayoutField[] | undefined;
   /** The number of conditions in it. */
@@ -71,22 +75,14 @@ export class Condition {
     this.on = on;
     this.reads = reads;
     this.#selector = selector;
+    this.isImpossible = on === undefined ? selector === selectNothing : on.comparison.kind === 'none';
+    this.isEmpty = on?.comparison.kind === 'all';
   }
 
   /** Tests rows. It is made on first use, since an access by key often needs none. */
   get selector(): Selector {
     this.#selector ??= this.on === undefined ? selectAll : compileSelector(this.on.field, this.on.comparison);
     return this.#selector;
-  }
-
-  /** Whether it is known without reading that no row matches. */
-  get isImpossible(): boolean {
-    return this.on === undefined ? this.#selector === selectNothing : this.on.comparison.kind === 'none';
-  }
-
-  /** Whether it is known without reading that every row matches. */
-  get isEmpty(): boolean {
-    return this.on?.comparison.kind === 'all';
   }
 
   /** Whether its comparison has very many values, or it consists of other conditions. */

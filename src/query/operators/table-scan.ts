@@ -20,6 +20,8 @@ export class TableStream implements RowStream {
   readonly #descending: boolean;
   readonly #filter: Filter;
   readonly #work: QueryWork;
+  /** How many rows are tested at once. */
+  readonly #atOnce: number;
   #picks: Int32Array | undefined;
   readonly #rate = new MatchRate();
   /** The rest of the present run. */
@@ -32,6 +34,7 @@ export class TableStream implements RowStream {
     this.#descending = descending;
     this.#filter = filter;
     this.#work = work;
+    this.#atOnce = filter.rowsAtOnce(filter.slow ? 64 : maxPicks);
   }
 
   next(batch: RowBatch): boolean | Promise<boolean> {
@@ -84,7 +87,7 @@ export class TableStream implements RowStream {
       else for (let k = 0; k < count; k++) batch.add(node, node.rowBase(this.#from++));
       return true;
     }
-    const kept = this.#select(this.#filter.rowsAtOnce(this.#filter.slow ? 64 : maxPicks));
+    const kept = this.#select(this.#atOnce);
     const picks = this.#picks as Int32Array;
     for (let k = 0; k < kept; k++) {
       batch.add(node, node.rowBase(picks[this.#descending ? kept - 1 - k : k] as number));

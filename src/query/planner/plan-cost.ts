@@ -381,8 +381,9 @@ export class PlanCosts {
   /** Estimates the cost of a candidate if `matches` rows match in all. */
   estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
     const { limit } = this.#query;
+    let { offset } = this.#query;
     // Rows that are skipped by counting cost almost nothing.
-    const offset = countableAccess(this.#state, this.#query, candidate) === undefined ? this.#query.offset : 0;
+    if (offset > 0 && countableAccess(this.#state, this.#query, candidate) !== undefined) offset = 0;
     const needed = limit === undefined ? Number.POSITIVE_INFINITY : limit + offset;
     const stops = (candidate.ordered || this.#query.counts === true) && needed < matches;
     if (this.#query.counts === true && this.#isCounted(candidate)) return this.#countEstimate(access, matches);
