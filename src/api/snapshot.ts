@@ -57,8 +57,8 @@ class SnapshotHost implements QueryHost {
     return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
   }
 
-  registeredFunction(name: string): RegisteredFunction | undefined {
-    return this.#instance.registry.registeredFunction(name);
+  get functions(): ReadonlyMap<string, RegisteredFunction> {
+    return this.#instance.functions;
   }
 
   tableState(table: string): TableState | Promise<TableState> {

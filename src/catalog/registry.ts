@@ -33,6 +33,8 @@ export class Registry {
   readonly #codes = new Map<string, Map<number, MigrationCode>>();
   readonly #coded = new WeakMap<TableShape, StoredSchema>();
   readonly #functions = new Map<string, RegisteredFunction>();
+  /** The registered functions by name. */
+  readonly functions: ReadonlyMap<string, RegisteredFunction> = this.#functions;
   readonly #triggers = new Map<string, RegisteredTrigger[]>();
   /** The system tables, which applications may read. */
   readonly #system: ReadonlyMap<string, TableShape>;

@@ -60,6 +60,7 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly engine: Engine;
   readonly bridge: Bridge;
   readonly registry: Registry;
+  readonly functions: Registry['functions'];
   readonly blobs: BlobStore;
   readonly #parts: EngineHostParts;
   /** Flushes and transactions that `stop()` waits for. */
@@ -87,6 +88,7 @@ export class EngineHost implements BatchHost, QueryHost {
     this.queryMemory = parts.queryMemory;
     this.bridge = parts.bridge;
     this.registry = parts.registry;
+    this.functions = parts.registry.functions;
     this.blobs = parts.blobs;
     this.#parts = parts;
     const { bridge, blobs, driver, maxCommitBytes, signals } = parts;
@@ -150,10 +152,6 @@ export class EngineHost implements BatchHost, QueryHost {
     // If the two shapes are equal, the view's own one: the plans of its states are compiled for that object.
     const stored = this.engine.view.table(table)?.shape;
     return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
-  }
-
-  registeredFunction(name: string): ReturnType<Registry['registeredFunction']> {
-    return this.registry.registeredFunction(name);
   }
 
   tableState(table: string): TableState | Promise<TableState> {

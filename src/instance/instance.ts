@@ -60,6 +60,7 @@ const stopped: Transition = { kind: 'stop', done: Promise.resolve() };
 export class Instance implements BatchOwner, QueryHost {
   readonly environment: Environment;
   readonly registry: Registry;
+  readonly functions: Registry['functions'];
   readonly bridge: Bridge;
   readonly #fieldChangeLog: FieldChangeLog;
   /** The user's driver, counted. */
@@ -93,6 +94,7 @@ export class Instance implements BatchOwner, QueryHost {
     this.#maxCommitBytes = maxCommitBytes;
     this.#logger = filteredLogger(options.logger, options.logLevel);
     this.registry = new Registry(this.#logger);
+    this.functions = this.registry.functions;
     this.#fieldChangeLog = new FieldChangeLog(this.registry, this.#logger, options.role);
     this.bridge = new Bridge(this.registry, this.#fieldChangeLog);
     this.#held = new HeldSnapshots(environment, this.#logger);
@@ -306,10 +308,6 @@ export class Instance implements BatchOwner, QueryHost {
 
   shapeOf(table: string): TableShape | undefined {
     return this.#host === undefined ? this.registry.shape(table) : this.#host.shapeOf(table);
-  }
-
-  registeredFunction(name: string): ReturnType<Registry['registeredFunction']> {
-    return this.registry.registeredFunction(name);
   }
 
   tableState(table: string): TableState | Promise<TableState> {

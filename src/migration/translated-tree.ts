@@ -133,7 +133,7 @@ export class TranslatedTree extends Tree {
 
   constructor(tree: Tree, options: TranslationOptions) {
     const source = new TranslatedSource(tree.source, options);
-    super(source, tree.ref);
+    super(source, tree.ref, undefined, true);
     this.#tree = tree;
     this.#source = source;
   }
@@ -144,10 +144,6 @@ export class TranslatedTree extends Tree {
     if (node === undefined || node.level > 0) return node;
     this.#root ??= this.#source.translate(node);
     return this.#root;
-  }
-
-  override get mayBreak(): boolean {
-    return true;
   }
 
   override getCachedRoot(): Node | undefined {

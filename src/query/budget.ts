@@ -208,17 +208,13 @@ class MeteredTree extends Tree {
 
   constructor(tree: Tree, meter: BlockMeter) {
     const source = new MeteredSource(tree.source, meter);
-    super(source, tree.ref, tree.node);
+    super(source, tree.ref, tree.node, tree.mayBreak);
     this.#tree = tree;
     this.#source = source;
   }
 
   override get identity(): TreeIdentity | undefined {
     return this.#tree.identity;
-  }
-
-  override get mayBreak(): boolean {
-    return this.#tree.mayBreak;
   }
 
   override getCachedRoot(): Node | undefined {

@@ -169,7 +169,7 @@ function keyOf(host: QueryHost, { shape }: TableState, keyField: LayoutField, wh
   const { written } = where;
   if (written.kind !== 'condition') return undefined;
   const { name, operator, captured } = written.condition;
-  if (operator === '=' && name === keyField.name && host.registeredFunction(name) === undefined) {
+  if (operator === '=' && name === keyField.name && !host.functions.has(name)) {
     const value = plainValue(keyField.typeId, captured);
     if (value !== undefined) return value;
   }

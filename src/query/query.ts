@@ -167,8 +167,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     // A condition that is valid for sure is compiled on demand: a lookup of a single row needs no compilation.
     else if (written.kind !== 'condition' || shape === undefined || !isPlain(this.#host, shape, written.condition)) {
       for (const condition of conditionsIn(written)) {
-        if (this.#host.registeredFunction(condition.name) === undefined) continue;
-        checkFunctionOperator(condition.name, condition.operator);
+        if (this.#host.functions.has(condition.name)) checkFunctionOperator(condition.name, condition.operator);
       }
       if (shape !== undefined) compileWhere(this.#host, shape, where);
     }
@@ -265,7 +264,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   async page(options: PageOptions): Promise<Page<R>> {
     const { size, after, signal } = pageOptions.check('query.page()', options);
     refuseLimits(this.#asked);
-    const registered: CompileOptions['registered'] = (name) => this.#host.registeredFunction(name);
+    const registered: CompileOptions['registered'] = (name) => this.#host.functions.get(name);
     const clauses = this.#asked.wheres.map(({ written }) => written);
     const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
       const { databaseId } = this.#host;

@@ -131,8 +131,8 @@ export class TransactionHost implements BatchHost, QueryHost {
     return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
   }
 
-  registeredFunction(name: string): RegisteredFunction | undefined {
-    return this.#host.registeredFunction(name);
+  get functions(): ReadonlyMap<string, RegisteredFunction> {
+    return this.#host.functions;
   }
 
   tableState(table: string): TableState | Promise<TableState> {

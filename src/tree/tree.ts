@@ -46,17 +46,25 @@ export class Tree {
   readonly node: Node | undefined;
   /** Entries in the tree. */
   readonly count: number;
+  /** Whether the tree may have rows that could not be translated, which a scan must check for. */
+  readonly mayBreak: boolean;
 
   readonly #identity: TreeIdentity = {};
   #entry: CacheEntry | undefined;
   /** The last estimate, and the turnover of the cache when it was made. */
   #estimated: { readonly estimate: TreeEstimate; readonly turnover: number } | undefined;
 
-  constructor(source: BlockSource, ref: (BlockRef & { readonly level: number }) | null, node?: Node) {
+  constructor(
+    source: BlockSource,
+    ref: (BlockRef & { readonly level: number }) | null,
+    node?: Node,
+    mayBreak: boolean = node instanceof PartialNode,
+  ) {
     this.source = source;
     this.ref = ref;
     this.node = node;
     this.count = ref?.count ?? 0;
+    this.mayBreak = mayBreak;
   }
 
   /**
@@ -65,11 +73,6 @@ export class Tree {
    */
   get identity(): TreeIdentity | undefined {
     return (this.ref?.level ?? 0) > maxPathLevels ? undefined : this.#identity;
-  }
-
-  /** Whether the tree may have rows that could not be translated, which a scan must check for. */
-  get mayBreak(): boolean {
-    return this.node instanceof PartialNode;
   }
 
   /** Returns the root if it is in memory, else undefined. Not for empty trees. */

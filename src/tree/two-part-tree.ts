@@ -17,7 +17,7 @@ export class TwoPartTree extends Tree {
 
   /** The count of entries is that of `upper`, as if it had all keys. */
   constructor(lower: Tree | undefined, upper: Tree, bound: Uint8Array) {
-    super(upper.source, upper.ref);
+    super(upper.source, upper.ref, undefined, upper.mayBreak || lower?.mayBreak === true);
     this.lower = lower;
     this.upper = upper;
     this.bound = bound;
@@ -37,10 +37,6 @@ export class TwoPartTree extends Tree {
 
   override loadRoot(): Promise<Node> {
     return this.upper.loadRoot();
-  }
-
-  override get mayBreak(): boolean {
-    return this.upper.mayBreak || this.lower?.mayBreak === true;
   }
 
   override lookup(key: Uint8Array, length: number = key.length): RowRef | undefined | Promise<RowRef | undefined> {

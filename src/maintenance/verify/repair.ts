@@ -27,7 +27,7 @@ import type { StorageDriver } from '../../storage/contract/driver.ts';
 import { BlockReader } from '../../tree/block-source.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
-import type { QueryHost } from '../../query/planner/query-host.ts';
+import type { TableMergeContext } from '../../merge/merge-table.ts';
 import { View, ViewContext } from '../../view/view.ts';
 import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
 import { keyText } from './check-run.ts';
@@ -273,7 +273,7 @@ export interface UpkeepOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   /** The functions that are registered here. */
-  readonly functions: QueryHost['registeredFunction'];
+  readonly functions: TableMergeContext['functions'];
   /** Holds a pinned state until it is released. */
   readonly hold: (pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
 }

@@ -21,7 +21,7 @@ import type { Tree } from '../../tree/tree.ts';
 import { indexedFunctions, isSameIndex, FunctionEntries } from '../../view/index-version.ts';
 import type { IndexVersion } from '../../view/index-version.ts';
 import { isDeleted } from '../../view/merged-cursor.ts';
-import type { QueryHost } from '../../query/planner/query-host.ts';
+import type { TableMergeContext } from '../../merge/merge-table.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { View } from '../../view/view.ts';
 import type { BlobCheck } from './blob-check.ts';
@@ -61,7 +61,7 @@ export interface TableCheckOptions {
   /** Undefined: blobs are not checked. */
   readonly blobs: BlobCheck | undefined;
   /** The functions that are registered here. */
-  readonly functions: QueryHost['registeredFunction'];
+  readonly functions: TableMergeContext['functions'];
 }
 
 /** The entries that the rows imply for each index; for an index that is being added, only for rows up to `built`. */
@@ -350,7 +350,7 @@ async function checkIndexVersion(
   run: CheckRun,
   table: TableState,
   indexVersion: IndexVersion,
-  functions: QueryHost['registeredFunction'],
+  functions: TableMergeContext['functions'],
 ): Promise<{ readonly blocks: number; readonly isWrong: boolean }> {
   const { name, leafShape } = table.shape;
   const { index, tree, base, built, failed, isCurrent } = indexVersion;
@@ -388,12 +388,7 @@ class IndexVersionCheck {
   /** Entries of rows on which the function failed. */
   failed = 0;
 
-  constructor(
-    run: CheckRun,
-    table: TableState,
-    indexVersion: IndexVersion,
-    functions: QueryHost['registeredFunction'],
-  ) {
+  constructor(run: CheckRun, table: TableState, indexVersion: IndexVersion, functions: TableMergeContext['functions']) {
     this.#run = run;
     this.#table = table;
     this.#indexVersion = indexVersion;

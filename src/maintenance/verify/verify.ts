@@ -25,7 +25,7 @@ import type { StorageDriver } from '../../storage/contract/driver.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
 import type { Tree } from '../../tree/tree.ts';
 import { NextVersionRows } from '../../view/next-version-rows.ts';
-import type { QueryHost } from '../../query/planner/query-host.ts';
+import type { TableMergeContext } from '../../merge/merge-table.ts';
 import { View } from '../../view/view.ts';
 import type { PlacedTree, NextVersion } from '../../view/view.ts';
 import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
@@ -94,7 +94,7 @@ export interface VerifyContext {
   /** Memory for blocks while checking, in bytes. */
   readonly cacheBytes: number;
   /** The functions that are registered here. */
-  readonly functions: QueryHost['registeredFunction'];
+  readonly functions: TableMergeContext['functions'];
   /** Pins a state. */
   readonly hold: (block0: Block0) => Promise<HeldSnapshot>;
 }

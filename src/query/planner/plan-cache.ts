@@ -93,7 +93,7 @@ function wordsOf(host: QueryHost, written: WrittenQuery): string | undefined {
     if (clause.kind !== 'condition') return undefined;
     const { name, operator, captured } = clause.condition;
     const value = wordOf(captured);
-    if (value === undefined || host.registeredFunction(name) !== undefined) return undefined;
+    if (value === undefined || host.functions.has(name)) return undefined;
     words += ` where ${name.length}:${name} ${operator} ${value}`;
   }
   for (const { name, direction } of orders) words += ` by ${name.length}:${name} ${direction}`;

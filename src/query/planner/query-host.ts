@@ -66,7 +66,8 @@ export interface QueryHost {
   readonly prices: PriceTable;
   /** The registered shape of a table; undefined while it is not registered. */
   shapeOf(table: string): TableShape | undefined;
-  registeredFunction(name: string): RegisteredFunction | undefined;
+  /** The registered functions by name. */
+  readonly functions: ReadonlyMap<string, RegisteredFunction>;
   /**
    * The present state of a table, of one view, for the whole of a query: at once where the view is fresh enough.
    * Rejects with `NotStartedError` or `SchemaNotFoundError`.

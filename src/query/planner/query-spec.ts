@@ -63,7 +63,7 @@ export function requireOrderField(shape: TableShape, name: string, what = 'order
 
 /** Returns the options for compiling clauses for a version of their table. */
 export function compileOptions(host: QueryHost, shape: TableShape): CompileOptions {
-  return { shape, registered: (name) => host.registeredFunction(name) };
+  return { shape, registered: (name) => host.functions.get(name) };
 }
 
 /** The most conditions and values that are compiled and planned without a pause. */
@@ -116,7 +116,7 @@ function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQ
 export function isPlain(host: QueryHost, shape: TableShape, { name, operator, captured }: WrittenCondition): boolean {
   if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX') return false;
   const field = shape.layout.field(name);
-  if (field === undefined || host.registeredFunction(name) !== undefined) return false;
+  if (field === undefined || host.functions.has(name)) return false;
   return plainValue(field.typeId, captured) !== undefined;
 }
 
@@ -169,7 +169,7 @@ export function* preparing(host: QueryHost, shape: TableShape, wheres: readonly 
 export function checkBeginning(host: QueryHost, shape: TableShape | undefined, written: WrittenClause): void {
   let left = maxAtOnce;
   for (const condition of conditionsIn(written)) {
-    if (host.registeredFunction(condition.name) !== undefined) {
+    if (host.functions.has(condition.name)) {
       checkFunctionOperator(condition.name, condition.operator);
     } else if (shape !== undefined) {
       const { operator, captured } = condition;
@@ -183,7 +183,7 @@ export function checkBeginning(host: QueryHost, shape: TableShape | undefined, w
 }
 
 function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
-  return hasCondition(written, ({ name }) => host.registeredFunction(name) !== undefined);
+  return hasCondition(written, ({ name }) => host.functions.has(name));
 }
 
 /** Fewer rows are skipped faster by reading them than by counting. */

@@ -167,10 +167,6 @@ export class TestTable implements QueryHost {
     return table === this.shape.name ? this.shape : undefined;
   }
 
-  registeredFunction(name: string): RegisteredFunction | undefined {
-    return this.functions.get(name);
-  }
-
   tableState(table: string): TableState | Promise<TableState> {
     if (table !== this.shape.name) throw new SchemaNotFoundError(table);
     return this.late ? Promise.resolve(this.state) : this.state;
