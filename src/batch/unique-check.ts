@@ -180,7 +180,7 @@ export class UniqueCheck {
     const layers = await this.#layerValues(values.index, pacer);
     const late: { readonly at: number; readonly other: Promise<Uint8Array | undefined> }[] = [];
     const most = maxLookups(this.#state.tree.source.memory);
-    const settle = async (): Promise<void> => {
+    const awaitLate = async (): Promise<void> => {
       for (const { at, other } of late.splice(0)) {
         const key = await other;
         if (key !== undefined) throw this.#conflict(values, at, key);
@@ -190,13 +190,13 @@ export class UniqueCheck {
       const at = order[i] as number;
       const other = values.kept[at] === true ? undefined : this.#other(values, at, layers);
       if (other !== undefined) {
-        // Another one may decide first; how this one ends is then nobody's concern.
+        // Another one may fail first; then the result of this one is not needed.
         other.catch(() => undefined);
-        if (late.push({ at, other }) >= most) await settle();
+        if (late.push({ at, other }) >= most) await awaitLate();
       }
       if ((i & 0xff) === 0xff && pacer.due()) await pacer.pause();
     }
-    await settle();
+    await awaitLate();
   }
 
   async #layerValues(index: TableIndex, pacer: Pacer): Promise<LayerValues[]> {

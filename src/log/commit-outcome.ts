@@ -56,8 +56,8 @@ export function refKey({ commitId, slot }: CommitRef): string {
 export function outcomeUnknown(commit: Required<CommitRef>, cause?: unknown): CommitOutcomeUnknownError {
   const { commitId, slot } = commit;
   const message =
-    `Whether commit ${commitId} (slot ${slot}) was applied is not known. Flush the batch again: it resolves the old ` +
-    'commit first and never applies it twice. Where the batch is gone, ask db.resolveCommit() later.';
+    `Whether commit ${commitId} (slot ${slot}) was applied is not known. Flush the batch again: that resolves the old ` +
+    'commit first and never applies it twice. If the batch is gone, call db.resolveCommit() later.';
   return new CommitOutcomeUnknownError(commit, message, { cause });
 }
 

@@ -52,7 +52,7 @@ export class MigrationDaemon {
   /** Tables whose migration this instance has requested. With polling on demand it works on these only. */
   readonly #asked = new Set<string>();
   /** For each table, the situation in which there was no work. */
-  readonly #settled = new Map<string, string>();
+  readonly #idleSituations = new Map<string, string>();
   /** For each table, the tenth of the rows that was logged last. */
   readonly #told = new Map<string, number>();
   /** For each table, the migration that has switched, and since when this instance knows it. */
@@ -77,7 +77,7 @@ export class MigrationDaemon {
   /** Called when this instance has requested a migration. */
   drive(table: string): void {
     this.#asked.add(table);
-    this.#settled.delete(table);
+    this.#idleSituations.delete(table);
     this.viewChanged();
   }
 
@@ -125,7 +125,7 @@ export class MigrationDaemon {
   #hasWork(migration: StoredMigration): boolean {
     const { table, phase } = migration;
     if ((phase !== 'building' && phase !== 'switched') || !this.#mayWork(migration)) return false;
-    if (this.#settled.get(table) === this.#situation(migration)) return false;
+    if (this.#idleSituations.get(table) === this.#situation(migration)) return false;
     return phase === 'building' || !this.#isInStep(migration) || migration.target?.retire !== undefined;
   }
 
@@ -235,7 +235,7 @@ export class MigrationDaemon {
       fillMs: (chunk.built * 1000) / (migration.target?.rowsPerSecond ?? 1),
       tell: async () => {
         await this.#tell(table, migration, chunk);
-        if (chunk.table === undefined) this.#settled.set(table, situation);
+        if (chunk.table === undefined) this.#idleSituations.set(table, situation);
       },
     };
   }
