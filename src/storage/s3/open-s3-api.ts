@@ -1,5 +1,6 @@
 /** Opens the operations of a bucket: over HTTP, or through the caller's client. Loads what that needs. */
 import type { Environment } from '../../base/env.ts';
+import { defined } from '../../base/options.ts';
 import { HttpConnection } from '../http/http-connection.ts';
 import type { Certificates } from '../http/http-connection.ts';
 import { CredentialCache } from './credentials.ts';
@@ -16,7 +17,7 @@ import { SdkS3Api } from './sdk-s3-api.ts';
  */
 export interface SdkClient {
   /** Sends a command. */
-  readonly send: (...call: never[]) => unknown;
+  send(...call: never[]): unknown;
   /** The steps that every request goes through. */
   readonly middlewareStack: object;
   /** The settings of the client. */
@@ -52,12 +53,13 @@ export async function openS3Api(settings: BucketSettings): Promise<S3Api> {
   if (client !== undefined) return SdkS3Api.open(client, bucket, environment);
   const signatures = await loadSignatures();
   const connection = new HttpConnection({ environment, ca });
-  const provider = credentials ?? defaultCredentials({ environment, http: connection });
+  const region = settings.region ?? variable('AWS_REGION', 'AWS_DEFAULT_REGION');
+  const provider = credentials ?? defaultCredentials({ environment, http: connection, ...defined({ region }) });
   return new HttpS3Api({
     environment,
     bucket,
     endpoint: settings.endpoint ?? environmentEndpoint(),
-    region: settings.region ?? variable('AWS_REGION', 'AWS_DEFAULT_REGION'),
+    region,
     forcePathStyle: settings.forcePathStyle,
     connection,
     credentials: new CredentialCache(typeof provider === 'function' ? provider : async () => provider, environment),

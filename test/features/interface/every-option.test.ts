@@ -24,6 +24,7 @@ import {
   DiskCacheDriver,
   FileDriver,
   MemoryDriver,
+  AzureBlobDriver,
   GoogleCloudStorageDriver,
   ObjectStoreDriver,
   ObservedDriver,
@@ -222,6 +223,11 @@ const cases: Readonly<Record<string, Case>> = {
     what: 'costOf()',
     valid: { ...s3StandardPrices },
   },
+  'new AzureBlobDriver(options)': {
+    call: (options) => new AzureBlobDriver(options),
+    what: 'new AzureBlobDriver()',
+    valid: { container: 'data', account: 'notes' },
+  },
   'new DiskCacheDriver(options)': {
     call: (options) => new DiskCacheDriver(options),
     what: 'new DiskCacheDriver()',
@@ -270,6 +276,7 @@ const others: Readonly<Record<string, string>> = {
   'Transaction.deleteWhere(query)': 'a query',
   'Batch.deleteWhere(query)': 'a query',
   'formatStoreReport(report)': 'what db.doctor() resolved to',
+  'AzureBlobDriver.presign(options)': 'a call that StoreDb makes; a driver may be given more than it knows',
   'FileDriver.copy(options)': 'a call that StoreDb makes; a driver may be given more than it knows',
   'GoogleCloudStorageDriver.presign({})': 'a call that StoreDb makes; a driver may be given more than it knows',
   'ObjectStoreDriver.presign({})': 'a call that StoreDb makes; a driver may be given more than it knows',
@@ -297,11 +304,18 @@ function mistyped(path: string): string {
   return `${path}${path.at(-1)}`;
 }
 
+/** Options that are only valid as a whole. */
+const complete: Given = {
+  credentials: { accessKeyId: 'id', secretAccessKey: 'secret' },
+  encryption,
+  prices: s3StandardPrices,
+};
+
 /** `valid` with one more thing in it, at a path. */
 function having(valid: Given, path: string, value: unknown): Given {
   const [first, ...rest] = path.split('.') as [string, ...string[]];
   if (rest.length === 0) return { ...valid, [first]: value };
-  const inner = valid[first] ?? (first === 'prices' ? s3StandardPrices : first === 'encryption' ? encryption : {});
+  const inner = valid[first] ?? complete[first] ?? {};
   return { ...valid, [first]: having(inner as Given, rest.join('.'), value) };
 }
 

@@ -3,6 +3,7 @@
  * no time, and happens the same way every time.
  */
 import type { Environment, Timer } from '../../../src/base/env.ts';
+import { loadAll } from '../../../src/base/later.ts';
 
 interface Pending {
   readonly atMs: number;
@@ -68,6 +69,7 @@ export class VirtualEnvironment implements Environment {
   /** Lets everything happen that can without the clock moving; nobody else moves it meanwhile. */
   async quiesce(): Promise<void> {
     this.#holding++;
+    await loadAll();
     await this.#calmDown();
     this.#holding--;
   }
@@ -97,6 +99,10 @@ export class VirtualEnvironment implements Environment {
       settled = true;
     };
     promise.then(note, note);
+    // Loading code takes real time, in which the clock must not move.
+    this.#holding++;
+    await loadAll();
+    this.#holding--;
     const startedMs = this.#elapsedMs;
     for (;;) {
       await this.#calmDown();

@@ -74,8 +74,14 @@ const lock = JSON.parse(readFileSync(`${repository}package-lock.json`, 'utf8')) 
 };
 const production = Object.entries(lock.packages).filter(([path, { dev }]) => path !== '' && dev !== true);
 
-/** Packages that an application installs if it passes an `S3Client` of the AWS SDK. */
-const optional = ['@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'];
+/** Packages that an application installs if it needs them, and the sources that load them. */
+const optional: Readonly<Record<string, RegExp>> = {
+  '@aws-sdk/client-s3': /^src\/storage\/s3\//,
+  '@aws-sdk/s3-request-presigner': /^src\/storage\/s3\//,
+  '@azure/identity': /^src\/storage\/azure\//,
+  '@azure/storage-blob': /^src\/storage\/azure\//,
+  'google-auth-library': /^src\/storage\/google\//,
+};
 
 describe('importing the library', () => {
   it('loads nothing but Node itself', () => {
@@ -85,9 +91,10 @@ describe('importing the library', () => {
   it('loads the S3 client with the first request to a bucket, a decoder where the runtime has none, and nothing else later', () => {
     const proxies = ['http-proxy-agent', 'https-proxy-agent', 'proxy-from-env'];
     const client = ['aws4', 'fast-xml-builder', 'fast-xml-parser', ...proxies];
-    expect([...library.later.keys()].toSorted()).toEqual([...optional, ...client, 'zstddec'].toSorted());
+    expect([...library.later.keys()].toSorted()).toEqual([...Object.keys(optional), ...client, 'zstddec'].toSorted());
     for (const [name, paths] of library.later) {
-      const from = name === 'zstddec' ? /^src\/format\/compression\.ts$/ : /^src\/storage\/(?:s3|http)\//;
+      const ofClient = optional[name] ?? /^src\/storage\/(?:s3|http)\//;
+      const from = name === 'zstddec' ? /^src\/format\/compression\.ts$/ : ofClient;
       for (const path of paths) expect(path).toMatch(from);
     }
   });
@@ -145,7 +152,9 @@ describe('code of the package that is loaded later', () => {
 describe('packages that are installed with this one', () => {
   it('are those that its sources load', () => {
     const loaded = new Set([...library.later.keys(), ...command.atOnce, ...command.later.keys()]);
-    expect([...Object.keys(manifest.dependencies), ...optional].toSorted()).toEqual([...loaded].toSorted());
+    expect([...Object.keys(manifest.dependencies), ...Object.keys(optional)].toSorted()).toEqual(
+      [...loaded].toSorted(),
+    );
     expect(builtinModules.some((name) => loaded.has(name))).toBe(false);
   });
 
