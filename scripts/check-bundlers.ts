@@ -83,11 +83,6 @@ await (await import('esbuild')).build({
   entryPoints: ['main.mjs'], bundle: true, platform: 'node', format: 'esm', outfile: 'bundled/esbuild-banner.mjs',
   banner: { js: ${JSON.stringify(requireBanner)} },
 });`,
-  'esbuild-module.mjs': `
-await (await import('esbuild')).build({
-  entryPoints: ['main.mjs'], bundle: true, platform: 'node', format: 'esm', outfile: 'bundled/esbuild-module.mjs',
-  mainFields: ['module', 'main'],
-});`,
   'esbuild-failing.mjs': `
 await (await import('esbuild')).build({
   entryPoints: ['main.mjs'], bundle: true, platform: 'node', format: 'esm', outfile: 'bundled/esbuild-failing.mjs',

@@ -77,3 +77,13 @@ export function messageText(text: string): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength).toWellFormed()}\u2026` : text;
   return withoutControls(withoutSecrets(cut));
 }
+
+/**
+ * Returns a text without a character at its end, however often it is there. A loop, because a regular expression takes time that
+ * grows with the square of a text from outside.
+ */
+export function withoutEnding(text: string, character: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === character) end--;
+  return text.slice(0, end);
+}

@@ -5,7 +5,7 @@
 import { messageOf } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
-import { withoutSecrets } from '../../base/messages.ts';
+import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
 import { defined } from '../../base/options.ts';
 import { MissingPackageError } from '../contract/optional-package.ts';
 
@@ -129,7 +129,7 @@ function saidBy(error: unknown): string {
   const text = typeof details?.message === 'string' ? details.message : message;
   if (typeof text !== 'string') return '';
   const [line = ''] = text.trim().split('\n', 1);
-  return withoutSecrets(line).slice(0, maxSaid).replace(/\.+$/, '');
+  return withoutEnding(withoutSecrets(line).slice(0, maxSaid), '.');
 }
 
 /** The cause of a `StorageError`: what the store answered, without the request, its headers and its URL, which hold secrets. */
@@ -170,7 +170,7 @@ export function toStorageError(request: FailedRequest, error: unknown): StorageE
 
 /** Makes the error for an SDK that could not be loaded or could not make a client: nothing was requested. */
 export function notLoaded(container: string, error: unknown): StorageError {
-  const text = withoutSecrets(messageOf(error)).slice(0, maxSaid).replace(/\.+$/, '');
+  const text = withoutEnding(withoutSecrets(messageOf(error)).slice(0, maxSaid), '.');
   const message = `The client for container ${container} could not be made: ${text}. Nothing was requested.`;
   return new StorageError(container, 'none', message, { cause: error });
 }

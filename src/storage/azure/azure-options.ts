@@ -1,6 +1,7 @@
 /** The options of `AzureBlobDriver`, checked when it is constructed, and the environment variables that stand in for them. */
 import { realEnvironment, type Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
+import { withoutEnding } from '../../base/messages.ts';
 import { kinds, OptionTable } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
 import { accountOfUrl, parseConnectionString } from './connection-string.ts';
@@ -149,7 +150,7 @@ function accountOf(options: AzureBlobDriverOptions, accountOptions: readonly str
   const endpoint = options.endpoint ?? `https://${account ?? ''}.blob.core.windows.net`;
   return {
     account,
-    endpoint: endpoint.replace(/\/+$/, ''),
+    endpoint: withoutEnding(endpoint, '/'),
     accountKey,
     sasToken: sasToken?.replace(/^\?/, ''),
   };

@@ -1,5 +1,6 @@
 /** Reads the connection string of a storage account, and the account's name in its URL. */
 import { InvalidOptionError } from '../../base/errors.ts';
+import { withoutEnding } from '../../base/messages.ts';
 
 /** A storage account, and the secret that opens it, if it is a text. */
 export interface AzureAccount {
@@ -78,7 +79,7 @@ export function parseConnectionString(text: string, source: string): AzureAccoun
   if (accountKey !== undefined && name === undefined) throw refuse('has an AccountKey, but no AccountName');
   return {
     account: name,
-    endpoint: endpoint.replace(/\/+$/, ''),
+    endpoint: withoutEnding(endpoint, '/'),
     accountKey,
     sasToken: accountKey === undefined ? sasToken : undefined,
   };

@@ -4,7 +4,7 @@
  */
 import { messageOf } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
-import { withoutSecrets } from '../../base/messages.ts';
+import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
 import { MissingPackageError, packageError } from '../contract/optional-package.ts';
 import type { CheckedGoogleOptions, GoogleCredentials } from './google-options.ts';
 
@@ -95,7 +95,7 @@ const maxSaid = 500;
 
 function noCredentials(bucket: string, problem: string, error: unknown): StorageError {
   if (error instanceof StorageError) return error;
-  const said = withoutSecrets(messageOf(error)).slice(0, maxSaid).replace(/\.+$/, '');
+  const said = withoutEnding(withoutSecrets(messageOf(error)).slice(0, maxSaid), '.');
   const remedy = 'Set GOOGLE_APPLICATION_CREDENTIALS, or run where a service account is attached.';
   // The library's error holds the whole request, with keys and tokens, so it is no cause.
   return new StorageError(bucket, 'none', `${problem}: ${said}. ${remedy}`, { cause: new Error(said) });

@@ -5,7 +5,7 @@
 import { isPlainObject, messageOf } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
-import { withoutSecrets } from '../../base/messages.ts';
+import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
 import { defined } from '../../base/options.ts';
 import { withoutKnown } from '../s3/secrets.ts';
 import { codeOf, isAway, isNeverSent } from '../http/connection-errors.ts';
@@ -127,7 +127,7 @@ function advice({ operation, bucket }: FailedRequest, error: unknown, reason: St
 
 /** Ends a text with one full stop. */
 function sentence(text: string): string {
-  return `${text.replace(/\.+$/, '')}.`;
+  return `${withoutEnding(text, '.')}.`;
 }
 
 /** Converts an error response, or an error of the connection, to a `StorageError`. */

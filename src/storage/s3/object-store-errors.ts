@@ -5,7 +5,7 @@
 import { isError, messageOf } from '../../base/brands.ts';
 import { defined } from '../../base/options.ts';
 import { StorageError } from '../../base/errors.ts';
-import { withoutSecrets } from '../../base/messages.ts';
+import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
 import { CredentialsProviderError } from './credentials.ts';
 
@@ -177,9 +177,7 @@ const maxSaid = 1000;
 
 /** Ends a text with one full stop. */
 function sentence(text: string): string {
-  let end = text.length;
-  while (end > 0 && text[end - 1] === '.') end--;
-  return `${text.slice(0, end)}.`;
+  return `${withoutEnding(text, '.')}.`;
 }
 
 /** Converts an error of the store or of the connection to a `StorageError`. */
