@@ -7,7 +7,7 @@ import { checkAzureOptions } from './azure-options.ts';
 import type { AzureBlobDriverOptions } from './azure-options.ts';
 import { accountOfUrl, parseConnectionString } from './connection-string.ts';
 
-const variables = { ...process.env };
+const { env } = process;
 const names = ['CONNECTION_STRING', 'ACCOUNT', 'KEY', 'SAS_TOKEN'].map((name) => `AZURE_STORAGE_${name}`);
 const key = 'c2VjcmV0LWtleS1vZi10aGUtYWNjb3VudA==';
 const otherKey = 'YW5vdGhlci1rZXktb2YtYW4tYWNjb3VudA==';
@@ -15,11 +15,13 @@ const sasToken = 'sv=2024-11-04&sp=rwdl&sig=secret-signature';
 const container = 'data';
 
 beforeEach(() => {
+  process.env = { ...env };
   // An empty variable counts as not set.
   for (const name of [...names, 'STOREDB_BUCKET', 'STOREDB_AZURE_CONTAINER']) process.env[name] = '';
 });
 afterEach(() => {
-  process.env = { ...variables };
+  // The object itself comes back: vitest's stubs of variables change it and no other.
+  process.env = env;
 });
 
 function refusal(options: unknown): InvalidOptionError {

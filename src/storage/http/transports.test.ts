@@ -1,10 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { proxyFor } from './transports.ts';
 
-const variables = { ...process.env };
+const { env } = process;
 
+beforeEach(() => {
+  process.env = { ...env };
+});
 afterEach(() => {
-  process.env = { ...variables };
+  // The object itself comes back: vitest's stubs of variables change it and no other.
+  process.env = env;
 });
 
 describe('a proxy', () => {

@@ -1,9 +1,13 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { accessPointOf, bucketAddress } from './bucket-address.ts';
 
-const variables = { ...process.env };
+const { env } = process;
+beforeEach(() => {
+  process.env = { ...env };
+});
 afterEach(() => {
-  process.env = { ...variables };
+  // The object itself comes back: vitest's stubs of variables change it and no other.
+  process.env = env;
 });
 
 function shown(bucket: string, endpoint?: string, forcePathStyle?: boolean, region = 'eu-west-1'): string {

@@ -13,7 +13,7 @@ import type { SecureFront } from './secure-front.ts';
 
 let server: S3Server;
 let front: SecureFront;
-const variables = { ...process.env };
+const { env } = process;
 
 beforeAll(async () => {
   server = await startStore();
@@ -26,7 +26,7 @@ afterAll(async () => {
 beforeEach(() => {
   const { accessKeyId, secretAccessKey } = server.credentials;
   process.env = {
-    ...variables,
+    ...env,
     AWS_ACCESS_KEY_ID: accessKeyId,
     AWS_SECRET_ACCESS_KEY: secretAccessKey,
     HTTPS_PROXY: front.proxy,
@@ -36,7 +36,8 @@ beforeEach(() => {
   front.asked.length = 0;
 });
 afterEach(() => {
-  process.env = { ...variables };
+  // The object itself comes back: vitest's stubs of variables change it and no other.
+  process.env = env;
 });
 
 async function withAmazon(

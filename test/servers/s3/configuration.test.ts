@@ -11,19 +11,21 @@ import type { S3Server } from '../s3-server/server.ts';
 import { bucketName, driverOf, startStore } from './bucket.ts';
 
 let server: S3Server;
-const variables = { ...process.env };
+const { env } = process;
 
 beforeAll(async () => {
   server = await startStore();
 });
 afterAll(() => server.close());
 beforeEach(() => {
+  const { accessKeyId, secretAccessKey } = server.credentials;
+  process.env = { ...env, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
   server.clearLog();
   server.intercept = undefined;
 });
 afterEach(() => {
-  const { accessKeyId, secretAccessKey } = server.credentials;
-  process.env = { ...variables, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+  // The object itself comes back: vitest's stubs of variables change it and no other.
+  process.env = env;
 });
 
 describe('options', () => {
