@@ -26,13 +26,13 @@ import type {
   StorageDriver,
 } from '../contract/driver.ts';
 import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
+import type { RequestTally } from '../contract/request-attempts.ts';
 import { copyBlob, isCopyRefusal } from './azure-copy.ts';
 import { codeOf, statusOf } from './azure-errors.ts';
 import { checkAzureOptions } from './azure-options.ts';
 import type { AzureBlobDriverOptions, CheckedAzureOptions } from './azure-options.ts';
 import { BlobListing, isMissing, readBlob } from './azure-read.ts';
 import { AzureRequests } from './azure-requests.ts';
-import type { RequestTally } from './azure-requests.ts';
 import { UrlSigner } from './azure-signing.ts';
 import { BlocksLostError, uploadStream } from './azure-upload.ts';
 

@@ -33,7 +33,7 @@ export interface OpenClient {
   /** Returns the store's time, by the date of its last response. */
   readonly timeMs: () => number | undefined;
   /** Closes its connections. */
-  readonly destroy: () => void;
+  readonly close: () => void;
 }
 
 /** Most bytes of a response other than an object's content. */
@@ -92,7 +92,7 @@ export async function openClient(options: CheckedAzureOptions): Promise<OpenClie
     credential,
     server: () => transport.server,
     timeMs: () => transport.timeMs,
-    destroy: () => connection.close(),
+    close: () => connection.close(),
   };
 }
 

@@ -3,10 +3,11 @@ import { forEachOf } from '../../base/pacer.ts';
 import { newId } from '../../base/ids.ts';
 import type { Environment } from '../../base/env.ts';
 import type { ObjectCopyOptions } from '../contract/driver.ts';
+import type { AttemptOptions, RequestTally } from '../contract/request-attempts.ts';
 import { storageScope } from './azure-client.ts';
 import type { OpenClient } from './azure-client.ts';
 import { statusOf, TokenError } from './azure-errors.ts';
-import type { AzureRequests, RequestTally, SendOptions } from './azure-requests.ts';
+import type { AzureRequests } from './azure-requests.ts';
 import { blockAttempts, blockId } from './azure-upload.ts';
 
 /** Largest blob that one request copies, and size of the blocks of larger ones, in bytes. */
@@ -64,7 +65,7 @@ export async function copyBlob(copy: BlobCopy): Promise<void> {
     await copyInBlocks(copy, sizeBytes);
     return;
   }
-  const sending: SendOptions = { signal, sizeBytes, attempts: blockAttempts, tally, isAnswer: isCopyRefusal };
+  const sending: AttemptOptions = { signal, sizeBytes, attempts: blockAttempts, tally, isAnswer: isCopyRefusal };
   await requests.send({ operation: 'Copy Blob From URL', key: to }, sending, async (open, abortSignal) => {
     const { url, ...source } = await sourceOf(open, from, environment.now());
     await open.container.getBlobClient(to).syncCopyFromURL(url, { ...source, abortSignal });
@@ -76,7 +77,7 @@ async function copyInBlocks(copy: BlobCopy, sizeBytes: number): Promise<void> {
   const { contentType, signal } = options;
   const mark = newId(environment, 16);
   const ids = Array.from({ length: Math.ceil(sizeBytes / copyBytes) }, (_, index) => blockId(mark, index));
-  const sending: SendOptions = { signal, attempts: blockAttempts, tally, isAnswer: isCopyRefusal };
+  const sending: AttemptOptions = { signal, attempts: blockAttempts, tally, isAnswer: isCopyRefusal };
   await forEachOf([...ids.entries()], blocksAtOnce, async ([index, id]) => {
     const start = index * copyBytes;
     const count = Math.min(copyBytes, sizeBytes - start);

@@ -5,8 +5,9 @@ import { StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
 import type { FoundObject, GetOptions, GetResult, ListEntry, ListOptions, ListPage } from '../contract/driver.ts';
 import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from '../contract/requests.ts';
+import type { AttemptOptions } from '../contract/request-attempts.ts';
 import { codeOf, statusOf } from './azure-errors.ts';
-import type { AzureRequests, SendOptions } from './azure-requests.ts';
+import type { AzureRequests } from './azure-requests.ts';
 
 /** Name of the metadata that marks the blob of an upload. The mark identifies the blob whatever its ETag. */
 export const uploadMark = 'storedb_upload';
@@ -39,7 +40,7 @@ export async function statBlob(
   requests: AzureRequests,
   key: string,
   signal: AbortSignal | undefined,
-  sending: Pick<SendOptions, 'attempts' | 'tally'> = {},
+  sending: Pick<AttemptOptions, 'attempts' | 'tally'> = {},
 ): Promise<BlobStat | undefined> {
   const options = { ...sending, signal, isAnswer: isMissing };
   try {

@@ -6,9 +6,10 @@ import type { BlobHTTPHeaders, BlobRequestConditions } from '@azure/storage-blob
 import { newAbortController, untilAborted } from '../../base/abort.ts';
 import { StorageError } from '../../base/errors.ts';
 import { sendFinal } from '../contract/final-request.ts';
+import type { RequestTally } from '../contract/request-attempts.ts';
 import { codeOf } from './azure-errors.ts';
 import { statBlob, uploadMark } from './azure-read.ts';
-import type { AzureRequests, RequestTally } from './azure-requests.ts';
+import type { AzureRequests } from './azure-requests.ts';
 
 /** Size of a block, and of the largest stream that is sent in one request, in bytes. */
 export const blockBytes: number = 8 * 1024 * 1024;

@@ -26,12 +26,13 @@ import type {
   StorageDriver,
 } from '../contract/driver.ts';
 import { checkKey, checkList, checkNotAborted, clipRange } from '../contract/requests.ts';
+import type { RequestTally } from '../contract/request-attempts.ts';
 import { GoogleResponseError, isMissingObject } from './google-errors.ts';
 import { checkGoogleOptions } from './google-options.ts';
 import type { CheckedGoogleOptions, GoogleCloudStorageDriverOptions } from './google-options.ts';
 import { listObjects, readObject } from './google-read.ts';
 import { GoogleRequests, skipBody } from './google-requests.ts';
-import type { GoogleRequest, RequestTally, SendOptions } from './google-requests.ts';
+import type { GoogleRequest, SendOptions } from './google-requests.ts';
 import { GoogleUpload } from './google-upload.ts';
 
 /** Concurrent deletions. */

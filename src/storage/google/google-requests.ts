@@ -2,22 +2,18 @@
  * Sends requests to the JSON API of Cloud Storage: adds the access token, gives every request a deadline, and retries only the
  * requests that the caller says are repeatable.
  */
-import { Deadline, untilAborted } from '../../base/abort.ts';
+import { untilAborted } from '../../base/abort.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
-import { Patience } from '../contract/retries.ts';
+import { RequestAttempts } from '../contract/request-attempts.ts';
+import type { AttemptOptions } from '../contract/request-attempts.ts';
 import { HttpConnection, readBytes, readText } from '../http/http-connection.ts';
 import type { HttpResponse } from '../http/http-connection.ts';
 import { GoogleAccess } from './google-access.ts';
 import { readError, toStorageError } from './google-errors.ts';
 import type { FailedRequest, GoogleResponseError } from './google-errors.ts';
 import type { CheckedGoogleOptions } from './google-options.ts';
-
-/** Counts the requests that a call takes. */
-export interface RequestTally {
-  requests: number;
-}
 
 /** A request to the store. */
 export interface GoogleRequest {
@@ -33,18 +29,10 @@ export interface GoogleRequest {
   readonly body?: Uint8Array;
 }
 
-/** How a request is sent. */
-export interface SendOptions {
-  readonly signal?: AbortSignal | undefined;
-  /** Attempts, the first included. Default 1. */
-  readonly attempts?: number;
-  readonly tally?: RequestTally;
-  /** Bytes that the store processes besides the body: a large object has more time. */
-  readonly sizeBytes?: number;
+/** How a request is sent. `sizeBytes` are the bytes that the store processes besides the body. */
+export interface SendOptions extends AttemptOptions {
   /** Statuses besides 2xx that the caller reads. */
   readonly statuses?: readonly number[];
-  /** Whether an error is an answer that the caller reads: it is thrown as it is, and not retried. */
-  readonly isAnswer?: (error: unknown) => boolean;
 }
 
 /** The head of a response, and what the caller has read of the body. */
@@ -54,10 +42,6 @@ export interface GoogleAnswer<T> {
   readonly body: T;
 }
 
-const requestTimeoutMs = 30_000;
-/** The time limit grows by a millisecond per this many bytes of a body: 0.5 MB per second. */
-const slowBytesPerMs = 500;
-const firstPauseMs = 20;
 /** Longest response with an error, and longest JSON document, in bytes. */
 const maxErrorBytes = 64 * 1024;
 const maxJsonBytes = 16 * 1024 * 1024;
@@ -69,7 +53,7 @@ export class GoogleRequests {
   readonly #endpoint: URL;
   readonly #environment: Environment;
   readonly #connection: HttpConnection;
-  readonly #patience: Patience;
+  readonly #attempts: RequestAttempts;
   #underWay = 0;
   #isClosing = false;
   #date: { readonly storeMs: number; readonly atMs: number } | undefined;
@@ -80,7 +64,7 @@ export class GoogleRequests {
     this.#endpoint = options.endpoint;
     this.#environment = options.environment;
     this.#connection = new HttpConnection({ environment: options.environment });
-    this.#patience = new Patience(options.environment);
+    this.#attempts = new RequestAttempts(options.environment);
   }
 
   /** The store's time by the date of its last response; undefined before the first one. */
@@ -124,39 +108,20 @@ export class GoogleRequests {
    * Sends a request, and reads the response with `read`. Rejects with `StorageError`, except for errors that `isAnswer` accepts,
    * which are thrown as they are for the caller to read.
    */
-  async send<T>(
+  send<T>(
     request: GoogleRequest,
     options: SendOptions,
     read: (response: HttpResponse) => Promise<T>,
   ): Promise<GoogleAnswer<T>> {
-    const { attempts = 1, signal } = options;
-    const firstSentMs = this.#environment.monotonicMs();
-    for (let tried = 1; ; tried++) {
-      try {
-        const answer = await this.#sendOnce(request, options, read);
-        this.#patience.answered();
-        return answer;
-      } catch (error) {
-        if (!(error instanceof StorageError)) this.#patience.answered();
-        const isFinal = attempts === 1 || signal?.aborted === true || !(error instanceof StorageError);
-        if (isFinal || error.reason === 'forbidden') throw error;
-        if (tried >= attempts && !this.#patience.isLeft(error, firstSentMs)) throw error;
-        if (!(await this.#pause(tried, signal))) throw error;
-      }
-    }
+    return this.#attempts.repeat(options, () => this.#sendOnce(request, options, read));
   }
 
   /**
    * Decides whether to send a failed request again that was first sent at `firstSentMs` on the monotonic clock. If so, pauses
    * first.
    */
-  async isWorthAnother(error: unknown, firstSentMs: number, tried: number, signal?: AbortSignal): Promise<boolean> {
-    if (signal?.aborted === true || !this.#patience.isLeft(error, firstSentMs)) return false;
-    return this.#pause(tried, signal);
-  }
-
-  #pause(tried: number, signal: AbortSignal | undefined): Promise<boolean> {
-    return this.#patience.pause(firstPauseMs, tried, signal);
+  isWorthAnother(error: unknown, firstSentMs: number, tried: number, signal?: AbortSignal): Promise<boolean> {
+    return this.#attempts.isWorthAnother(error, firstSentMs, tried, signal);
   }
 
   /** Sends a request once, within its deadline. */
@@ -165,28 +130,19 @@ export class GoogleRequests {
     options: SendOptions,
     read: (response: HttpResponse) => Promise<T>,
   ): Promise<GoogleAnswer<T>> {
-    const { operation, key } = request;
+    const { operation, key, session } = request;
     const failed: FailedRequest = { operation, bucket: this.bucket, key, isRead: request.method === 'GET' };
     const sizeBytes = (request.body?.length ?? 0) + (options.sizeBytes ?? 0);
-    const callName = `${operation} of ${key || this.bucket}`;
-    const limitMs = requestTimeoutMs + sizeBytes / slowBytesPerMs;
-    const deadline = new Deadline(this.#environment, callName, limitMs, options.signal);
-    let wasSent = false;
+    const failure = (error: unknown): StorageError => toStorageError(failed, error);
     this.#underWay++;
     try {
-      const token =
-        request.session === undefined ? await untilAborted(this.access.token(), deadline.signal) : undefined;
-      wasSent = true;
-      if (options.tally !== undefined) options.tally.requests++;
-      return await this.#exchange(request, options, read, token, deadline.signal);
-    } catch (error) {
-      if (deadline.signal.aborted) {
-        const reason = deadline.signal.reason as Error;
-        throw new StorageError(key, wasSent ? 'unknown' : 'none', reason.message, { cause: reason });
-      }
-      throw options.isAnswer?.(error) === true ? error : toStorageError(failed, error);
+      const named = { operation, key, store: this.bucket };
+      return await this.#attempts.once(named, { ...options, sizeBytes }, failure, async (signal, sending) => {
+        const token = session === undefined ? await untilAborted(this.access.token(), signal) : undefined;
+        sending();
+        return this.#exchange(request, options, read, token, signal);
+      });
     } finally {
-      deadline.clear();
       this.#underWay--;
       this.#closeUnused();
     }

@@ -12,10 +12,11 @@ import type { PutCondition, PutOptions, PutResult } from '../contract/driver.ts'
 import { sendFinal } from '../contract/final-request.ts';
 import { checkNotAborted, readBody } from '../contract/requests.ts';
 import { streamChunks } from '../contract/stream-chunks.ts';
+import type { RequestTally } from '../contract/request-attempts.ts';
 import { GoogleResponseError, isMissingObject } from './google-errors.ts';
 import { etagOf, generationOf, statObject, uploadMark } from './google-read.ts';
 import { skipBody } from './google-requests.ts';
-import type { GoogleAnswer, GoogleRequest, GoogleRequests, RequestTally, SendOptions } from './google-requests.ts';
+import type { GoogleAnswer, GoogleRequest, GoogleRequests, SendOptions } from './google-requests.ts';
 
 /** Size of a chunk of a session, a multiple of 256 KiB, and of the largest stream that is sent in one request, in bytes. */
 const chunkBytes = 8 * 1024 * 1024;

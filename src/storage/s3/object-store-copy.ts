@@ -2,9 +2,10 @@
 import { forEachOf } from '../../base/pacer.ts';
 import { defined } from '../../base/options.ts';
 import type { ObjectCopyOptions } from '../contract/driver.ts';
+import type { AttemptOptions, RequestTally } from '../contract/request-attempts.ts';
 import { statusOf } from './object-store-errors.ts';
 import type { CheckedDriverOptions } from './object-store-options.ts';
-import type { ObjectStoreRequests, RequestTally, SendOptions } from './object-store-requests.ts';
+import type { ObjectStoreRequests } from './object-store-requests.ts';
 import type { UploadedPart, UploadTarget } from './s3-api.ts';
 
 /** Largest object that one request copies, and smallest part of a multipart copy, in bytes. */
@@ -48,7 +49,7 @@ export async function copyObject(copy: ObjectCopy): Promise<void> {
     return;
   }
   const input = { Key: to, CopySource: sourceOf(bucket, from), ...encryption };
-  const send: SendOptions = { signal, sizeBytes, attempts, tally, isAnswer: isCopyRefusal };
+  const send: AttemptOptions = { signal, sizeBytes, attempts, tally, isAnswer: isCopyRefusal };
   await requests.send({ operation: 'CopyObject', bucket, key: to }, send, (api, inner) => api.copyObject(input, inner));
 }
 
@@ -56,7 +57,7 @@ async function copyInParts(copy: ObjectCopy, sizeBytes: number): Promise<void> {
   const { requests, bucket, encryption, to, options, tally } = copy;
   const { contentType, signal } = options;
   const input = { Key: to, ...encryption, ...defined({ ContentType: contentType }) };
-  const send: SendOptions = { signal, attempts, tally, isAnswer: isCopyRefusal };
+  const send: AttemptOptions = { signal, attempts, tally, isAnswer: isCopyRefusal };
   // Without a signal: an upload whose id was not received could not be aborted.
   const { UploadId = '' } = await requests.send(
     { operation: 'CreateMultipartUpload', bucket, key: to },
@@ -93,7 +94,7 @@ async function copyParts(copy: ObjectCopy, upload: UploadTarget, sizeBytes: numb
     const end = Math.min(start + bytes, sizeBytes);
     const CopySourceRange = `bytes=${start}-${end - 1}`;
     const input = { ...upload, PartNumber, CopySource: sourceOf(bucket, from), CopySourceRange };
-    const send: SendOptions = {
+    const send: AttemptOptions = {
       signal: options.signal,
       sizeBytes: end - start,
       attempts,

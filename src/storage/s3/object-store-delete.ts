@@ -4,7 +4,8 @@
  */
 import { StorageError } from '../../base/errors.ts';
 import type { DeleteResult } from '../contract/driver.ts';
-import type { ObjectStoreRequests, RequestTally } from './object-store-requests.ts';
+import type { RequestTally } from '../contract/request-attempts.ts';
+import type { ObjectStoreRequests } from './object-store-requests.ts';
 
 /** Most keys in one request. */
 const maxKeys = 1000;

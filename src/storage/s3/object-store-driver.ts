@@ -26,6 +26,7 @@ import type {
 } from '../contract/driver.ts';
 import { sendFinal } from '../contract/final-request.ts';
 import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
+import type { RequestTally } from '../contract/request-attempts.ts';
 import { copyObject, isCopyRefusal } from './object-store-copy.ts';
 import { ObjectDeletion } from './object-store-delete.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
@@ -33,7 +34,7 @@ import { checkDriverOptions } from './object-store-options.ts';
 import type { CheckedDriverOptions, ObjectStoreDriverOptions } from './object-store-options.ts';
 import { readObject, statObject, listObjects } from './object-store-read.ts';
 import { uploadMark, ObjectStoreRequests } from './object-store-requests.ts';
-import type { RequestSender, RequestTally } from './object-store-requests.ts';
+import type { RequestSender } from './object-store-requests.ts';
 import { removeUploads, uploadStream } from './object-store-upload.ts';
 import { environmentEndpoint } from './open-s3-api.ts';
 import type { ObjectProperties, WriteCondition, WrittenObject } from './s3-api.ts';

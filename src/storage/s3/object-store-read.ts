@@ -3,9 +3,10 @@ import { StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
 import type { FoundObject, GetOptions, GetResult, ListEntry, ListOptions, ListPage } from '../contract/driver.ts';
 import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from '../contract/requests.ts';
+import type { AttemptOptions } from '../contract/request-attempts.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { uploadMark } from './object-store-requests.ts';
-import type { RequestSender, SendOptions } from './object-store-requests.ts';
+import type { RequestSender } from './object-store-requests.ts';
 import type { GetObjectOutput } from './s3-api.ts';
 
 /** How often a range read starts again because the object has changed its size meanwhile. */
@@ -37,7 +38,7 @@ export async function statObject(
   bucket: string,
   key: string,
   signal: AbortSignal | undefined,
-  sending: Pick<SendOptions, 'attempts' | 'tally'> = {},
+  sending: Pick<AttemptOptions, 'attempts' | 'tally'> = {},
 ): Promise<ObjectStat | undefined> {
   const request = { operation: 'HeadObject', bucket, key };
   try {

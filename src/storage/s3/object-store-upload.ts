@@ -5,7 +5,8 @@
 import { newAbortController, untilAborted } from '../../base/abort.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RemoveUploadsOptions } from '../contract/driver.ts';
-import type { ObjectStoreRequests, SendOptions } from './object-store-requests.ts';
+import type { AttemptOptions } from '../contract/request-attempts.ts';
+import type { ObjectStoreRequests } from './object-store-requests.ts';
 import type {
   ListUploadsOutput,
   ObjectProperties,
@@ -32,7 +33,7 @@ export interface StreamUpload {
   /** Sends a request that may be repeated. `operation` is its S3 name. */
   readonly send: <T>(
     operation: string,
-    options: Pick<SendOptions, 'signal' | 'attempts' | 'sizeBytes'>,
+    options: Pick<AttemptOptions, 'signal' | 'attempts' | 'sizeBytes'>,
     attempt: Attempt<T>,
   ) => Promise<T>;
   /** Sends the request that creates the object. */
