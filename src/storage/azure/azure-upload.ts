@@ -3,10 +3,11 @@
  * the same time. Azure removes staged blocks that are never committed after a week, and as soon as the blob is written.
  */
 import type { BlobHTTPHeaders, BlobRequestConditions } from '@azure/storage-blob';
-import { newAbortController, untilAborted } from '../../base/abort.ts';
+import { newAbortController } from '../../base/abort.ts';
 import { StorageError } from '../../base/errors.ts';
 import { sendFinal } from '../contract/final-request.ts';
 import type { RequestTally } from '../contract/request-attempts.ts';
+import { streamChunks } from '../contract/stream-chunks.ts';
 import { codeOf } from './azure-errors.ts';
 import { statBlob, uploadMark } from './azure-read.ts';
 import type { AzureRequests } from './azure-requests.ts';
@@ -41,39 +42,6 @@ export function blockId(mark: string, index: number): string {
   return Buffer.from(`${mark}-${String(index).padStart(5, '0')}`).toString('base64');
 }
 
-/** Yields the bytes of a stream in copies of the size of a block; the last one may be smaller. Ends when the signal is aborted. */
-async function* blocksOf(
-  chunks: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer, void, undefined> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  let isDone = false;
-  let parts: Buffer[] = [];
-  let length = 0;
-  try {
-    for (;;) {
-      const next = await untilAborted(iterator.next(), signal);
-      isDone = next.done === true;
-      if (next.done === true) break;
-      // A copy, because the owner of the chunk may reuse the memory.
-      let rest = Buffer.from(next.value);
-      while (length + rest.length >= blockBytes) {
-        const room = blockBytes - length;
-        parts.push(rest.subarray(0, room));
-        yield parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
-        rest = rest.subarray(room);
-        [parts, length] = [[], 0];
-      }
-      parts.push(rest);
-      length += rest.length;
-    }
-    if (length > 0) yield Buffer.concat(parts);
-  } finally {
-    // Not awaited: a source that is stuck would block the caller that aborted the upload.
-    if (!isDone) iterator.return?.().catch(() => undefined);
-  }
-}
-
 /**
  * Uploads a stream; resolves with the new ETag. Rejects with `StorageError`, or with an error for which `isAnswer` is true if the
  * condition did not hold. No request runs after it has settled.
@@ -84,16 +52,15 @@ export async function uploadStream(upload: StreamUpload): Promise<string> {
   const onAbort = (): void => stopped.abort(signal?.reason);
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener('abort', onAbort, { once: true });
-  const blocks = blocksOf(chunks, stopped.signal);
+  const blocks = streamChunks(chunks, blockBytes, stopped.signal);
   const staging = new Staging(upload, stopped);
   try {
-    const first = await blocks.next();
-    const second = first.done === true ? first : await blocks.next();
-    if (second.done === true)
-      return await putOnce(upload, first.done === true ? Buffer.alloc(0) : first.value, stopped.signal);
-    await staging.add(first.value as Buffer);
-    await staging.add(second.value);
-    for await (const block of blocks) await staging.add(block);
+    for await (const { bytes, isLast } of blocks) {
+      // The SDK takes nothing but a Buffer.
+      const block = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+      if (isLast && staging.isEmpty) return await putOnce(upload, block, stopped.signal);
+      await staging.add(block);
+    }
     return await commit(upload, await staging.finish(), stopped.signal);
   } catch (error) {
     const failure = staging.failure ?? error;
@@ -118,6 +85,11 @@ class Staging {
   constructor(upload: StreamUpload, stopped: AbortController) {
     this.#upload = upload;
     this.#stopped = stopped;
+  }
+
+  /** Whether no block has been added. */
+  get isEmpty(): boolean {
+    return this.#ids.length === 0;
   }
 
   /** Begins to send a block, as soon as few enough are being sent. */

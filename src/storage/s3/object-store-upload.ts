@@ -2,10 +2,11 @@
  * Uploads streams: with one put up to the size of a part, with a multipart upload above it. Memory is bounded by the parts sent
  * at the same time; an upload that fails or is aborted leaves no parts behind.
  */
-import { newAbortController, untilAborted } from '../../base/abort.ts';
+import { newAbortController } from '../../base/abort.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RemoveUploadsOptions } from '../contract/driver.ts';
 import type { AttemptOptions } from '../contract/request-attempts.ts';
+import { streamChunks } from '../contract/stream-chunks.ts';
 import type { ObjectStoreRequests } from './object-store-requests.ts';
 import type {
   ListUploadsOutput,
@@ -48,71 +49,6 @@ export interface StreamUpload {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Length of the memory for the first bytes of a stream: most streams are short. */
-const firstBytes = 64 * 1024;
-
-/** The memory of a part that is being filled with copies of chunks, because the owner of the chunks may reuse theirs. */
-class PartBuffer {
-  #bytes: Uint8Array;
-  #length = 0;
-
-  constructor(sizeBytes: number) {
-    this.#bytes = Buffer.allocUnsafeSlow(sizeBytes);
-  }
-
-  /** Adds as many bytes as the part has room for; returns the others. */
-  fill(chunk: Uint8Array): Uint8Array {
-    const taken = chunk.subarray(0, partBytes - this.#length);
-    const needed = this.#length + taken.length;
-    if (needed > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.min(partBytes, Math.max(needed, 2 * this.#bytes.length)));
-      grown.set(this.#bytes.subarray(0, this.#length));
-      this.#bytes = grown;
-    }
-    this.#bytes.set(taken, this.#length);
-    this.#length = needed;
-    return chunk.subarray(taken.length);
-  }
-
-  /** Returns the bytes that were added. */
-  bytes(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length);
-  }
-}
-
-/**
- * Yields the stream in parts: all but the last have the full size, and there is at least one. Ends as soon as the signal is
- * aborted.
- */
-async function* partsOf(
-  chunks: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
-): AsyncGenerator<{ readonly bytes: Uint8Array; readonly isLast: boolean }, void, undefined> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  let isDone = false;
-  let part = new PartBuffer(firstBytes);
-  try {
-    for (;;) {
-      const next = await untilAborted(iterator.next(), signal);
-      if (next.done === true) {
-        isDone = true;
-        yield { bytes: part.bytes(), isLast: true };
-        return;
-      }
-      let rest = part.fill(next.value);
-      // A part is only complete when more follows: the last one may have the full size too.
-      while (rest.length > 0) {
-        yield { bytes: part.bytes(), isLast: false };
-        part = new PartBuffer(partBytes);
-        rest = part.fill(rest);
-      }
-    }
-  } finally {
-    // Not awaited: a source that is stuck would block the caller that aborted the upload.
-    if (!isDone) iterator.return?.().catch(() => undefined);
-  }
-}
-
 /** Uploads a stream; resolves with the new ETag. On failure it aborts the multipart upload before it rejects. */
 export async function uploadStream(upload: StreamUpload): Promise<string> {
   const { signal, input, sendFinal, chunks } = upload;
@@ -121,7 +57,7 @@ export async function uploadStream(upload: StreamUpload): Promise<string> {
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener('abort', onAbort, { once: true });
   try {
-    const parts = partsOf(chunks, stopped.signal);
+    const parts = streamChunks(chunks, partBytes, stopped.signal);
     const first = await parts.next();
     if (first.done === true) throw new StorageError(input.Key, 'none', `The stream of ${input.Key} has ended early.`);
     const { bytes, isLast } = first.value;
@@ -140,7 +76,7 @@ export async function uploadStream(upload: StreamUpload): Promise<string> {
 async function uploadInParts(
   upload: StreamUpload,
   first: Uint8Array,
-  others: ReturnType<typeof partsOf>,
+  others: ReturnType<typeof streamChunks>,
   stopped: AbortController,
 ): Promise<WrittenObject> {
   const { IfMatch, IfNoneMatch, ...properties } = upload.input;
@@ -173,7 +109,7 @@ async function sendParts(
   { send }: StreamUpload,
   target: { readonly Key: string; readonly UploadId: string },
   first: Uint8Array,
-  others: ReturnType<typeof partsOf>,
+  others: ReturnType<typeof streamChunks>,
   stopped: AbortController,
 ): Promise<UploadedPart[]> {
   const done: UploadedPart[] = [];
