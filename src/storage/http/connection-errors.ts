@@ -24,8 +24,8 @@ function each(error: unknown): readonly SystemError[] {
 }
 
 /**
- * Whether a request was certainly never sent. An established connection can end with the same codes: by then the server may have
- * the request.
+ * Whether a request was certainly never sent. An established connection can end with the same codes: if a firewall or a router drops
+ * it, sending or receiving fails, and by then the server may have the request.
  */
 export function isNeverSent(error: unknown): boolean {
   return each(error).every(

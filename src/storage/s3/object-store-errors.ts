@@ -7,6 +7,7 @@ import { defined } from '../../base/options.ts';
 import { StorageError } from '../../base/errors.ts';
 import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
+import { isAway, isNeverSent } from '../http/connection-errors.ts';
 import { CredentialsProviderError } from './credentials.ts';
 
 /** The request that failed. */
@@ -22,19 +23,13 @@ interface RequestError {
   readonly Code?: unknown;
   readonly code?: unknown;
   readonly message?: unknown;
-  /** The system call that failed. */
-  readonly syscall?: unknown;
-  /** The errors of the addresses of the host that were tried. */
-  readonly errors?: unknown;
   readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
 }
 
-/** Codes of failures to resolve the host or to connect. */
+/** Codes of failures to resolve the host or to connect, for advice. */
 const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT']);
 /** Codes of certificates that this process does not trust. */
 const untrusted = /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED|ERR_TLS_CERT|HOSTNAME_MISMATCH)/;
-/** Codes of connections that fail while a store restarts. ENOTFOUND is not among them: an unknown host does not come back. */
-const awayCodes = new Set('ECONNREFUSED ECONNRESET EPIPE EHOSTUNREACH ENETUNREACH EAI_AGAIN ETIMEDOUT'.split(' '));
 const awayStatuses = new Set([500, 502, 503, 504]);
 /** Names of errors that come before a request is sent. */
 const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'NoAuthScheme', 'MissingPackageError']);
@@ -78,16 +73,6 @@ export function isSkewCorrected(error: unknown): boolean {
   return codeOf(error) === 'RequestTimeTooSkewed';
 }
 
-/**
- * Whether the request was certainly never sent. An established connection can end with the same codes: if a firewall or a router
- * drops it, sending or receiving fails, and by then the store may have the request.
- */
-function isNeverSent(error: unknown): boolean {
-  const { syscall, errors } = (error ?? {}) as RequestError;
-  if (Array.isArray(errors)) return errors.length > 0 && errors.every(isNeverSent);
-  return unreachable.has(codeOf(error)) && (syscall === 'connect' || syscall === 'getaddrinfo');
-}
-
 function outcomeOf(error: unknown): RequestOutcome {
   const [code, status] = [codeOf(error), statusOf(error)];
   if (status === undefined) {
@@ -98,20 +83,14 @@ function outcomeOf(error: unknown): RequestOutcome {
   return refusals.has(status) && !interruptedCodes.has(code) ? 'none' : 'unknown';
 }
 
-/** Whether every address of a host was tried, and all failed with a code of an outage. */
-function allAway(error: unknown): boolean {
-  const { errors } = (error ?? {}) as RequestError;
-  return Array.isArray(errors) && errors.length > 0 && errors.every((each) => awayCodes.has(codeOf(each)));
-}
-
 function reasonOf(error: unknown): StorageFailure | undefined {
   if (error instanceof CredentialsProviderError) return error.isOutage ? 'unavailable' : undefined;
   const status = statusOf(error);
   if (status === 401 || status === 403) return 'forbidden';
   if (status === 429 || throttlingCodes.has(codeOf(error))) return 'throttled';
   // The signs of a gateway that restarts: its own status, the status of a proxy before it, and failing connections.
-  const isAway = status === undefined ? awayCodes.has(codeOf(error)) : awayStatuses.has(status);
-  return isAway || allAway(error) ? 'unavailable' : undefined;
+  const isUnavailable = status === undefined ? isAway(error) : awayStatuses.has(status);
+  return isUnavailable ? 'unavailable' : undefined;
 }
 
 function advice({ operation, bucket }: FailedRequest, error: unknown): string {
