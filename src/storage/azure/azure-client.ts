@@ -7,6 +7,7 @@ import type * as sdkModule from '@azure/storage-blob';
 import type { ContainerClient, StoragePipelineOptions } from '@azure/storage-blob';
 import { isBytes } from '../../base/brands.ts';
 import { packageError } from '../contract/optional-package.ts';
+import { ResponseClock } from '../contract/store-clock.ts';
 import { HttpConnection, readText } from '../http/http-connection.ts';
 import type { HttpResponse } from '../http/http-connection.ts';
 import { TokenError } from './azure-errors.ts';
@@ -99,19 +100,18 @@ export async function openClient(options: CheckedAzureOptions): Promise<OpenClie
 /** Sends the SDK's requests, each once. */
 class Transport implements HttpClient {
   readonly #connection: HttpConnection;
-  readonly #monotonicMs: () => number;
-  #date: { readonly storeMs: number; readonly atMs: number } | undefined;
+  readonly #clock: ResponseClock;
   /** The header `Server` of the last response. */
   server: string | undefined;
 
   constructor(connection: HttpConnection, monotonicMs: () => number) {
     this.#connection = connection;
-    this.#monotonicMs = monotonicMs;
+    this.#clock = new ResponseClock(monotonicMs);
   }
 
   /** The store's time, once it has responded. */
   get timeMs(): number | undefined {
-    return this.#date === undefined ? undefined : this.#date.storeMs + this.#monotonicMs() - this.#date.atMs;
+    return this.#clock.timeMs;
   }
 
   async sendRequest(request: SdkRequest): Promise<SdkResponse> {
@@ -134,8 +134,7 @@ class Transport implements HttpClient {
   #note({ headers }: HttpResponse): void {
     const { server, date } = headers;
     if (server !== undefined) this.server = server;
-    const storeMs = Date.parse(date ?? '');
-    if (Number.isFinite(storeMs)) this.#date = { storeMs, atMs: this.#monotonicMs() };
+    this.#clock.note(date);
   }
 }
 

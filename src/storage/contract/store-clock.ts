@@ -26,6 +26,30 @@ export function leadText(leadMs: number): string {
   return `${Math.round(count)} ${unit} ${leadMs > 0 ? 'ahead of' : 'behind'}`;
 }
 
+/** The clock of a store, by the dates of its responses. */
+export class ResponseClock {
+  readonly #monotonicMs: () => number;
+  /** The date of the last response, and the monotonic time at which it arrived. */
+  #date: { readonly storeMs: number; readonly atMs: number } | undefined;
+
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
+  }
+
+  /** Notes the header `Date` of a response that has just arrived. Returns its time; undefined for a header that names none. */
+  note(date: string | undefined): number | undefined {
+    const storeMs = Date.parse(date ?? '');
+    if (!Number.isFinite(storeMs)) return undefined;
+    this.#date = { storeMs, atMs: this.#monotonicMs() };
+    return storeMs;
+  }
+
+  /** The store's time in milliseconds since 1970; undefined before the first response with a date. */
+  get timeMs(): number | undefined {
+    return this.#date === undefined ? undefined : this.#date.storeMs + this.#monotonicMs() - this.#date.atMs;
+  }
+}
+
 /** Reads the store's clock through the driver, or else the clock of the process. */
 export class StoreClock {
   readonly #driver: StorageDriver;

@@ -3,11 +3,11 @@
  * requests that the caller says are repeatable.
  */
 import { untilAborted } from '../../base/abort.ts';
-import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
 import { RequestAttempts } from '../contract/request-attempts.ts';
 import type { AttemptOptions } from '../contract/request-attempts.ts';
+import { ResponseClock } from '../contract/store-clock.ts';
 import { HttpConnection, readBytes, readText } from '../http/http-connection.ts';
 import type { HttpResponse } from '../http/http-connection.ts';
 import { GoogleAccess } from './google-access.ts';
@@ -51,26 +51,24 @@ export class GoogleRequests {
   readonly bucket: string;
   readonly access: GoogleAccess;
   readonly #endpoint: URL;
-  readonly #environment: Environment;
   readonly #connection: HttpConnection;
   readonly #attempts: RequestAttempts;
   #underWay = 0;
   #isClosing = false;
-  #date: { readonly storeMs: number; readonly atMs: number } | undefined;
+  readonly #clock: ResponseClock;
 
   constructor(options: CheckedGoogleOptions) {
     this.bucket = options.bucket;
     this.access = new GoogleAccess(options);
     this.#endpoint = options.endpoint;
-    this.#environment = options.environment;
+    this.#clock = new ResponseClock(() => options.environment.monotonicMs());
     this.#connection = new HttpConnection({ environment: options.environment });
     this.#attempts = new RequestAttempts(options.environment);
   }
 
   /** The store's time by the date of its last response; undefined before the first one. */
   get timeMs(): number | undefined {
-    if (this.#date === undefined) return undefined;
-    return this.#date.storeMs + this.#environment.monotonicMs() - this.#date.atMs;
+    return this.#clock.timeMs;
   }
 
   /** Closes the connections once the running requests have ended. The next request opens others. */
@@ -165,8 +163,7 @@ export class GoogleRequests {
       signal,
     });
     const { status } = response;
-    const dateMs = Date.parse(response.headers['date'] ?? '');
-    if (Number.isFinite(dateMs)) this.#date = { storeMs: dateMs, atMs: this.#environment.monotonicMs() };
+    this.#clock.note(response.headers['date']);
     if ((status >= 200 && status <= 299) || statuses.includes(status)) {
       return { status, headers: response.headers, body: await read(response) };
     }

@@ -5,10 +5,11 @@
  * signed for, or for credentials that have expired.
  */
 import { createHash } from 'node:crypto';
-import * as zlib from 'node:zlib';
+import { crc32 } from 'node:zlib';
 import { newAbortController } from '../../base/abort.ts';
 import type { Environment } from '../../base/env.ts';
 import { defined } from '../../base/options.ts';
+import { ResponseClock } from '../contract/store-clock.ts';
 import { readText } from '../http/http-connection.ts';
 import type { HttpConnection, HttpResponse } from '../http/http-connection.ts';
 import { accessPointOf, bucketAddress } from './bucket-address.ts';
@@ -17,6 +18,7 @@ import type { AwsCredentials, CredentialCache } from './credentials.ts';
 import { encodeKey, signRequest, signUrl } from './request-signer.ts';
 import type { Signatures } from './request-signer.ts';
 import { responseError, S3ResponseError } from './response-error.ts';
+import { maxResponseBytes } from './s3-api.ts';
 import type {
   CompleteUploadInput,
   CopyObjectInput,
@@ -53,8 +55,6 @@ export interface HttpS3ApiSettings extends AddressSettings {
   readonly signatures: Signatures;
 }
 
-/** Most bytes of a response other than an object's content: a page of keys, all of them escaped, has 7 MB. */
-const maxResponseBytes = 32 * 1024 * 1024;
 /** The clock's difference from the store's, in milliseconds, from which requests are signed by the store's. */
 const skewMs = 4 * 60_000;
 /** The region to begin with where none is given: Amazon answers with the right one, and other stores have no regions. */
@@ -96,11 +96,11 @@ export class HttpS3Api implements S3Api {
   /** How far the store's clock is ahead of this machine's, in milliseconds, if the difference matters. */
   #offsetMs = 0;
   #server: string | undefined;
-  /** The date of the last response, and the monotonic time at which it arrived. */
-  #date: { readonly storeMs: number; readonly atMs: number } | undefined;
+  readonly #clock: ResponseClock;
 
   constructor(settings: HttpS3ApiSettings) {
     this.#settings = settings;
+    this.#clock = new ResponseClock(() => settings.environment.monotonicMs());
     this.#isAmazon = settings.endpoint === undefined;
     const region = accessPointOf(settings.bucket)?.region ?? settings.region;
     this.#isRegionKnown = region !== undefined || !this.#isAmazon;
@@ -256,8 +256,7 @@ export class HttpS3Api implements S3Api {
   }
 
   timeMs(): number | undefined {
-    const date = this.#date;
-    return date === undefined ? undefined : date.storeMs + this.#settings.environment.monotonicMs() - date.atMs;
+    return this.#clock.timeMs;
   }
 
   close(): void {
@@ -358,10 +357,9 @@ export class HttpS3Api implements S3Api {
   #note({ headers }: HttpResponse, secrets: readonly string[]): void {
     const { server, date, age } = headers;
     if (server !== undefined) this.#server = withoutKnown(server, secrets);
-    const storeMs = Date.parse(date ?? '');
     // A cache repeats old dates.
-    if (!Number.isFinite(storeMs) || age !== undefined) return;
-    this.#date = { storeMs, atMs: this.#settings.environment.monotonicMs() };
+    const storeMs = age === undefined ? this.#clock.note(date) : undefined;
+    if (storeMs === undefined) return;
     const offsetMs = storeMs - this.#settings.environment.now();
     if (Math.abs(offsetMs - this.#offsetMs) >= skewMs) this.#offsetMs = Math.abs(offsetMs) < skewMs ? 0 : offsetMs;
   }
@@ -436,11 +434,7 @@ function conditionHeaders({ IfMatch, IfNoneMatch }: WriteCondition): Readonly<Re
   return defined({ 'if-match': IfMatch, 'if-none-match': IfNoneMatch });
 }
 
-/** Returns the CRC-32 of bytes in the form of the header. */
-function crc32Of(bytes: Uint8Array, before?: number): number {
-  return zlib.crc32(bytes, before);
-}
-
+/** Returns a CRC-32 in the form of the header. */
 function base64Of(crc: number): string {
   const bytes = new Uint8Array(4);
   new DataView(bytes.buffer).setUint32(0, crc);
@@ -448,7 +442,7 @@ function base64Of(crc: number): string {
 }
 
 function crc32Headers(body: Uint8Array): Readonly<Record<string, string>> {
-  return { 'x-amz-sdk-checksum-algorithm': 'CRC32', 'x-amz-checksum-crc32': base64Of(crc32Of(body)) };
+  return { 'x-amz-sdk-checksum-algorithm': 'CRC32', 'x-amz-checksum-crc32': base64Of(crc32(body)) };
 }
 
 /** Returns a checksum that every store accepts or ignores: MD5, and CRC-32 where the runtime has no MD5. */
@@ -474,7 +468,7 @@ async function* verified(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let crc = 0;
   for await (const chunk of body) {
-    crc = crc32Of(chunk, crc);
+    crc = crc32(chunk, crc);
     yield chunk;
   }
   if (base64Of(crc) !== expected) throw new Error('The content of the response does not have its checksum');

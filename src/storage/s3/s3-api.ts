@@ -3,6 +3,9 @@
  * itself, `SdkS3Api` through an `S3Client` of the caller. Both send each request once and reject with errors of one form.
  */
 
+/** Most bytes of a response other than an object's content: a page of keys, all of them escaped, has 7 MB. */
+export const maxResponseBytes: number = 32 * 1024 * 1024;
+
 /** How an object is encrypted by the store. */
 export interface EncryptionInput {
   readonly ServerSideEncryption?: 'AES256' | 'aws:kms';

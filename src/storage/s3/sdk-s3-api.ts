@@ -11,6 +11,7 @@ import { isBytes } from '../../base/brands.ts';
 import { fakedByMs } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { defined } from '../../base/options.ts';
+import { maxResponseBytes } from './s3-api.ts';
 import type {
   CompleteUploadInput,
   CopyObjectInput,
@@ -32,13 +33,11 @@ import type {
   WrittenObject,
 } from './s3-api.ts';
 import { packageError } from '../contract/optional-package.ts';
+import { ResponseClock } from '../contract/store-clock.ts';
 import { hideIn, secretsIn, withoutKnown, withoutKnownIn } from './secrets.ts';
 
 /** The SDK's module of S3 commands. */
 type S3Module = typeof s3Module;
-
-/** Most bytes of a response other than an object's content: a page of keys, all of them escaped, has 7 MB. */
-const maxResponseBytes = 32 * 1024 * 1024;
 
 /** Derives a client with changed middleware that shares connections and credentials with another. */
 function derivedClient(client: S3Client, change: (stack: S3Client['middlewareStack']) => void): S3Client {
@@ -52,7 +51,7 @@ const atConnection = { step: 'deserialize', priority: 'low' } as const;
 
 function noteResponses(
   stack: S3Client['middlewareStack'],
-  note: (server: string | undefined, dateMs: number) => void,
+  note: (server: string | undefined, date: string | undefined) => void,
 ): void {
   stack.add(
     (next) => async (args) => {
@@ -61,7 +60,7 @@ function noteResponses(
       const sent = (args.request as { headers?: Readonly<Record<string, unknown>> }).headers ?? {};
       const server = headers?.['server'];
       const safe = server === undefined ? undefined : withoutKnown(server, secretsIn(sent));
-      note(safe, Date.parse(headers?.['date'] ?? ''));
+      note(safe, headers?.['date']);
       return result;
     },
     { name: 'noteResponses', ...atConnection },
@@ -170,18 +169,19 @@ export class SdkS3Api implements S3Api {
    */
   readonly #single: S3Client;
   #server: string | undefined;
-  #date: { readonly storeMs: number; readonly atMs: number } | undefined;
+  readonly #clock: ResponseClock;
 
   private constructor(s3: S3Module, client: S3Client, bucket: string, environment: Environment) {
     this.#s3 = s3;
     this.#bucket = bucket;
     this.#environment = environment;
+    this.#clock = new ResponseClock(() => environment.monotonicMs());
     this.#client = derivedClient(client, (stack) => {
       boundResponses(stack);
       hideSecrets(stack);
-      noteResponses(stack, (server, dateMs) => {
+      noteResponses(stack, (server, date) => {
         this.#server = server ?? this.#server;
-        if (Number.isFinite(dateMs)) this.#date = { storeMs: dateMs, atMs: environment.monotonicMs() };
+        this.#clock.note(date);
       });
     });
     this.#single = derivedClient(this.#client, replaceRetries);
@@ -283,8 +283,7 @@ export class SdkS3Api implements S3Api {
   }
 
   timeMs(): number | undefined {
-    const date = this.#date;
-    return date === undefined ? undefined : date.storeMs + this.#environment.monotonicMs() - date.atMs;
+    return this.#clock.timeMs;
   }
 
   /** Does nothing: the client belongs to the caller. */
