@@ -45,8 +45,9 @@ export interface StoreDbOptions {
    */
   readonly role?: Role;
   /**
-   * Where the data is. Default: an `ObjectStoreDriver` for the bucket that `STOREDB_BUCKET` names, or an `AzureBlobDriver` for the
-   * container that `STOREDB_AZURE_CONTAINER` names, if one of them is set.
+   * Where the data is. Default: an `ObjectStoreDriver` for the bucket that `STOREDB_BUCKET` names, an `AzureBlobDriver` for the
+   * container that `STOREDB_AZURE_CONTAINER` names, or a `GoogleCloudStorageDriver` for the bucket that `STOREDB_GCS_BUCKET` names,
+   * if one of them is set.
    */
   readonly driver?: StorageDriver;
   /** Least level that is logged. Default `'info'`; `'silent'` mutes all. */
@@ -301,8 +302,8 @@ function chosenDriver(defaultDriver: () => StorageDriver | undefined): StorageDr
   throw new InvalidOptionError(
     'driver',
     'No driver was given and STOREDB_BUCKET is not set, so it is not clear where the data should be. Set ' +
-      'STOREDB_BUCKET to the name of a bucket (or STOREDB_AZURE_CONTAINER to that of a container), or give a driver from ' +
-      'store-db/lib/storage: new FileDriver(folder), new ObjectStoreDriver({ bucket }), new AzureBlobDriver({ container }), ' +
+      'STOREDB_BUCKET to the name of a bucket (STOREDB_GCS_BUCKET for a bucket of Google, STOREDB_AZURE_CONTAINER for a container of ' +
+      'Azure), or give a driver from store-db/lib/storage: new FileDriver(folder), new ObjectStoreDriver({ bucket }), new AzureBlobDriver({ container }), ' +
       'or new MemoryDriver() for tests.',
   );
 }

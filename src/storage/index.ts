@@ -36,3 +36,4 @@ export {
   type RequestCounts,
 } from './wrap/observed-driver.ts';
 export { StorageError, type RequestOutcome } from '../base/errors.ts';
+export { storeFromUrl, type StoreOfUrl } from './store-url.ts';

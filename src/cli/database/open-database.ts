@@ -1,11 +1,9 @@
 /** Finds and opens the database that a URL names, such as `file:./data` or `s3://bucket/prefix`, for one command. */
 import { readFileSync } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { createDatabase } from '../../api/database.ts';
 import type { Database } from '../../api/database.ts';
 import { realEnvironment } from '../../base/env.ts';
-import { CorruptionError } from '../../base/errors.ts';
+import { CorruptionError, InvalidOptionError } from '../../base/errors.ts';
 import type { Logger, LogLevel } from '../../base/logger.ts';
 import { defined, didYouMean } from '../../base/options.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
@@ -15,8 +13,8 @@ import { block0Name } from '../../format/object-names.ts';
 import type { StorePlace } from '../../maintenance/backup/state-copy.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { GetResult, StorageDriver } from '../../storage/contract/driver.ts';
-import { FileDriver } from '../../storage/file/file-driver.ts';
-import { bucketDriver } from '../../storage/s3/driver-from-env.ts';
+import { namedStore } from '../../storage/store-url.ts';
+import type { NamedStore } from '../../storage/store-url.ts';
 import { checkProtection } from '../../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
 import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
@@ -181,86 +179,15 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
 }
 
 /** A store, and the prefix in it if the URL names one. */
-export interface Location {
-  /** The URL without the prefix, for messages. */
-  readonly store: string;
-  /** Different for different stores, such as two buckets of one name at different endpoints. */
-  readonly storeId: string;
-  readonly driver: StorageDriver;
-  readonly prefix: string | undefined;
-}
-
-const forms = 'file:./data, file:/var/lib/data#prefix or s3://bucket/prefix';
-
-function decoded(text: string): string | undefined {
-  try {
-    const prefix = decodeURIComponent(text);
-    return prefix === '' ? undefined : prefix;
-  } catch {
-    throw new UsageError(`The prefix ${text} has a % that is not followed by two digits: write %25 for a % itself.`);
-  }
-}
-
-function withoutPrefix(url: string): { readonly store: string; readonly prefix: string | undefined } {
-  const at = url.indexOf('#');
-  if (at === -1) return { store: url, prefix: undefined };
-  return { store: url.slice(0, at), prefix: decoded(url.slice(at + 1)) };
-}
-
-function folderOf(store: string): string {
-  if (store.startsWith('file://')) {
-    try {
-      return fileURLToPath(store);
-    } catch {
-      throw new UsageError(`${store} is not a path: write file:./folder, or file:///folder with three slashes.`);
-    }
-  }
-  const folder = store.slice('file:'.length);
-  if (folder === '') throw new UsageError('file: names no folder: write for example file:./data.');
-  return path.resolve(folder);
-}
-
-function inFolder(url: string): Location {
-  const { store, prefix } = withoutPrefix(url);
-  const folder = folderOf(store);
-  const shown = `file:${folder}`;
-  return { store: shown, storeId: shown, driver: new FileDriver(folder), prefix };
-}
-
-const parameters = ['endpoint', 'region', 'forcePathStyle'];
-
-function inBucket(url: string): Location {
-  if (!URL.canParse(url)) throw new UsageError(`${url} is not a URL: write s3://bucket/prefix.`);
-  const { hostname, pathname, searchParams, hash, username, password } = new URL(url);
-  if (hostname === '') throw new UsageError(`${url} names no bucket: write s3://bucket/prefix.`);
-  if (username !== '' || password !== '') {
-    throw new UsageError(
-      'Credentials do not belong in a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead.',
-    );
-  }
-  const unknown = [...searchParams.keys()].find((name) => !parameters.includes(name));
-  if (unknown !== undefined) {
-    throw new UsageError(`The URL has an unknown parameter ${unknown}. The known ones are ${parameters.join(', ')}.`);
-  }
-  const prefix = decoded(pathname.replace(/^\//, '').replace(/\/$/, '') || hash.slice(1));
-  const endpoint = searchParams.get('endpoint') ?? undefined;
-  const region = searchParams.get('region') ?? undefined;
-  const style = searchParams.get('forcePathStyle') ?? undefined;
-  const driver = bucketDriver(hostname, {
-    ...defined({ endpoint, region }),
-    ...(style !== undefined && { forcePathStyle: style === '1' || style === 'true' }),
-  });
-  const store = `s3://${hostname}`;
-  searchParams.sort();
-  return { store, storeId: `${store}?${searchParams.toString()}`, driver, prefix };
-}
+export type Location = NamedStore;
 
 /** Parses the URL of a database, without connecting to the store. Throws `UsageError`. */
 export function locate(url: string): Location {
-  if (url.startsWith('file:')) return inFolder(url);
-  if (url.startsWith('s3:')) return inBucket(url);
-  const hint = /^[./~]/.test(url) || !url.includes(':') ? ` For a folder write file:${url}.` : '';
-  throw new UsageError(`'${url}' is no URL of a database. Database URLs look like ${forms}.${hint}`);
+  try {
+    return namedStore(url);
+  } catch (error) {
+    throw error instanceof InvalidOptionError ? new UsageError(error.message) : error;
+  }
 }
 
 /** Steps after which the search for databases ends: a store may hold any number of other objects. */

@@ -1,4 +1,4 @@
-/** Makes drivers from the environment variables of the process. */
+/** Makes a driver for a bucket, with the settings in the environment variables of the process. */
 import { defined } from '../../base/options.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import type { StorageDriver } from '../contract/driver.ts';
@@ -28,10 +28,4 @@ export function bucketDriver(bucket: string, options: Omit<ObjectStoreDriverOpti
     ...defined({ endpoint, region, forcePathStyle }),
     ...options,
   });
-}
-
-/** Makes a driver for the bucket in `STOREDB_BUCKET`; undefined if it is not set. */
-export function driverFromProcess(): StorageDriver | undefined {
-  const bucket = variable('STOREDB_BUCKET');
-  return bucket === undefined ? undefined : bucketDriver(bucket);
 }

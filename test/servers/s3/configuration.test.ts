@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { S3Client } from '@aws-sdk/client-s3';
 import { StorageError } from '../../../src/base/errors.ts';
 import { StoreDb } from '../../../src/index.ts';
-import { driverFromProcess } from '../../../src/storage/s3/driver-from-env.ts';
+import { environmentDriver } from '../../../src/storage/environment-driver.ts';
 import { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
 import type { ObjectStoreDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
 import type { S3Server } from '../s3-server/server.ts';
@@ -69,9 +69,9 @@ describe('the environment', () => {
 
   it('that does not name one gives no driver', () => {
     delete process.env['STOREDB_BUCKET'];
-    expect(driverFromProcess()).toBeUndefined();
+    expect(environmentDriver()).toBeUndefined();
     process.env['STOREDB_BUCKET'] = '';
-    expect(driverFromProcess()).toBeUndefined();
+    expect(environmentDriver()).toBeUndefined();
   });
 
   it('with empty variables of the SDK is one without them', async () => {
@@ -86,7 +86,7 @@ describe('the environment', () => {
   it('is refused where a flag is neither 1 nor 0', () => {
     process.env['STOREDB_BUCKET'] = bucketName;
     process.env['STOREDB_FORCE_PATH_STYLE'] = 'maybe';
-    expect(() => driverFromProcess()).toThrow(/STOREDB_FORCE_PATH_STYLE/);
+    expect(() => environmentDriver()).toThrow(/STOREDB_FORCE_PATH_STYLE/);
   });
 });
 
