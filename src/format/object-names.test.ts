@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareStrings } from '../base/bytes.ts';
 import {
+  cacheControlOf,
   blobName,
   blockName,
   commitName,
@@ -69,5 +70,25 @@ describe('names of objects', () => {
     for (const other of ['block0', commitName(1), stagedName(id), blobName(id), `data/a/b/00000000000a-${id}`]) {
       expect(parseBlockName(other)).toBeUndefined();
     }
+  });
+});
+
+describe('cacheControlOf()', () => {
+  const once = 'private, max-age=31536000, immutable';
+
+  it.each([
+    ['shop/data/orders/00000000000c-0123456789abcdef', once],
+    ['shop/indexes/orders/by_5fname/00000000000c-0123456789abcdef', once],
+    ['a/b/blobs/01890000-0000-7000-8000-000000000000', once],
+    ['shop/committed/0000000000000017', once],
+    ['shop/staged/0000000000000017-01890000-0000-7000-8000-000000000000', once],
+    ['shop/block0', 'no-cache'],
+    ['block0', 'no-cache'],
+    // Merges write them again, and a database of the same name may have others.
+    ['shop/history/00000000000c', undefined],
+    ['shop/roots/00000000000c-0123456789abcdef', undefined],
+    ['photo.png', undefined],
+  ])('%s: %s', (key, expected) => {
+    expect(cacheControlOf(key)).toBe(expected);
   });
 });

@@ -213,3 +213,17 @@ export function certificateName(id: string): string {
 
 /** Prefix of objects that probe the abilities of a store; they are not part of a database. */
 export const probePrefix = 'probe/';
+
+/** The header `Cache-Control` of objects that are written once: a reader may keep them for a year. */
+const writtenOnce = 'private, max-age=31536000, immutable';
+
+/**
+ * Returns the header `Cache-Control` for an object; undefined for objects that are not of a database. Blocks, blobs, commits and
+ * staged runs are written once. Block 0 is replaced by every merge.
+ */
+export function cacheControlOf(key: string): string | undefined {
+  const parts = key.split('/');
+  const isBlock = parts.at(-3) === 'data' || parts.at(-4) === 'indexes';
+  if (isBlock || ['blobs', 'committed', 'staged'].includes(parts.at(-2) ?? '')) return writtenOnce;
+  return parts.at(-1) === block0Name ? 'no-cache' : undefined;
+}

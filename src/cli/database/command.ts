@@ -142,7 +142,7 @@ export const databasePositional = {
   database: {
     type: 'string',
     isRequired: true,
-    describe: 'URL of the database: file:./data or s3://bucket/prefix',
+    describe: 'URL of the database: file:./data, s3://bucket/prefix, azure://container/prefix or gs://bucket/prefix',
   },
 } as const;
 

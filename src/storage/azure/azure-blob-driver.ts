@@ -4,11 +4,12 @@
  * Invariants: a conditional put is sent once, and its response decides only its own result. The result is `lost`, or the outcome
  * `none`, only if the response proves it; everything else is `unknown`.
  */
-import type { BlobRequestConditions } from '@azure/storage-blob';
+import type { BlobHTTPHeaders, BlobRequestConditions } from '@azure/storage-blob';
 import { isBytes } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { defined } from '../../base/options.ts';
+import { cacheControlOf } from '../../format/object-names.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -73,11 +74,11 @@ export class AzureBlobDriver implements StorageDriver {
 
   /** Sends one put of bytes, once. */
   async #putBytes(key: string, body: Uint8Array, options: PutOptions): Promise<PutResult> {
-    const { signal, contentType } = options;
+    const { signal } = options;
     const conditions = conditionsOf(options.if);
     const sending = { signal, sizeBytes: body.length, isAnswer: (error: unknown) => isLost(error, conditions) };
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    const headers = { blobHTTPHeaders: defined({ blobContentType: contentType }) };
+    const headers = { blobHTTPHeaders: this.#headers(key, options) };
     try {
       const { etag } = await this.#requests.send(
         { operation: 'Put Blob', key },
@@ -93,8 +94,14 @@ export class AzureBlobDriver implements StorageDriver {
     }
   }
 
+  /** Returns the headers that the store keeps with a blob. */
+  #headers(key: string, { contentType }: PutOptions): BlobHTTPHeaders {
+    const blobCacheControl = this.#options.cacheHeaders ? cacheControlOf(key) : undefined;
+    return defined({ blobContentType: contentType, blobCacheControl });
+  }
+
   async #putStream(key: string, body: AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutResult> {
-    const { signal, contentType } = options;
+    const { signal } = options;
     const { environment } = this.#options;
     const tally: RequestTally = { requests: 0 };
     const conditions = conditionsOf(options.if);
@@ -108,7 +115,7 @@ export class AzureBlobDriver implements StorageDriver {
         key,
         chunks: readBody(key, body, signal),
         conditions,
-        headers: defined({ blobContentType: contentType }),
+        headers: this.#headers(key, options),
         mark: newId(environment, 16),
         signal,
         tally,
@@ -163,10 +170,10 @@ export class AzureBlobDriver implements StorageDriver {
     checkBlobName(from);
     checkBlobName(to);
     checkNotAborted(to, options.signal);
-    const { environment } = this.#options;
+    const { environment, cacheHeaders } = this.#options;
     const tally: RequestTally = { requests: 0 };
     try {
-      await copyBlob({ requests: this.#requests, environment, from, to, options, tally });
+      await copyBlob({ requests: this.#requests, environment, cacheHeaders, from, to, options, tally });
       return { status: 'copied', ...(tally.requests > 1 ? tally : {}) };
     } catch (error) {
       if (!isCopyRefusal(error)) throw error;

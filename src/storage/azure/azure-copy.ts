@@ -2,6 +2,8 @@
 import { forEachOf } from '../../base/pacer.ts';
 import { newId } from '../../base/ids.ts';
 import type { Environment } from '../../base/env.ts';
+import { defined } from '../../base/options.ts';
+import { cacheControlOf } from '../../format/object-names.ts';
 import type { ObjectCopyOptions } from '../contract/driver.ts';
 import type { AttemptOptions, RequestTally } from '../contract/request-attempts.ts';
 import { storageScope } from './azure-client.ts';
@@ -20,6 +22,7 @@ const signatureMs = 3_600_000;
 export interface BlobCopy {
   readonly requests: AzureRequests;
   readonly environment: Environment;
+  readonly cacheHeaders: boolean;
   readonly from: string;
   readonly to: string;
   readonly options: ObjectCopyOptions;
@@ -91,7 +94,8 @@ async function copyInBlocks(copy: BlobCopy, sizeBytes: number): Promise<void> {
       },
     );
   });
-  const headers = contentType === undefined ? {} : { blobHTTPHeaders: { blobContentType: contentType } };
+  const blobCacheControl = copy.cacheHeaders ? cacheControlOf(to) : undefined;
+  const headers = { blobHTTPHeaders: defined({ blobContentType: contentType, blobCacheControl }) };
   await requests.send({ operation: 'Put Block List', key: to }, sending, ({ container }, abortSignal) =>
     container.getBlockBlobClient(to).commitBlockList(ids, { ...headers, abortSignal }),
   );

@@ -38,6 +38,11 @@ export interface AzureBlobDriverOptions {
    * package `@azure/identity`, which you install.
    */
   readonly credential?: AzureTokenCredential;
+  /**
+   * Whether objects get the header `Cache-Control`, so that caches before the store keep what never changes, and ask about Block 0
+   * every time. Default true.
+   */
+  readonly cacheHeaders?: boolean;
   /** Clock, timers and randomness. Default: the runtime's own. */
   readonly environment?: Environment;
 }
@@ -46,6 +51,7 @@ export interface AzureBlobDriverOptions {
 export interface CheckedAzureOptions extends AzureAccount {
   readonly container: string;
   readonly credential: AzureTokenCredential | undefined;
+  readonly cacheHeaders: boolean;
   readonly environment: Environment;
 }
 
@@ -89,6 +95,7 @@ const driverOptions = new OptionTable<AzureBlobDriverOptions>({
   accountKey: secret('the key of the account, in base64', (key) => /^[A-Za-z0-9+/]+={0,2}$/.test(key)),
   sasToken: secret("a shared access signature, for instance 'sv=…&sig=…'", (token) => /(?:^|[?&])sig=./.test(token)),
   credential: kinds.methods('a TokenCredential, such as new DefaultAzureCredential()', 'getToken'),
+  cacheHeaders: kinds.flag,
   environment: kinds.environment,
 });
 
@@ -115,7 +122,7 @@ function refuseBoth(names: readonly string[]): void {
 /** Checks the options of the driver, and reads the environment's variables for the options left out. Throws `InvalidOptionError`. */
 export function checkAzureOptions(options: AzureBlobDriverOptions): CheckedAzureOptions {
   const checked = driverOptions.check(callName, options);
-  const { container, connectionString, credential, environment = realEnvironment } = checked;
+  const { container, connectionString, credential, cacheHeaders = true, environment = realEnvironment } = checked;
   const accountOptions = given(checked, 'account', 'endpoint', 'accountKey', 'sasToken', 'credential');
   if (connectionString !== undefined) refuseBoth(['connectionString', ...accountOptions]);
   refuseBoth(given(checked, 'accountKey', 'sasToken', 'credential'));
@@ -127,7 +134,7 @@ export function checkAzureOptions(options: AzureBlobDriverOptions): CheckedAzure
       `Option \`endpoint\` of ${callName} is an http URL, and a credential sends its tokens over https only: use an https URL.`,
     );
   }
-  return { ...found, container, credential, environment };
+  return { ...found, container, credential, cacheHeaders, environment };
 }
 
 /** Returns the account that the options and the variables name. */

@@ -68,7 +68,7 @@ export class GoogleCloudStorageDriver implements StorageDriver {
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     checkObjectName(key);
     checkNotAborted(key, options.signal);
-    const upload = new GoogleUpload(this.#requests, this.#options.environment, key, options);
+    const upload = new GoogleUpload(this.#requests, this.#options, key, options);
     return isBytes(body) ? upload.putBytes(body) : upload.putStream(body);
   }
 

@@ -28,6 +28,11 @@ export interface GoogleCloudStorageDriverOptions {
    * credentials are only sent over HTTPS: an emulator needs none.
    */
   readonly apiEndpoint?: string;
+  /**
+   * Whether objects get the header `Cache-Control`, so that caches before the store keep what never changes, and ask about Block 0
+   * every time. Default true.
+   */
+  readonly cacheHeaders?: boolean;
   /** Clock, timers and randomness. Default: the runtime's own. */
   readonly environment?: Environment;
 }
@@ -37,6 +42,7 @@ export interface CheckedGoogleOptions {
   readonly bucket: string;
   readonly credentials: GoogleCloudStorageDriverOptions['credentials'];
   readonly endpoint: URL;
+  readonly cacheHeaders: boolean;
   readonly environment: Environment;
 }
 
@@ -66,6 +72,7 @@ const driverOptions = new OptionTable<GoogleCloudStorageDriverOptions>({
     // An endpoint may hold a password.
     describe: (value) => (typeof value === 'string' ? 'another text' : String(value)),
   },
+  cacheHeaders: kinds.flag,
   environment: kinds.environment,
 });
 
@@ -88,6 +95,7 @@ export function checkGoogleOptions(options: GoogleCloudStorageDriverOptions): Ch
     bucket: given.bucket,
     credentials: given.credentials,
     endpoint: new URL(given.apiEndpoint ?? emulator() ?? defaultEndpoint),
+    cacheHeaders: given.cacheHeaders ?? true,
     environment: given.environment ?? realEnvironment,
   };
 }

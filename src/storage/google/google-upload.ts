@@ -8,12 +8,14 @@ import { encodeUtf8 } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
+import { cacheControlOf } from '../../format/object-names.ts';
 import type { PutCondition, PutOptions, PutResult } from '../contract/driver.ts';
 import { sendFinal } from '../contract/final-request.ts';
 import { checkNotAborted, readBody } from '../contract/requests.ts';
 import { streamChunks } from '../contract/stream-chunks.ts';
 import type { RequestTally } from '../contract/request-attempts.ts';
 import { GoogleResponseError, isMissingObject } from './google-errors.ts';
+import type { CheckedGoogleOptions } from './google-options.ts';
 import { etagOf, generationOf, statObject, uploadMark } from './google-read.ts';
 import { skipBody } from './google-requests.ts';
 import type { GoogleAnswer, GoogleRequest, GoogleRequests, SendOptions } from './google-requests.ts';
@@ -45,12 +47,6 @@ function isLost(condition: PutCondition, error: unknown): boolean {
   return isStatus(error, 412) || (condition !== 'absent' && isMissingObject(error));
 }
 
-/** Metadata of a new object: `no-transform` and `private` keep the store and caches from changing it, or serving an older one. */
-function metadataOf({ contentType }: PutOptions, more: object): Uint8Array {
-  const cacheControl = 'private, max-age=0, no-transform';
-  return encodeUtf8(JSON.stringify({ contentType: contentType ?? defaultType, cacheControl, ...more }));
-}
-
 function md5(bytes: Uint8Array): string {
   return createHash('md5').update(bytes).digest('base64');
 }
@@ -64,14 +60,21 @@ function writtenEtag(key: string, { body }: GoogleAnswer<unknown>): string {
 export class GoogleUpload {
   readonly #requests: GoogleRequests;
   readonly #environment: Environment;
+  readonly #cacheHeaders: boolean;
   readonly #key: string;
   readonly #options: PutOptions;
   readonly #tally: RequestTally = { requests: 0 };
   readonly #isLost: (error: unknown) => boolean;
 
-  constructor(requests: GoogleRequests, environment: Environment, key: string, options: PutOptions) {
+  constructor(
+    requests: GoogleRequests,
+    { environment, cacheHeaders }: Pick<CheckedGoogleOptions, 'environment' | 'cacheHeaders'>,
+    key: string,
+    options: PutOptions,
+  ) {
     this.#requests = requests;
     this.#environment = environment;
+    this.#cacheHeaders = cacheHeaders;
     this.#key = key;
     this.#options = options;
     this.#isLost = (error) => isLost(options.if, error);
@@ -110,6 +113,14 @@ export class GoogleUpload {
     });
   }
 
+  /** Returns the metadata of the object. `no-transform` keeps the store and caches from changing it, `private` from sharing it. */
+  #metadata(more: object): Uint8Array {
+    const { contentType = defaultType } = this.#options;
+    const known = this.#cacheHeaders ? cacheControlOf(this.#key) : undefined;
+    const cacheControl = `${known ?? 'private, max-age=0'}, no-transform`;
+    return encodeUtf8(JSON.stringify({ contentType, cacheControl, ...more }));
+  }
+
   async #result(write: (condition: string) => Promise<string>): Promise<PutResult> {
     const condition = conditionQuery(this.#options.if);
     // No object can have an ETag that is no generation.
@@ -141,7 +152,7 @@ export class GoogleUpload {
     const type = this.#options.contentType ?? defaultType;
     const body = Buffer.concat([
       encodeUtf8(`--${boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n`),
-      metadataOf(this.#options, more),
+      this.#metadata(more),
       encodeUtf8(`\r\n--${boundary}\r\nContent-Type: ${type.replace(/[\r\n]/g, ' ')}\r\n\r\n`),
       bytes,
       encodeUtf8(`\r\n--${boundary}--\r\n`),
@@ -179,7 +190,7 @@ export class GoogleUpload {
   /** Begins a resumable session. Returns its URL, which gives access to the upload: it stays out of errors. */
   async #openSession(condition: string, more: object): Promise<URL> {
     const headers = { 'content-type': 'application/json; charset=UTF-8' };
-    const request = this.#request('resumable', condition, headers, metadataOf(this.#options, more));
+    const request = this.#request('resumable', condition, headers, this.#metadata(more));
     const { headers: answered } = await this.#requests.send(request, this.#sending({ attempts }), skipBody);
     const location = answered['location'] ?? '';
     if (URL.canParse(location)) return new URL(location);

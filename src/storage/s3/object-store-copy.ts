@@ -1,6 +1,7 @@
 /** Copies objects within a bucket on the store's side, with one request or as a multipart copy. */
 import { forEachOf } from '../../base/pacer.ts';
 import { defined } from '../../base/options.ts';
+import { cacheControlOf } from '../../format/object-names.ts';
 import type { ObjectCopyOptions } from '../contract/driver.ts';
 import type { AttemptOptions, RequestTally } from '../contract/request-attempts.ts';
 import { statusOf } from './object-store-errors.ts';
@@ -16,7 +17,7 @@ const partsAtOnce = 4;
 const attempts = 4;
 
 /** A copy to make. */
-export interface ObjectCopy extends Pick<CheckedDriverOptions, 'bucket' | 'encryption'> {
+export interface ObjectCopy extends Pick<CheckedDriverOptions, 'bucket' | 'encryption' | 'cacheHeaders'> {
   readonly requests: ObjectStoreRequests;
   readonly from: string;
   readonly to: string;
@@ -56,7 +57,11 @@ export async function copyObject(copy: ObjectCopy): Promise<void> {
 async function copyInParts(copy: ObjectCopy, sizeBytes: number): Promise<void> {
   const { requests, bucket, encryption, to, options, tally } = copy;
   const { contentType, signal } = options;
-  const input = { Key: to, ...encryption, ...defined({ ContentType: contentType }) };
+  const input = {
+    Key: to,
+    ...encryption,
+    ...defined({ ContentType: contentType, CacheControl: copy.cacheHeaders ? cacheControlOf(to) : undefined }),
+  };
   const send: AttemptOptions = { signal, attempts, tally, isAnswer: isCopyRefusal };
   // Without a signal: an upload whose id was not received could not be aborted.
   const { UploadId = '' } = await requests.send(

@@ -8,6 +8,7 @@ import { isBytes } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { defined } from '../../base/options.ts';
+import { cacheControlOf } from '../../format/object-names.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -125,7 +126,10 @@ export class ObjectStoreDriver implements StorageDriver {
     return {
       Key: key,
       ...this.#options.encryption,
-      ...defined({ ContentType: options.contentType }),
+      ...defined({
+        ContentType: options.contentType,
+        CacheControl: this.#options.cacheHeaders ? cacheControlOf(key) : undefined,
+      }),
       ...(options.if === 'absent' ? { IfNoneMatch: '*' } : {}),
       ...defined({ IfMatch: ifMatch }),
     };

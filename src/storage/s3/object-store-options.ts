@@ -47,6 +47,11 @@ export interface ObjectStoreDriverOptions {
    * do not use its retries.
    */
   readonly client?: SdkClient;
+  /**
+   * Whether objects get the header `Cache-Control`, so that caches before the store keep what never changes, and ask about Block 0
+   * every time. Default true.
+   */
+  readonly cacheHeaders?: boolean;
   /** Encryption requested with every write. Default: none, so that the bucket's own setting applies. */
   readonly encryption?: ServerSideEncryption;
   /** Clock, timers and randomness. Default: the runtime's own. */
@@ -56,6 +61,7 @@ export interface ObjectStoreDriverOptions {
 /** The options, with the defaults that the driver itself sets. */
 export interface CheckedDriverOptions extends BucketSettings {
   readonly encryption: EncryptionInput;
+  readonly cacheHeaders: boolean;
 }
 
 const bucketPattern = /^[A-Za-z0-9._-]+$/;
@@ -120,6 +126,7 @@ const driverOptions = new OptionTable<ObjectStoreDriverOptions>({
   credentials: credentialsOption,
   ca: certificates,
   client: kinds.methods('an S3Client of @aws-sdk/client-s3', 'send'),
+  cacheHeaders: kinds.flag,
   encryption,
   environment: kinds.environment,
 });
@@ -142,6 +149,7 @@ export function checkDriverOptions(options: ObjectStoreDriverOptions): CheckedDr
     credentials: given.credentials,
     ca: given.ca,
     encryption: encryptionHeaders(given.encryption),
+    cacheHeaders: given.cacheHeaders ?? true,
     environment: given.environment ?? realEnvironment,
   };
 }

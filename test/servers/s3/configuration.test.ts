@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { S3Client } from '@aws-sdk/client-s3';
 import { StorageError } from '../../../src/base/errors.ts';
-import { StoreDb } from '../../../src/index.ts';
+import { StoreDb, Types } from '../../../src/index.ts';
 import { environmentDriver } from '../../../src/storage/environment-driver.ts';
 import { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
 import type { ObjectStoreDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
@@ -131,6 +131,43 @@ describe('credentials', () => {
     expect(shown.length).toBeLessThan(6000);
     expect(shown).not.toContain(server.credentials.secretAccessKey);
     expect(shown).not.toContain('authorization');
+  });
+});
+
+describe('cache headers', () => {
+  /** Makes a database with a row and a blob, and returns the headers `Cache-Control` of its objects by their folders. */
+  async function headersOf(options: Partial<ObjectStoreDriverOptions>): Promise<Map<string, string | undefined>> {
+    const driver = driverOf(server, options);
+    const dbPrefix = `cached-${String(options.cacheHeaders)}`;
+    const db = StoreDb({ dbPrefix, nodeId: 0, driver, logLevel: 'silent' });
+    const fields = { id: { typeId: Types.uint16 }, note: { typeId: Types.varchar }, photo: { typeId: Types.blob } };
+    db.registerSchema({ name: 'photos', version: 1, fields, primaryKey: 'id' });
+    await db.start();
+    server.clearLog();
+    const batch = db.batch();
+    // More rows than Block 0 holds itself.
+    for (let id = 1; id <= 2000; id++) void batch.insert('photos', { id, note: `${id} `.repeat(50) });
+    await batch.insert('photos', { id: 0, photo: db.Blob('picture') });
+    await batch.flush();
+    await db.checkpoint();
+    await db.stop();
+    await driver.close();
+    const puts = server.log.filter(({ method }) => method === 'PUT');
+    return new Map(puts.map(({ key, headers }) => [key.split('/')[1] ?? '', headers['cache-control']]));
+  }
+
+  it('let caches keep what is written once, and have them ask about Block 0', async () => {
+    const headers = await headersOf({});
+    for (const folder of ['committed', 'data', 'blobs']) {
+      expect(headers.get(folder), folder).toBe('private, max-age=31536000, immutable');
+    }
+    expect(headers.get('block0')).toBe('no-cache');
+  });
+
+  it('are left out if the driver is told so', async () => {
+    const headers = await headersOf({ cacheHeaders: false });
+    expect(headers.size).toBeGreaterThan(3);
+    expect(new Set(headers.values())).toEqual(new Set([undefined]));
   });
 });
 
