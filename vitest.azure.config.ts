@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     include: ['test/servers/azure/**/*.test.ts'],
     globalSetup: ['test/servers/azure/global-setup.ts'],
+    setupFiles: ['vitest.setup.ts'],
     pool: 'forks',
     isolate: false,
     maxWorkers: 2,

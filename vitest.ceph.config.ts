@@ -26,6 +26,7 @@ export default defineConfig({
     exclude: ['test/features/blobs/gibibyte.slow.test.ts', 'test/features/batches/large-batch.slow.test.ts'],
     globalSetup: ['test/servers/ceph/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
+    setupFiles: ['vitest.setup.ts'],
     pool: 'forks',
     isolate: false,
     maxWorkers: 2,

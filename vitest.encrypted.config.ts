@@ -16,6 +16,6 @@ export default defineConfig({
       'test/features/transactions/{attempts,predicates,triggers-and-blobs}.test.ts',
       'test/features/encryption/encrypted-anyway.ts',
     ],
-    setupFiles: ['test/features/encryption/encrypt-all.ts'],
+    setupFiles: ['vitest.setup.ts', 'test/features/encryption/encrypt-all.ts'],
   },
 });

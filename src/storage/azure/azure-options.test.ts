@@ -1,5 +1,5 @@
 /** The options of the driver for Azure, the variables that stand in for them, and connection strings. No request is made. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { environmentDriver } from '../environment-driver.ts';
 import { AzureBlobDriver } from './azure-blob-driver.ts';
@@ -7,7 +7,6 @@ import { checkAzureOptions } from './azure-options.ts';
 import type { AzureBlobDriverOptions } from './azure-options.ts';
 import { accountOfUrl, parseConnectionString } from './connection-string.ts';
 
-const { env } = process;
 const names = ['CONNECTION_STRING', 'ACCOUNT', 'KEY', 'SAS_TOKEN'].map((name) => `AZURE_STORAGE_${name}`);
 const key = 'c2VjcmV0LWtleS1vZi10aGUtYWNjb3VudA==';
 const otherKey = 'YW5vdGhlci1rZXktb2YtYW4tYWNjb3VudA==';
@@ -15,13 +14,8 @@ const sasToken = 'sv=2024-11-04&sp=rwdl&sig=secret-signature';
 const container = 'data';
 
 beforeEach(() => {
-  process.env = { ...env };
   // An empty variable counts as not set.
   for (const name of [...names, 'STOREDB_BUCKET', 'STOREDB_AZURE_CONTAINER']) process.env[name] = '';
-});
-afterEach(() => {
-  // The object itself comes back: vitest's stubs of variables change it and no other.
-  process.env = env;
 });
 
 function refusal(options: unknown): InvalidOptionError {

@@ -1,15 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { proxyFor } from './transports.ts';
-
-const { env } = process;
-
-beforeEach(() => {
-  process.env = { ...env };
-});
-afterEach(() => {
-  // The object itself comes back: vitest's stubs of variables change it and no other.
-  process.env = env;
-});
 
 describe('a proxy', () => {
   it.each<[string, string]>([

@@ -1,14 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { accessPointOf, bucketAddress } from './bucket-address.ts';
-
-const { env } = process;
-beforeEach(() => {
-  process.env = { ...env };
-});
-afterEach(() => {
-  // The object itself comes back: vitest's stubs of variables change it and no other.
-  process.env = env;
-});
 
 function shown(bucket: string, endpoint?: string, forcePathStyle?: boolean, region = 'eu-west-1'): string {
   const { server, path, query } = bucketAddress({ bucket, endpoint, forcePathStyle }, region);

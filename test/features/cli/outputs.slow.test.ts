@@ -7,7 +7,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleProgram } from '../../simulation/crash/program-bundle.ts';
 import { TableWriter } from '../../../src/cli/terminal/text-table.ts';
 import { Terminal } from '../../../src/cli/terminal/terminal.ts';
@@ -21,7 +21,6 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 let folder: TestFolder;
 let url: string;
 let program: string;
-const { env: processEnv } = process;
 
 beforeAll(async () => {
   folder = await TestFolder.make();
@@ -38,13 +37,6 @@ beforeAll(async () => {
   await copyFile(path.join(root, 'package.json'), path.join(folder.path, 'package', 'package.json'));
 }, 60_000);
 afterAll(() => folder[Symbol.asyncDispose]());
-beforeEach(() => {
-  process.env = { ...processEnv };
-});
-afterEach(() => {
-  // The object itself comes back: vitest's stubs of variables change it and no other.
-  process.env = processEnv;
-});
 
 /** A line for a shell in which `store-db` is the command, as a process of its own. */
 async function shell(

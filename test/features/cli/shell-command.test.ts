@@ -2,7 +2,7 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { completions, splitStatements, splitWords } from '../../../src/cli/shell/shell.ts';
 import { ShellHistory } from '../../../src/cli/shell/history.ts';
 import { jsonLines, run, TestFolder } from './shell.ts';
@@ -44,17 +44,13 @@ async function blockOf(begin: string): Promise<string> {
 }
 
 describe('the examples of docs/cli.md', () => {
-  afterEach(() => {
-    vi.unstubAllEnvs();
-  });
-
   it('show a session as a terminal does', async () => {
     const example = await blockOf('shop> ');
     const prompt = 'shop> ';
     const typed = example.split('\n').filter((line) => line.startsWith(prompt));
     const lines = [...typed.map((line) => line.slice(prompt.length)), '.quit'];
-    vi.stubEnv('STOREDB_PAGER', '');
-    vi.stubEnv('STOREDB_HISTORY', '');
+    process.env['STOREDB_PAGER'] = '';
+    process.env['STOREDB_HISTORY'] = '';
     const input = new PassThrough();
     let answered = 0;
     const ran = await run(['shell', folder.url()], {

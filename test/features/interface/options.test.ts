@@ -1,5 +1,5 @@
 /** The options of `StoreDb()`: each is checked at once, by an error that names it, its value and the allowed values. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import StoreDbAsDefault, {
   InvalidOptionError,
   MemoryBudget,
@@ -124,13 +124,6 @@ describe('refused options', () => {
 });
 
 describe('no driver', () => {
-  const before = process.env['STOREDB_BUCKET'];
-
-  afterEach(() => {
-    if (before === undefined) delete process.env['STOREDB_BUCKET'];
-    else process.env['STOREDB_BUCKET'] = before;
-  });
-
   it('is an error that says how to choose one, never a silent default', () => {
     delete process.env['STOREDB_BUCKET'];
     const error = refusal({ dbPrefix: 'app', nodeId: 0 });

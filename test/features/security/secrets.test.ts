@@ -15,7 +15,6 @@ import { MemoryDriver, ObjectStoreDriver, ObservedDriver } from '../../../src/st
 const secretKey = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
 const sessionToken = 'IQoJb3JpZ2luX2VjEXAMPLE+/TOKENmuchLongerThanThat0123456789==';
 
-const { env } = process;
 let server: Server;
 let endpoint: string;
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
@@ -23,7 +22,6 @@ let answer: (request: IncomingMessage, response: ServerResponse) => void;
 let signatures: string[] = [];
 
 beforeAll(async () => {
-  process.env = { ...env };
   process.env['AWS_ACCESS_KEY_ID'] = 'AKIAIOSFODNN7EXAMPLE';
   process.env['AWS_SECRET_ACCESS_KEY'] = secretKey;
   process.env['AWS_SESSION_TOKEN'] = sessionToken;
@@ -39,8 +37,6 @@ beforeAll(async () => {
   endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
 afterAll(() => {
-  // The object itself comes back: vitest's stubs of variables change it and no other.
-  process.env = env;
   server.closeAllConnections();
   server.close();
 });

@@ -366,6 +366,8 @@ export const rules = {
     /(?<![\w.~*)}\]<-])(\/(?:root|tmp|home|Users|work|mnt)(?=[/'"`])|\b[A-Z]:\\\\?Users)/,
     'is a path on one machine',
   ),
+  // Hooks for all tests restore the variables, and vitest's own stubs leave some behind.
+  stubbedVariables: forbiddenText(/\b(?:un)?stub(?:All)?Envs?\(/, 'is not needed: assign to process.env'),
   // A reader has the text before them, not the tracker.
   issueNumbers: forbiddenText(/\b(issue|ticket|pull request|PR|bug) ?#|\/(issues|pull)\/\d/i, 'refers to a tracker'),
 } satisfies Record<string, Rule>;

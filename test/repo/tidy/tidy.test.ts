@@ -248,6 +248,9 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ['skip, further in', { 'test/a.test.ts': `\nit.concurrent.skip('a', f)` }, 'test/a.test.ts:2 .skip leaves'],
     ['skip, with cases', { 'test/a.test.ts': `it.skip.each([])('a', f)` }, 'test/a.test.ts:1 .skip leaves'],
   ],
+  stubbedVariables: [
+    ['a stub', { 'test/a.test.ts': ['vi.stub', `Env('A', 'b')`].join('') }, 'test/a.test.ts:1 is not needed'],
+  ],
   lockFile: [
     ['no version', lock({ 'node_modules/a': { optional: true } }), 'package-lock.json:1 node_modules/a has no version'],
     [

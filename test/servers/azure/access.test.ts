@@ -2,20 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import { ContainerClient, ContainerSASPermissions, StorageSharedKeyCredential } from '@azure/storage-blob';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { defineSchema, StorageError, StoreDb, Types } from '../../../src/index.ts';
 import type { AzureBlobDriver } from '../../../src/storage/azure/azure-blob-driver.ts';
 import { AzureBlobDriver as Driver } from '../../../src/storage/azure/azure-blob-driver.ts';
 import { containerDriver, containerUnderTest } from './container.ts';
-
-const { env } = process;
-beforeEach(() => {
-  process.env = { ...env };
-});
-afterEach(() => {
-  // The object itself comes back: vitest's stubs of variables change it and no other.
-  process.env = env;
-});
 
 const { endpoint, container, account, accountKey } = containerUnderTest();
 const connectionString = `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${accountKey};BlobEndpoint=${endpoint};`;

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { InvalidOptionError, StorageError } from '../../../src/base/errors.ts';
 import { GoogleCloudStorageDriver } from '../../../src/storage/google/google-cloud-storage-driver.ts';
 import { startGcsServer } from '../gcs-server/server.ts';
@@ -21,11 +21,8 @@ afterAll(async () => {
 });
 beforeEach(() => {
   // Nothing may ask the metadata server of the machine that the tests run on.
-  vi.stubEnv('METADATA_SERVER_DETECTION', 'none');
-  vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', join(folder, 'missing.json'));
-});
-afterEach(() => {
-  vi.unstubAllEnvs();
+  process.env['METADATA_SERVER_DETECTION'] = 'none';
+  process.env['GOOGLE_APPLICATION_CREDENTIALS'] = join(folder, 'missing.json');
 });
 
 const bytes = Buffer.from('bytes');
@@ -52,7 +49,7 @@ function useServiceAccount(): void {
     client_id: '1',
   };
   writeFileSync(path, JSON.stringify(account));
-  vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', path);
+  process.env['GOOGLE_APPLICATION_CREDENTIALS'] = path;
 }
 
 describe('google-auth-library', () => {
@@ -156,7 +153,7 @@ describe('a function for tokens', () => {
 describe('an emulator', () => {
   it('gets no token, as the variable or the endpoint names it', async () => {
     const open = await startGcsServer({ isOpen: true });
-    vi.stubEnv('STORAGE_EMULATOR_HOST', open.endpoint.replace('http://', ''));
+    process.env['STORAGE_EMULATOR_HOST'] = open.endpoint.replace('http://', '');
     for (const options of [{}, { apiEndpoint: open.endpoint }]) {
       const driver = new GoogleCloudStorageDriver({ bucket: 'test-bucket', ...options });
       expect(await driver.put('key', bytes, { if: 'any' })).toMatchObject({ status: 'written' });
@@ -189,7 +186,7 @@ describe('options', () => {
   });
 
   it('of the environment that are wrong are refused', () => {
-    vi.stubEnv('STORAGE_EMULATOR_HOST', 'ftp://host');
+    process.env['STORAGE_EMULATOR_HOST'] = 'ftp://host';
     expect(() => new GoogleCloudStorageDriver({ bucket: 'data' })).toThrow('STORAGE_EMULATOR_HOST');
   });
 

@@ -2,7 +2,7 @@
  * The driver as it speaks to Amazon S3: by its host names, over TLS, through proxies, with checksums, and to the right region. The
  * test server stands behind a proxy that takes it for Amazon.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { StorageError } from '../../../src/base/errors.ts';
 import { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
 import type { ObjectStoreDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
@@ -13,7 +13,6 @@ import type { SecureFront } from './secure-front.ts';
 
 let server: S3Server;
 let front: SecureFront;
-const { env } = process;
 
 beforeAll(async () => {
   server = await startStore();
@@ -25,19 +24,12 @@ afterAll(async () => {
 });
 beforeEach(() => {
   const { accessKeyId, secretAccessKey } = server.credentials;
-  process.env = {
-    ...env,
-    AWS_ACCESS_KEY_ID: accessKeyId,
-    AWS_SECRET_ACCESS_KEY: secretAccessKey,
-    HTTPS_PROXY: front.proxy,
-  };
+  process.env['AWS_ACCESS_KEY_ID'] = accessKeyId;
+  process.env['AWS_SECRET_ACCESS_KEY'] = secretAccessKey;
+  process.env['HTTPS_PROXY'] = front.proxy;
   server.clearLog();
   server.intercept = undefined;
   front.asked.length = 0;
-});
-afterEach(() => {
-  // The object itself comes back: vitest's stubs of variables change it and no other.
-  process.env = env;
 });
 
 async function withAmazon(

@@ -1,6 +1,6 @@
 /** How a driver comes by its bucket, endpoint, region and credentials, and what it says where one is wrong. */
 import { inspect } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { S3Client } from '@aws-sdk/client-s3';
 import { StorageError } from '../../../src/base/errors.ts';
 import { StoreDb, Types } from '../../../src/index.ts';
@@ -11,7 +11,6 @@ import type { S3Server } from '../s3-server/server.ts';
 import { bucketName, driverOf, startStore } from './bucket.ts';
 
 let server: S3Server;
-const { env } = process;
 
 beforeAll(async () => {
   server = await startStore();
@@ -19,13 +18,10 @@ beforeAll(async () => {
 afterAll(() => server.close());
 beforeEach(() => {
   const { accessKeyId, secretAccessKey } = server.credentials;
-  process.env = { ...env, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+  process.env['AWS_ACCESS_KEY_ID'] = accessKeyId;
+  process.env['AWS_SECRET_ACCESS_KEY'] = secretAccessKey;
   server.clearLog();
   server.intercept = undefined;
-});
-afterEach(() => {
-  // The object itself comes back: vitest's stubs of variables change it and no other.
-  process.env = env;
 });
 
 describe('options', () => {

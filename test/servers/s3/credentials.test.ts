@@ -76,14 +76,9 @@ describe('variables', () => {
   });
 
   it('are the variables of the process, as they are when credentials are needed', async () => {
-    const own = process.env;
-    try {
-      const provide = defaultCredentials({ environment: fast, http });
-      process.env = { AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'secret' };
-      expect(await keyOf(provide())).toBe('AKIA');
-    } finally {
-      process.env = own;
-    }
+    const provide = defaultCredentials({ environment: fast, http });
+    process.env = { AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'secret' };
+    expect(await keyOf(provide())).toBe('AKIA');
   });
 
   it('come before a profile, as in the AWS CLI', async () => {
@@ -210,22 +205,17 @@ describe('a profile', () => {
     await writeFile(join(home, 'keys.cjs'), `console.log(${JSON.stringify(JSON.stringify(made))})`);
     const config = (program: string): string => `[default]\ncredential_process = ${process.execPath} ${program}\n`;
     await writeFiles({ config: config(join(home, 'keys.cjs')) });
-    const own = { ...process.env };
-    try {
-      // The AWS SDK reads the variables of the process.
-      Object.assign(process.env, { ...variables, AWS_CONFIG_FILE: '', AWS_SHARED_CREDENTIALS_FILE: '' });
-      const provide = provider();
-      expect(await provide()).toMatchObject({ accessKeyId: 'ASIAPROCESS', sessionToken: 'token' });
-      await writeFiles({ config: config(join(home, 'missing.cjs')) });
-      const context = { environment: fast, http, variables, region: undefined };
-      const sdk = (): Promise<unknown> => import('@aws-sdk/credential-provider-node');
-      const failing = (): Promise<AwsCredentials> => profileCredentials(context, sdk) as Promise<AwsCredentials>;
-      expect((await failureOf(failing)).message).toMatch(
-        /^The profile default runs a program for its credentials, and that failed: /,
-      );
-    } finally {
-      process.env = own;
-    }
+    // The AWS SDK reads the variables of the process.
+    Object.assign(process.env, { ...variables, AWS_CONFIG_FILE: '', AWS_SHARED_CREDENTIALS_FILE: '' });
+    const provide = provider();
+    expect(await provide()).toMatchObject({ accessKeyId: 'ASIAPROCESS', sessionToken: 'token' });
+    await writeFiles({ config: config(join(home, 'missing.cjs')) });
+    const context = { environment: fast, http, variables, region: undefined };
+    const sdk = (): Promise<unknown> => import('@aws-sdk/credential-provider-node');
+    const failing = (): Promise<AwsCredentials> => profileCredentials(context, sdk) as Promise<AwsCredentials>;
+    expect((await failureOf(failing)).message).toMatch(
+      /^The profile default runs a program for its credentials, and that failed: /,
+    );
   });
 });
 

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { ObjectStoreDriver } from '../../../src/storage/index.ts';
 
 beforeEach(() => {
-  vi.stubEnv('AWS_ACCESS_KEY_ID', 'a');
-  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 's');
+  process.env['AWS_ACCESS_KEY_ID'] = 'a';
+  process.env['AWS_SECRET_ACCESS_KEY'] = 's';
 });
 
 const piece = Buffer.alloc(1024 * 1024, 0x20);

@@ -2,16 +2,15 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { StoreDb } from '../../../src/index.ts';
 import { ObjectStoreDriver } from '../../../src/storage/index.ts';
 import { driverOf, startStore } from './bucket.ts';
 
 beforeEach(() => {
-  vi.stubEnv('AWS_ACCESS_KEY_ID', 'a');
-  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 's');
+  process.env['AWS_ACCESS_KEY_ID'] = 'a';
+  process.env['AWS_SECRET_ACCESS_KEY'] = 's';
 });
-afterEach(() => vi.unstubAllEnvs());
 
 it.each([
   ['a page of its own', '<html><body>Not Found</body></html>', 'text/html'],

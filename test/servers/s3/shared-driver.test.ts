@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { ObjectStoreDriver } from '../../../src/storage/index.ts';
 
 beforeEach(() => {
-  vi.stubEnv('AWS_ACCESS_KEY_ID', 'a');
-  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 's');
+  process.env['AWS_ACCESS_KEY_ID'] = 'a';
+  process.env['AWS_SECRET_ACCESS_KEY'] = 's';
 });
-afterEach(() => vi.unstubAllEnvs());
 
 it('closes its connections once the requests under way are answered, and makes each request once', async () => {
   const waiting: ServerResponse[] = [];
