@@ -77,7 +77,7 @@ function amazonAddress(bucket: string, region: string, forcePathStyle: boolean):
     return { server: new URL(`https://${point.name}-${point.account}.s3-accesspoint${end}`), path: '/', query: {} };
   }
   if (forcePathStyle || !fitsInHost(bucket)) {
-    return { server: new URL(`https://s3${end}`), path: `/${bucket}/`, query: {} };
+    return { server: new URL(`https://s3${end}`), path: `/${encodeURI(bucket)}/`, query: {} };
   }
   return { server: new URL(`https://${bucket}.s3${end}`), path: '/', query: {} };
 }
@@ -98,7 +98,7 @@ export function bucketAddress({ bucket, endpoint, forcePathStyle }: AddressSetti
   }
   // Host names with the bucket need DNS entries; paths work nearly everywhere.
   const isAddress = isIP(server.hostname.replace(/^\[(.*)\]$/, '$1')) !== 0;
-  if ((forcePathStyle ?? true) || isAddress) return { server, path: `${base}${bucket}/`, query };
+  if ((forcePathStyle ?? true) || isAddress) return { server, path: `${base}${encodeURI(bucket)}/`, query };
   server.hostname = `${bucket}.${server.hostname}`;
   return { server, path: base, query };
 }

@@ -4,25 +4,10 @@ import { isError } from '../../base/brands.ts';
 import { backOff } from '../../base/env.ts';
 import type { Backoff, Environment } from '../../base/env.ts';
 import { readText } from '../http/http-connection.ts';
-import type { HttpConnection, HttpRequest } from '../http/http-connection.ts';
+import type { HttpRequest } from '../http/http-connection.ts';
+import type { SourceContext } from './credential-source.ts';
 import { CredentialsProviderError } from './credentials.ts';
 import type { AwsCredentials } from './credentials.ts';
-
-/** The surroundings of a source of credentials. */
-export interface SourceContext {
-  readonly environment: Environment;
-  readonly http: Pick<HttpConnection, 'send'>;
-  /** The environment variables of the process. */
-  readonly variables: NodeJS.ProcessEnv;
-  /** The region whose token service is asked if neither the environment nor the profile names one. */
-  readonly region: string | undefined;
-}
-
-/** Returns the value of an environment variable; undefined if it is not set or empty. */
-export function variableOf({ variables }: SourceContext, name: string): string | undefined {
-  const value = variables[name];
-  return value === '' ? undefined : value;
-}
 
 /** A server that hands out credentials. */
 export interface CredentialServer {

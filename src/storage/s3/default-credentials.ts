@@ -3,14 +3,12 @@
  * files, a web identity, the container, the instance.
  */
 import type { Environment } from '../../base/env.ts';
+import { Later } from '../../base/later.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
-import { variableOf } from './credential-requests.ts';
-import type { SourceContext } from './credential-requests.ts';
+import { variableOf } from './credential-source.ts';
+import type { Source, SourceContext } from './credential-source.ts';
 import { CredentialsProviderError } from './credentials.ts';
-import type { AwsCredentials, CredentialProvider } from './credentials.ts';
-import { containerCredentials, InstanceCredentials } from './metadata-credentials.ts';
-import { profileCredentials } from './shared-profiles.ts';
-import { webIdentityCredentials } from './web-identity-credentials.ts';
+import type { CredentialProvider } from './credentials.ts';
 
 /** Options of {@link defaultCredentials}. */
 export interface DefaultCredentialsOptions {
@@ -22,8 +20,7 @@ export interface DefaultCredentialsOptions {
   readonly region?: string | undefined;
 }
 
-/** A source of credentials. It returns the reason if it is not set up, and rejects if it is set up and fails. */
-type Source = (context: SourceContext) => Promise<AwsCredentials | string>;
+const searching = new Later('sources of credentials', () => import('./other-sources.ts'));
 
 const fromVariables: Source = async (context) => {
   const accessKeyId = variableOf(context, 'AWS_ACCESS_KEY_ID');
@@ -39,16 +36,6 @@ const fromVariables: Source = async (context) => {
   throw new CredentialsProviderError(`AWS_${set} is set without AWS_${missing}`);
 };
 
-const fromWebIdentity: Source = async (context) => {
-  const tokenFileSetting = 'AWS_WEB_IDENTITY_TOKEN_FILE';
-  const tokenFile = variableOf(context, tokenFileSetting);
-  if (tokenFile === undefined) return `${tokenFileSetting} is not set`;
-  const roleArn = variableOf(context, 'AWS_ROLE_ARN');
-  if (roleArn === undefined) return `${tokenFileSetting} is set without AWS_ROLE_ARN`;
-  const sessionName = variableOf(context, 'AWS_ROLE_SESSION_NAME');
-  return webIdentityCredentials(context, { roleArn, tokenFile, tokenFileSetting, sessionName, region: undefined });
-};
-
 /** Returns a sentence of the reasons why there are no credentials. */
 function allReasons(reasons: readonly string[]): string {
   return `No credentials were found: ${reasons.slice(0, -1).join(', ')}, and ${reasons.at(-1) ?? ''}`;
@@ -60,19 +47,15 @@ function allReasons(reasons: readonly string[]): string {
  * for something else.
  */
 export function defaultCredentials(options: DefaultCredentialsOptions): CredentialProvider {
-  const instance = new InstanceCredentials();
-  const sources: readonly Source[] = [
-    fromVariables,
-    (context) => profileCredentials(context),
-    fromWebIdentity,
-    containerCredentials,
-    (context) => instance.read(context),
-  ];
+  let others: readonly Source[] | undefined;
   return async () => {
     const { environment, http, variables = process.env, region } = options;
     const context: SourceContext = { environment, http, variables, region };
-    const reasons: string[] = [];
-    for (const source of sources) {
+    const first = await fromVariables(context);
+    if (typeof first !== 'string') return first;
+    others ??= (await searching.get()).otherSources();
+    const reasons = [first];
+    for (const source of others) {
       const found = await source(context);
       if (typeof found !== 'string') return found;
       reasons.push(found);

@@ -4,8 +4,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import { isError, messageOf } from '../../base/brands.ts';
-import { ask, decodeCredentials, inAttempts, refusal, variableOf } from './credential-requests.ts';
-import type { Answer, CredentialServer, SourceContext } from './credential-requests.ts';
+import { ask, decodeCredentials, inAttempts, refusal } from './credential-requests.ts';
+import { variableOf } from './credential-source.ts';
+import type { Answer, CredentialServer } from './credential-requests.ts';
+import type { SourceContext } from './credential-source.ts';
 import { CredentialsProviderError } from './credentials.ts';
 import type { AwsCredentials } from './credentials.ts';
 

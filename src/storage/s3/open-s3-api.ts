@@ -1,5 +1,6 @@
 /** Opens the operations of a bucket: over HTTP, or through the caller's client. Loads what that needs. */
 import type { Environment } from '../../base/env.ts';
+import { Later } from '../../base/later.ts';
 import { defined } from '../../base/options.ts';
 import { HttpConnection } from '../http/http-connection.ts';
 import type { Certificates } from '../http/http-connection.ts';
@@ -7,9 +8,7 @@ import { CredentialCache } from './credentials.ts';
 import type { AwsCredentials, CredentialProvider } from './credentials.ts';
 import { defaultCredentials } from './default-credentials.ts';
 import { HttpS3Api } from './http-s3-api.ts';
-import { loadSignatures } from './request-signer.ts';
 import type { S3Api } from './s3-api.ts';
-import { SdkS3Api } from './sdk-s3-api.ts';
 
 /**
  * An `S3Client` of `@aws-sdk/client-s3`. The type does not name the package, because only applications that use such a client have
@@ -37,6 +36,8 @@ export interface BucketSettings {
   readonly client: SdkClient | undefined;
 }
 
+const usingSdk = new Later('the use of a client of the AWS SDK', () => import('./sdk-s3-api.ts'));
+
 /** Returns the first of some variables of the environment that is set. Empty variables count as not set. */
 function variable(...names: readonly string[]): string | undefined {
   return names.map((name) => process.env[name]).find((value) => (value ?? '') !== '');
@@ -50,8 +51,10 @@ export function environmentEndpoint(): string | undefined {
 /** Opens the operations of a bucket. Nothing is requested yet. */
 export async function openS3Api(settings: BucketSettings): Promise<S3Api> {
   const { environment, bucket, client, ca, credentials } = settings;
-  if (client !== undefined) return SdkS3Api.open(client, bucket, environment);
-  const signatures = await loadSignatures();
+  if (client !== undefined) {
+    const { SdkS3Api } = await usingSdk.get();
+    return SdkS3Api.open(client, bucket, environment);
+  }
   const connection = new HttpConnection({ environment, ca });
   const region = settings.region ?? variable('AWS_REGION', 'AWS_DEFAULT_REGION');
   const provider = credentials ?? defaultCredentials({ environment, http: connection, ...defined({ region }) });
@@ -63,6 +66,5 @@ export async function openS3Api(settings: BucketSettings): Promise<S3Api> {
     forcePathStyle: settings.forcePathStyle,
     connection,
     credentials: new CredentialCache(typeof provider === 'function' ? provider : async () => provider, environment),
-    signatures,
   });
 }

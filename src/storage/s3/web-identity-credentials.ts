@@ -2,8 +2,10 @@
  * Credentials for a web identity, such as a service account of Kubernetes (EKS): one request to AWS's token service, STS, gives a
  * role's credentials for the token in a file.
  */
-import { ask, inAttempts, makeCredentials, refusal, variableOf } from './credential-requests.ts';
-import type { Answer, CredentialServer, SourceContext } from './credential-requests.ts';
+import { ask, inAttempts, makeCredentials, refusal } from './credential-requests.ts';
+import { variableOf } from './credential-source.ts';
+import type { Answer, CredentialServer } from './credential-requests.ts';
+import type { SourceContext } from './credential-source.ts';
 import type { AwsCredentials } from './credentials.ts';
 import { CredentialsProviderError } from './credentials.ts';
 import { readToken } from './metadata-credentials.ts';
