@@ -9,6 +9,7 @@ interface Range {
   readonly gte: string;
   readonly lt: string;
   readonly limit?: number;
+  readonly reverse?: boolean;
 }
 interface Level {
   open(): Promise<void>;
@@ -70,6 +71,7 @@ export async function openClassicLevel({ place, memoryBytes }: OpenOptions): Pro
     },
     fromPopulation: async (least, limit) =>
       rowsAt(await db.keys({ gte: populationKey(least, 0), lt: after('p'), limit }).all()),
+    mostPopulous: async (limit) => rowsAt(await db.keys({ gte: 'p', lt: after('p'), reverse: true, limit }).all()),
     countNorthOf: (lat) => count((city) => city.lat > lat),
     countNamed: (name) => count((city) => city.name === name),
     async southernmost(limit) {

@@ -24,6 +24,12 @@ export interface Loader {
   finish(): Some<unknown>;
 }
 
+export interface Changes {
+  /** Inserts a row, or replaces the row with its key. */
+  upsert(row: City): unknown;
+  commit(): Some<unknown>;
+}
+
 /** A table of cities with a primary key, and an index on population. Rows are plain objects. */
 export interface StoreContender {
   loader(kind: LoadKind): Some<Loader>;
@@ -47,6 +53,10 @@ export interface Contender extends StoreContender {
   byCountry(country: string, limit?: number): Rows;
   /** By ascending population and then ids, through an index. */
   fromPopulation(least: number, limit: number): Rows;
+  /** By descending population and then ids, through an index. */
+  mostPopulous?(limit: number): Rows;
+  /** Rows that are written together, and are durable when `commit` has returned. */
+  changes?(): Changes;
   /** How many rows lie north of a latitude: a scan with a predicate on a number. */
   countNorthOf(lat: number): Some<number>;
   /** How many rows have a name: a scan with a predicate on a string. */

@@ -94,6 +94,7 @@ export async function openDuckDb({ place, memoryBytes }: OpenOptions): Promise<C
   const byCountry = await select('WHERE country = $1 ORDER BY id');
   const someByCountry = await select('WHERE country = $1 ORDER BY id LIMIT $2');
   const fromPopulation = await select('WHERE population >= $1 ORDER BY population, id LIMIT $2');
+  const mostPopulous = await select('ORDER BY population DESC, id DESC LIMIT $1');
   const southernmost = await select('ORDER BY lat, id LIMIT $1');
   const northOf = await connection.prepare('SELECT count(*)::INTEGER AS n FROM cities WHERE lat > $1');
   const named = await connection.prepare('SELECT count(*)::INTEGER AS n FROM cities WHERE name = $1');
@@ -124,6 +125,10 @@ export async function openDuckDb({ place, memoryBytes }: OpenOptions): Promise<C
       fromPopulation.bindInteger(1, least);
       fromPopulation.bindInteger(2, limit);
       return rowsOf(fromPopulation);
+    },
+    mostPopulous(limit) {
+      mostPopulous.bindInteger(1, limit);
+      return rowsOf(mostPopulous);
     },
     async countNorthOf(lat): Promise<number> {
       northOf.bindDouble(1, lat);

@@ -6,6 +6,8 @@ export interface Measurement {
   readonly workload: string;
   readonly rows: number;
   readonly contender: string;
+  /** The major version of Node.js. Default 20. */
+  readonly nodeMajor?: number;
   /** Of each round: units a second, or of an object store whatever the workload counts. */
   readonly values: readonly number[];
   /** The same a second of CPU time: on a busy machine these tell more. */
@@ -40,6 +42,13 @@ export interface Figures {
   failures: Failure[];
 }
 
+/** The major version of Node.js that runs the benchmark. */
+export const nodeMajorHere: number = Number(process.versions.node.split('.')[0]);
+
+export function nodeMajorOf({ nodeMajor = 20 }: Measurement): number {
+  return nodeMajor;
+}
+
 export const figuresFile = new URL('../../docs/benchmarks.json', import.meta.url);
 
 export function noFigures(): Figures {
@@ -63,9 +72,10 @@ export async function writeFigures(file: URL | string, figures: Figures): Promis
 
 /** With what was measured now in place of what was measured before. */
 export function merged(old: Figures, now: Figures): Figures {
-  const ofRun = ({ part, rows, contenders }: Run): string => `${part} ${rows} ${contenders.join()}`;
+  const ofRun = ({ part, rows, contenders, node }: Run): string =>
+    `${part} ${rows} ${contenders.join()} ${node.split('.')[0]}`;
   const ofContender = ({ part, rows, contender }: Failure | Measurement): string => `${part} ${rows} ${contender}`;
-  const ofMeasurement = (one: Measurement): string => `${ofContender(one)} ${one.workload}`;
+  const ofMeasurement = (one: Measurement): string => `${ofContender(one)} ${one.workload} ${nodeMajorOf(one)}`;
   const replaced = <T>(before: readonly T[], after: readonly T[], keyOf: (one: T) => string): T[] => {
     const byKey = new Map(before.map((one) => [keyOf(one), one]));
     for (const one of after) byKey.set(keyOf(one), one);
@@ -87,6 +97,12 @@ export function medianOf(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN;
 }
 
+/** Figures measured by one major version of Node.js. */
+export function figuresOf(figures: Figures, nodeMajor: number): Figures {
+  return { ...figures, measurements: figures.measurements.filter((one) => nodeMajorOf(one) === nodeMajor) };
+}
+
+/** The median of the figures of one version of Node.js, see `figuresOf`. */
 export function medianIn(
   { measurements }: Figures,
   rows: number,

@@ -2,7 +2,7 @@
 import { withPart } from '../../scripts/figures/page-parts.ts';
 import { markdownOf } from '../../scripts/figures/tables.ts';
 import type { FigureTable } from '../../scripts/figures/tables.ts';
-import { medianIn, medianOf } from './figures.ts';
+import { figuresOf, medianIn, medianOf, nodeMajorOf } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
 import { limitName } from './contenders.ts';
 import { goals, storeFigures } from './goals.ts';
@@ -38,6 +38,53 @@ export function comparedRows({ measurements }: Figures): number[] {
   const local = measurements.filter(({ part }) => part !== 'store' && part !== 'growth');
   const rows = distinct(local.map((one) => one.rows)).toSorted((a, b) => b - a);
   return rows.includes(1_000_000) ? [1_000_000, ...rows.filter((one) => one !== 1_000_000)] : rows;
+}
+
+/** The major versions of Node.js that compared contenders in folders with so many rows. */
+export function nodeMajorsAt(figures: Figures, rows: number): number[] {
+  return distinct(
+    measuredAt(figures, rows)
+      .filter(({ part }) => part !== 'store')
+      .map(nodeMajorOf),
+  ).toSorted((a, b) => a - b);
+}
+
+/** A table of the figures of each version of Node.js. */
+function byNode(
+  figures: Figures,
+  rows: number,
+  tableOf: (figures: Figures, rows: number) => FigureTable | undefined,
+): (FigureTable | undefined)[] {
+  return nodeMajorsAt(figures, rows).map((nodeMajor) => {
+    const table = tableOf(figuresOf(figures, nodeMajor), rows);
+    if (table === undefined) return undefined;
+    const { name, title, head, rows: lines } = table;
+    return { name, title: `${title}, Node.js ${nodeMajor}`, head, rows: lines };
+  });
+}
+
+/**
+ * The work in which another database of the goals is faster, the largest difference first. The other databases take part in other runs,
+ * when the machine may have been faster or slower.
+ */
+export function slowerTable(figures: Figures, rows: number): FigureTable | undefined {
+  const contenders = distinct(goals.map(({ contender }) => contender));
+  const slower = nodeMajorsAt(figures, rows).flatMap((nodeMajor) => {
+    const measured = figuresOf(figures, nodeMajor);
+    return [...workloadTitles].flatMap(([workload, title]) => {
+      const own = medianIn(measured, rows, workload, 'StoreDb');
+      if (own === undefined) return [];
+      return contenders.flatMap((contender) => {
+        const other = medianIn(measured, rows, workload, contender);
+        if (other === undefined || own >= other) return [];
+        return [{ ratio: own / other, cells: [title, contender, String(nodeMajor), (own / other).toFixed(2)] }];
+      });
+    });
+  });
+  if (slower.length === 0) return undefined;
+  const title = `Where StoreDb is slower, ${rows.toLocaleString('en-US')} rows`;
+  const lines = slower.toSorted((a, b) => a.ratio - b.ratio).map(({ cells }) => cells);
+  return { name: 'slower', title, head: ['Work', 'Faster', 'Node.js', 'Ratio'], rows: lines };
 }
 
 /** Units a second, or a second of CPU time. */
@@ -77,22 +124,25 @@ export function reachedGoals(figures: Figures, rows: number, of: 'values' | 'per
   });
 }
 
-export function goalTable(
-  figures: Figures,
-  rows: number,
-  of: 'values' | 'perCpuSecond' = 'values',
-): FigureTable | undefined {
-  const lines = reachedGoals(figures, rows, of).map(({ workload, contender, goal, ratio, limit }) => [
+export function goalTable(figures: Figures, rows: number): FigureTable | undefined {
+  const byCpu = new Map(
+    reachedGoals(figures, rows, 'perCpuSecond').map(({ workload, contender, ratio }) => [
+      `${workload} ${contender}`,
+      ratio.toFixed(2),
+    ]),
+  );
+  const lines = reachedGoals(figures, rows).map(({ workload, contender, goal, ratio, limit }) => [
     workloadTitles.get(workload) ?? workload,
     contender,
     goal.toFixed(2),
     ratio.toFixed(2),
+    byCpu.get(`${workload} ${contender}`) ?? '',
     limit?.toFixed(2) ?? '',
     ratio >= goal ? 'reached' : `missed: ${Math.round((100 * ratio) / goal)} %`,
   ]);
   if (lines.length === 0) return undefined;
-  const title = `Goals at ${rows.toLocaleString('en-US')} rows${of === 'values' ? '' : ', by CPU time'}`;
-  return { name: 'goals', title, head: ['Work', 'Beside', 'Goal', 'Ratio', 'Limit', 'Outcome'], rows: lines };
+  const title = `Goals at ${rows.toLocaleString('en-US')} rows`;
+  return { name: 'goals', title, head: ['Work', 'Beside', 'Goal', 'Ratio', 'By CPU', 'Limit', 'Outcome'], rows: lines };
 }
 
 function storeOutcome({ most, least }: StoreFigure, own: number | undefined): [goal: string, outcome: string] {
@@ -162,12 +212,13 @@ export function printedTables(figures: Figures): FigureTable[] {
   const { measurements } = figures;
   const stored = distinct(measurements.filter(({ part }) => part === 'store').map(({ rows }) => rows));
   const list = [
-    ...comparedRows(figures).flatMap((rows) => [
-      localTable(figures, rows),
-      localTable(figures, rows, 'perCpuSecond'),
-      goalTable(figures, rows),
-      goalTable(figures, rows, 'perCpuSecond'),
-    ]),
+    ...comparedRows(figures).flatMap((rows) =>
+      byNode(figures, rows, localTable).concat(
+        byNode(figures, rows, (one, size) => localTable(one, size, 'perCpuSecond')),
+        slowerTable(figures, rows),
+        byNode(figures, rows, goalTable),
+      ),
+    ),
     ...stored.map((rows) => storeTable(figures, rows)),
     growthTable(figures),
     figures.failures.length === 0 ? undefined : failureTable(figures),
@@ -179,8 +230,9 @@ export function printedTables(figures: Figures): FigureTable[] {
 export function pageWith(figures: Figures, text: string): string {
   const stored = distinct(figures.measurements.filter(({ part }) => part === 'store').map(({ rows }) => rows));
   const parts: Readonly<Record<string, readonly (FigureTable | undefined)[]>> = {
-    goals: [goalTable(figures, comparedRows(figures)[0] ?? 0)],
-    local: comparedRows(figures).map((rows) => localTable(figures, rows)),
+    slower: [slowerTable(figures, comparedRows(figures)[0] ?? 0)],
+    goals: byNode(figures, comparedRows(figures)[0] ?? 0, goalTable),
+    local: comparedRows(figures).flatMap((rows) => byNode(figures, rows, localTable)),
     store: stored.map((rows) => storeTable(figures, rows)),
     growth: [growthTable(figures)],
     failures: figures.failures.length === 0 ? [] : [failureTable(figures)],

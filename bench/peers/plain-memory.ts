@@ -12,13 +12,17 @@ import { CommitFiles, RowFile } from './commit-files.ts';
 /** Of what is it a limit: scans over objects are slow. */
 export const limitedWorkloads: readonly string[] = [
   'get',
+  'get-many',
   'query-key',
   'country-all',
   'country-100',
   'population-100',
   'population-20',
+  'population-20-desc',
   'ycsb-c',
   'ycsb-b',
+  'mix-1000',
+  'ycsb-b-alone',
   'commit',
   'load-batches',
   'load-bulk',
@@ -95,6 +99,17 @@ export function openPlainMemory({ place }: OpenOptions): Contender {
     queryKey: async (id) => [await get(id)],
     byCountry: async (country, limit = Infinity) => copies(countries.get(country) ?? [], 0, limit),
     fromPopulation: async (least, limit) => copies(populations, firstFrom(populations, least), limit),
+    mostPopulous: async (limit) => copies(populations, Math.max(0, populations.length - limit), limit).toReversed(),
+    changes() {
+      const changed: City[] = [];
+      return {
+        upsert: (row) => void changed.push({ ...row }),
+        commit() {
+          for (const row of changed) cities.set(row.id, row);
+          commits.commit();
+        },
+      };
+    },
     countNorthOf: () => 0,
     countNamed: () => 0,
     southernmost: () => [],

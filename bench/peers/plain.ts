@@ -18,6 +18,7 @@ export function openPlain(cities: readonly City[]): Contender {
         byPopulation,
         cities.filter(({ population }) => population >= least),
       ),
+    mostPopulous: (limit) => first(limit, (a, b) => byPopulation(b, a)),
     countNorthOf: (lat) => cities.filter((city) => city.lat > lat).length,
     countNamed: (name) => cities.filter((city) => city.name === name).length,
     southernmost: (limit) => first(limit, bySouth),

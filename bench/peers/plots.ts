@@ -1,8 +1,8 @@
 /** The plots of docs/benchmarks.md. */
 import { chartOf } from '../../scripts/figures/line-chart.ts';
 import type { Figures } from './figures.ts';
-import { medianOf } from './figures.ts';
-import { comparedRows, reachedGoals, workloadTitles } from './page.ts';
+import { figuresOf, medianOf } from './figures.ts';
+import { comparedRows, nodeMajorsAt, reachedGoals, workloadTitles } from './page.ts';
 import { ratioChartOf } from './ratio-chart.ts';
 
 const growthNames = [
@@ -14,13 +14,14 @@ const growthNames = [
 export function plots(figures: Figures): Record<string, string> {
   const drawn: Record<string, string> = {};
   const rows = comparedRows(figures)[0] ?? 0;
-  const bars = reachedGoals(figures, rows).map(({ workload, contender, goal, ratio }) => ({
+  const nodeMajor = nodeMajorsAt(figures, rows)[0] ?? 20;
+  const bars = reachedGoals(figuresOf(figures, nodeMajor), rows).map(({ workload, contender, goal, ratio }) => ({
     name: (workloadTitles.get(workload) ?? workload).replace(/, (ops|rows)\/s$/, ''),
     beside: `${ratio.toFixed(2)} × ${contender}, goal ${goal.toFixed(2)}`,
     ratio: ratio / goal,
   }));
   if (bars.length > 0) {
-    const title = `What StoreDb reaches of its goals, ${rows.toLocaleString('en-US')} rows`;
+    const title = `What StoreDb reaches of its goals, ${rows.toLocaleString('en-US')} rows, Node.js ${nodeMajor}`;
     drawn['benchmarks-goals'] = ratioChartOf(title, bars);
   }
   const grown = figures.measurements.filter(({ part }) => part === 'growth').toSorted((a, b) => a.rows - b.rows);

@@ -2,13 +2,13 @@
 import { Child } from './child.ts';
 import { Cities } from './cities.ts';
 import type { CityOrder } from './cities.ts';
-import { firstLineOf, noFigures } from './figures.ts';
+import { firstLineOf, noFigures, nodeMajorHere } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
 import { limitName } from './contenders.ts';
 import { limitedWorkloads } from './plain-memory.ts';
 import { openPlain } from './plain.ts';
 import type { Reached, Request, Value } from './worker.ts';
-import { answers, sortedName, workloads } from './workloads.ts';
+import { answers, cannot, sortedName, workloads } from './workloads.ts';
 
 /** `sorted`: reads by an index where the rows of a country lie side by side. */
 export type LocalPart = 'load' | 'reads' | 'sorted' | 'writes' | 'growth';
@@ -87,7 +87,8 @@ export class LocalRounds {
     const { perSecond, perCpuSecond } = value as Reached;
     const known = measurements.find((one) => one.workload === workload && one.contender === contender);
     if (known === undefined) {
-      measurements.push({ part, workload, rows, contender, values: [perSecond], perCpuSecond: [perCpuSecond] });
+      const values = { values: [perSecond], perCpuSecond: [perCpuSecond] };
+      measurements.push({ part, workload, rows, contender, nodeMajor: nodeMajorHere, ...values });
       return;
     }
     (known.values as number[]).push(perSecond);
@@ -144,7 +145,7 @@ export class LocalRounds {
         if (!this.#takesPart(name, workload)) continue;
         this.#step(`${name}: answer to ${workload}`);
         const answer = await this.#ask('reads', name, { kind: 'answer', workload });
-        if (typeof answer !== 'string' || answer === expected) continue;
+        if (typeof answer !== 'string' || answer === expected || answer === cannot) continue;
         const error = `${workload}: answered ${answer} instead of ${expected}`;
         this.#figures.failures.push({ part: 'reads', rows, contender: name, error });
       }
@@ -162,7 +163,7 @@ export class LocalRounds {
           if (failed.has(`${name} ${workload}`) || !this.#takesPart(name, workload)) continue;
           this.#step(`${name}: ${workload}, round ${round + 1}`);
           const value = await this.#ask(part, name, { kind: 'measure', workload, round, budgetMs });
-          if (value === undefined) failed.add(`${name} ${workload}`);
+          if (value === undefined || value === cannot) failed.add(`${name} ${workload}`);
           else this.#note(part, part === 'sorted' ? sortedName(workload) : workload, name, value);
           if (part === 'writes') await this.#ask(part, name, { kind: 'settle' });
         }

@@ -77,6 +77,7 @@ export async function openStoreDb({ place, memoryBytes }: OpenOptions): Promise<
     },
     fromPopulation: (least, limit) =>
       db.query('cities').where('population', '>=', least).orderBy('population').limit(limit).execute(),
+    mostPopulous: (limit) => db.query('cities').orderBy('population', 'desc').limit(limit).execute(),
     withPopulation: (population) => db.query('cities').where('population', '=', population).execute(),
     countNorthOf: (lat) => db.query('cities').where('lat', '>', lat).count(),
     countNamed: (name) => db.query('cities').where('name', '=', name).count(),
@@ -85,6 +86,10 @@ export async function openStoreDb({ place, memoryBytes }: OpenOptions): Promise<
       const batch = db.batch();
       void batch.update('cities', { id, lat });
       await batch.flush();
+    },
+    changes() {
+      const batch = db.batch();
+      return { upsert: (row) => void batch.upsert('cities', row), commit: () => batch.flush() };
     },
     settle: () => (typeof place === 'string' ? db.checkpoint() : mergedBy(db)),
     warm: () => db.query('cities').where('lat', '>', 0).count(),

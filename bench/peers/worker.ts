@@ -9,7 +9,7 @@ import type { CityOrder } from './cities.ts';
 import type { Contender, LoadKind } from './contender.ts';
 import { openers } from './contenders.ts';
 import { Input } from './input.ts';
-import { answers, workloads } from './workloads.ts';
+import { answers, cannot, workloads } from './workloads.ts';
 
 export type Request =
   | { readonly kind: 'load'; readonly rows: number; readonly how: LoadKind; readonly order: CityOrder }
@@ -92,6 +92,8 @@ class Worker {
       await contender.settle?.();
       return 'settled';
     }
+    const known = workloads.find(({ name }) => name === request.workload);
+    if (known?.isFor?.(contender) === false) return cannot;
     if (request.kind === 'answer') return (await answers[request.workload]?.(contender, this.#rows)) ?? 'nothing';
     return this.#measure(contender, request.workload, request.round, request.budgetMs);
   }

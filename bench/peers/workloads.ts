@@ -1,5 +1,7 @@
 /** What is measured on a local contender, and what it must answer. */
 import { createHash } from 'node:crypto';
+import { Cities } from './cities.ts';
+import { byPopulation } from './first-rows.ts';
 import type { City, Contender, StoreContender } from './contender.ts';
 import type { Input } from './input.ts';
 
@@ -11,9 +13,14 @@ export interface Workload {
   readonly unit: 'ops' | 'rows';
   /** How often it is done at least, since the first ones tell little. Default 1. */
   readonly least?: number;
+  /** False for a contender that cannot do it. Default: all of them can. */
+  isFor?(contender: Contender): boolean;
   /** Does the work so many times. Resolves to how many units of it were done. */
   run(contender: Contender, times: number, input: Input): Promise<number>;
 }
+
+/** The answer of a worker to work that its contender cannot do. */
+export const cannot = 'cannot';
 
 /** Clients of YCSB-B that each wait for their own update: databases may commit those together that come at the same time. */
 export const clients = 64;
@@ -22,11 +29,26 @@ const manyRows = ['FR', 'US', 'IT', 'ES', 'DE', 'IN', 'MX', 'GB'] as const;
 const someName = 'San Antonio';
 const north = 60;
 
-/** Calls one after the other. What is no promise is not awaited: that would cost more than some of the calls. */
+/** The sum of the fields read, so that no engine can leave out the reading. */
+let sum = 0;
+
+function readRow(row: City): void {
+  const { id, name, country, lat, lng, population } = row;
+  sum += id + name.length + name.charCodeAt(0) + country.length + country.charCodeAt(0) + lat + lng + population;
+}
+
+/** Reads every field of every row of an answer, as an application would. */
+function readFields(answer: unknown): void {
+  if (Array.isArray(answer)) for (const row of answer as City[]) readRow(row);
+  else if (typeof answer === 'object' && answer !== null) readRow(answer as City);
+  if (Number.isNaN(sum)) throw new Error('A row lacks a field.');
+}
+
+/** Calls one after the other. An answer that is no promise is not awaited: that would cost more than some of the calls. */
 async function repeat(times: number, call: (i: number) => unknown): Promise<void> {
   for (let i = 0; i < times; i++) {
     const result = call(i);
-    if (result instanceof Promise) await result;
+    readFields(result instanceof Promise ? await result : result);
   }
 }
 
@@ -45,23 +67,55 @@ function scan(call: (contender: Contender) => unknown): Workload['run'] {
   };
 }
 
+/** Calls by several clients: each waits for its answer before it goes on. */
+async function byClients(count: number, times: number, call: (i: number) => unknown): Promise<void> {
+  let next = 0;
+  const client = async (): Promise<void> => {
+    for (let i = next++; i < times; i = next++) {
+      const result = call(i);
+      readFields(result instanceof Promise ? await result : result);
+    }
+  };
+  await Promise.all(Array.from({ length: count }, client));
+}
+
 /** YCSB-B. */
 export async function readsAndUpdates(
   contender: Pick<StoreContender, 'get' | 'update'>,
   times: number,
   input: Input,
+  count: number = clients,
 ): Promise<number> {
-  let next = 0;
-  const client = async (): Promise<void> => {
-    for (let i = next++; i < times; i = next++) {
-      const key = input.popularKey(i);
-      const result =
-        input.fraction(i) < updateShare ? contender.update(key, 180 * input.fraction(i + 1) - 90) : contender.get(key);
-      if (result instanceof Promise) await result;
-    }
-  };
-  await Promise.all(Array.from({ length: clients }, client));
+  await byClients(count, times, (i) => {
+    const key = input.popularKey(i);
+    if (input.fraction(i) >= updateShare) return contender.get(key);
+    return contender.update(key, 180 * input.fraction(i + 1) - 90);
+  });
   return times;
+}
+
+/** Operations between two commits of the mix. */
+const commitEvery = 1000;
+let cities: Cities | undefined;
+
+/** 95 % gets and 5 % upserts by one client. The upserts become durable together, after each thousand operations. */
+async function readsAndUpserts(contender: Contender, times: number, input: Input): Promise<number> {
+  cities ??= new Cities();
+  for (let from = 0; from < times; from += commitEvery) {
+    const changes = contender.changes?.();
+    if (changes === undefined) throw new Error('It has no transactions of several rows.');
+    for (let i = from; i < from + commitEvery; i++) {
+      const key = input.popularKey(i);
+      if (input.fraction(i) < updateShare) {
+        changes.upsert({ ...cities.at(key), lat: 180 * input.fraction(i + 1) - 90 });
+        continue;
+      }
+      const result = contender.get(key);
+      readFields(result instanceof Promise ? await result : result);
+    }
+    await changes.commit();
+  }
+  return Math.ceil(times / commitEvery) * commitEvery;
 }
 
 /** In the order in which they are measured: those that write come last. */
@@ -71,6 +125,15 @@ export const workloads: readonly Workload[] = [
     title: 'get by key',
     unit: 'ops',
     run: each((contender, i, input) => contender.get(input.key(i))),
+  },
+  {
+    name: 'get-many',
+    title: `get by key, ${clients} clients`,
+    unit: 'ops',
+    async run(contender, times, input) {
+      await byClients(clients, times, (i) => contender.get(input.key(i)));
+      return times;
+    },
   },
   {
     name: 'query-key',
@@ -85,7 +148,9 @@ export const workloads: readonly Workload[] = [
     async run(contender, times) {
       let rows = 0;
       await repeat(times, async () => {
-        rows += (await contender.byCountry('FR')).length;
+        const found = await contender.byCountry('FR');
+        rows += found.length;
+        return found;
       });
       return rows;
     },
@@ -107,6 +172,13 @@ export const workloads: readonly Workload[] = [
     title: 'ordered by population by index, limit 20',
     unit: 'ops',
     run: each((contender) => contender.fromPopulation(0, 20)),
+  },
+  {
+    name: 'population-20-desc',
+    title: 'ordered by population by index, descending, limit 20',
+    unit: 'ops',
+    isFor: (contender) => contender.mostPopulous !== undefined,
+    run: each((contender) => contender.mostPopulous?.(20)),
   },
   {
     name: 'scan-number',
@@ -139,6 +211,23 @@ export const workloads: readonly Workload[] = [
     writes: true,
     least: 10 * clients,
     run: readsAndUpdates,
+  },
+  {
+    name: 'ycsb-b-alone',
+    title: 'YCSB-B with one client',
+    unit: 'ops',
+    writes: true,
+    least: 1000,
+    run: (contender, times, input) => readsAndUpdates(contender, times, input, 1),
+  },
+  {
+    name: 'mix-1000',
+    title: '95 % get, 5 % upsert, durable every 1,000 operations',
+    unit: 'ops',
+    writes: true,
+    least: 10 * commitEvery,
+    isFor: (contender) => contender.changes !== undefined,
+    run: readsAndUpserts,
   },
   {
     name: 'commit',
@@ -182,6 +271,11 @@ export const answers: Readonly<Record<string, (contender: Contender, rows: numbe
   'country-100': async (contender) => digest(await contender.byCountry('DE', 20)),
   'population-100': async (contender) => digest(await contender.fromPopulation(123_456, 100)),
   'population-20': async (contender) => digest(await contender.fromPopulation(0, 20)),
+  async 'population-20-desc'(contender) {
+    const rows = ((await contender.mostPopulous?.(20)) ?? []) as readonly City[];
+    // Databases differ in the order of rows with the same population.
+    return digest(rows.toSorted((a, b) => byPopulation(b, a)));
+  },
   'scan-number': async (contender) => String(await contender.countNorthOf(north)),
   'scan-string': async (contender) => String(await contender.countNamed(someName)),
   'south-20': async (contender) => digest(await contender.southernmost(20)),
