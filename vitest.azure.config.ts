@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/servers/faults/longest-first.ts';
 
 // The tests on Azurite, a server with the interface of Azure Blob Storage.
 const resultsFile = process.env['TEST_RESULTS_FILE'];
@@ -8,6 +9,7 @@ export default defineConfig({
   test: {
     include: ['test/servers/azure/**/*.test.ts'],
     globalSetup: ['test/servers/azure/global-setup.ts'],
+    sequence: { sequencer: LongestFirst },
     setupFiles: ['vitest.setup.ts'],
     pool: 'forks',
     isolate: false,

@@ -1,18 +1,8 @@
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer } from 'vitest/node';
-import type { TestSpecification } from 'vitest/node';
+import { LongestFirst } from './test/servers/faults/longest-first.ts';
 
 // The tests on a real object store: those that are about it, and the suites that a driver can be given to.
 const resultsFile = process.env['TEST_RESULTS_FILE'];
-
-/** What takes longest begins first, and the rest runs beside it. */
-class LongestFirst extends BaseSequencer {
-  override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number =>
-      ['kill.test.ts', 'chaos.test.ts'].findIndex((name) => moduleId.endsWith(`/ceph/${name}`));
-    return Promise.resolve(files.toSorted((a, b) => rank(b) - rank(a)));
-  }
-}
 
 export default defineConfig({
   resolve: { tsconfigPaths: true },

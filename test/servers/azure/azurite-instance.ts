@@ -4,10 +4,13 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 
 /** The version that is installed if AZURITE_DIR is not set. */
 export const azuriteVersion = '3.37.0';
@@ -54,6 +57,24 @@ function azuriteProgram(): string {
   return file;
 }
 
+/** Creates a container in the account of a server. */
+export async function createContainer(endpoint: string, container: string): Promise<void> {
+  const key = new StorageSharedKeyCredential(emulatorAccount, emulatorKey);
+  await new ContainerClient(`${endpoint}/${container}`, key).create();
+}
+
+/** How a server runs. */
+export interface AzuriteOptions {
+  /** The folder of the data. Default: none, so that the data is in memory. */
+  readonly folder?: string;
+}
+
+const running = new Set<ChildProcess>();
+// A run that ends early leaves no server behind.
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 /** A running server. */
 export class AzuriteInstance {
   /** URL of the account's blob service. */
@@ -65,19 +86,21 @@ export class AzuriteInstance {
     this.#child = child;
   }
 
-  /** Starts a server on a free port, with its data in memory. Resolves when requests are served. */
-  static async start(): Promise<AzuriteInstance> {
+  /** Starts a server on a free port. Resolves when requests are served. */
+  static async start({ folder }: AzuriteOptions = {}): Promise<AzuriteInstance> {
     const file = azuriteProgram();
-    // The SDK states a version of the service that Azurite need not know yet.
     const flags = [
       '--blobPort',
       '0',
-      '--inMemoryPersistence',
-      '--skipApiVersionCheck',
       '--disableTelemetry',
       '--silent',
+      ...(folder === undefined ? ['--inMemoryPersistence'] : ['--location', folder]),
+      // The SDK states a version of the service that Azurite need not know yet.
+      '--skipApiVersionCheck',
     ];
     const child = spawn(process.execPath, [file, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+    running.add(child);
+    child.once('exit', () => running.delete(child));
     try {
       const origin = await listening(child);
       return new AzuriteInstance(`${origin}/${emulatorAccount}`, child);
@@ -87,13 +110,27 @@ export class AzuriteInstance {
     }
   }
 
-  /** Ends the server; its data is gone. */
+  /** Stops the server for some time, and wakes it. */
+  async pause(ms: number): Promise<void> {
+    this.#child.kill('SIGSTOP');
+    await sleep(ms);
+    this.#child.kill('SIGCONT');
+  }
+
+  /** Lets the server write its data to the disk, and end. */
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const exited = new Promise<void>((resolve) => {
-      this.#child.once('exit', () => resolve());
-    });
-    this.#child.kill('SIGKILL');
+    await this.#end('SIGTERM');
+  }
+
+  /** Ends the server at once. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    if (!running.has(this.#child)) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.kill(signal);
     await exited;
   }
 }

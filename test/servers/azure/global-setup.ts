@@ -1,7 +1,6 @@
 /** Starts Azurite for a whole test run, with a container, and ends it afterwards. Where it does not start, the run fails. */
-import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 import type { TestProject } from 'vitest/node';
-import { AzuriteInstance, azuriteVersion, emulatorAccount, emulatorKey } from './azurite-instance.ts';
+import { AzuriteInstance, azuriteVersion, createContainer, emulatorAccount, emulatorKey } from './azurite-instance.ts';
 
 /** The options of a driver for the container of a run. */
 export interface ContainerUnderTest {
@@ -25,13 +24,12 @@ export async function setup(project: TestProject): Promise<void> {
   instance = await AzuriteInstance.start();
   const { endpoint } = instance;
   const container = 'data';
-  const key = new StorageSharedKeyCredential(emulatorAccount, emulatorKey);
-  await new ContainerClient(`${endpoint}/${container}`, key).create();
+  await createContainer(endpoint, container);
   project.provide('containerUnderTest', { container, endpoint, account: emulatorAccount, accountKey: emulatorKey });
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   process.stdout.write(`Azurite ${azuriteVersion} at ${endpoint}, after ${seconds} s\n`);
 }
 
 export async function teardown(): Promise<void> {
-  await instance?.stop();
+  await instance?.kill();
 }

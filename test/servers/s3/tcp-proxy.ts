@@ -78,8 +78,9 @@ interface Exchange {
 export class TcpProxy {
   /** Decide about requests whose first line arrives from now on. */
   rules: readonly ProxyRule[];
+  /** Where connections lead from now on. */
+  target: TcpProxyOptions['target'];
   readonly #counts: Counts;
-  readonly #target: TcpProxyOptions['target'];
   readonly #random: SeededRandom;
   readonly #connections = new Set<ProxiedConnection>();
   readonly #landing = new Set<Promise<void>>();
@@ -87,7 +88,7 @@ export class TcpProxy {
   #port = 0;
 
   private constructor({ target, seed, rules = [] }: TcpProxyOptions) {
-    this.#target = target;
+    this.target = target;
     this.#random = new SeededRandom(seed);
     this.rules = rules;
     const names = [...proxyFaults, 'connections', 'requests', 'passed', 'landed'] as const;
@@ -178,7 +179,7 @@ export class TcpProxy {
 
   /** For connections: a new connection to the store. */
   reach(): Socket {
-    const socket = connect({ ...this.#target, noDelay: true });
+    const socket = connect({ ...this.target, noDelay: true });
     // Whoever reads from it hears of it; this one keeps the process alive.
     socket.on('error', () => undefined);
     return socket;

@@ -8,7 +8,8 @@ import path from 'node:path';
 import { isRemote } from '../crash/crash-store.ts';
 import type { CrashStore } from '../crash/crash-store.ts';
 import { bundleProgram } from '../crash/program-bundle.ts';
-import { TcpProxy } from '../../servers/s3/tcp-proxy.ts';
+import { startProxy, throughProxy } from '../crash/store-proxy.ts';
+import type { TcpProxy } from '../../servers/s3/tcp-proxy.ts';
 import { Conductor } from './conductor.ts';
 import type { FaultCounts } from './conductor.ts';
 import { endDatabase, openings, prepareDatabase } from './final-state.ts';
@@ -22,10 +23,16 @@ import { Recorder } from './recorder.ts';
 import { describeAnomalies, summarize } from './summary.ts';
 import { laneCount } from './tables.ts';
 
+/** How long a run lasts at most because no process is at work, or because too little has been merged, in milliseconds. */
+const patienceMs = 240_000;
+
 export interface ChaosOptions {
   readonly store: CrashStore;
   readonly dbPrefix: string;
+  /** How long it lasts, from when the first process is at work. */
   readonly seconds: number;
+  /** It lasts longer where there are fewer merges. Default 0. */
+  readonly leastMerges?: number;
   readonly seed: string;
   /** The interval of write authority, in milliseconds. Default 400. */
   readonly intervalMs?: number;
@@ -43,7 +50,7 @@ export interface ChaosResult {
 }
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
-  const { store, dbPrefix, seconds, seed, intervalMs = 400, pauseMs = 150 } = options;
+  const { store, dbPrefix, seconds, seed, leastMerges = 0, intervalMs = 400, pauseMs = 150 } = options;
   const folder = mkdtempSync(path.join(tmpdir(), 'store-db-chaos-'));
   const proxies: TcpProxy[] = [];
   const recorder = new Recorder();
@@ -53,14 +60,25 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     const epochMs = machineMs();
     const lanes: Lane[] = [];
     for (let lane = 0; lane < laneCount; lane++) {
-      const proxy = await startProxy(store, `${seed} ${lane}`);
-      if (proxy !== undefined) proxies.push(proxy);
-      const ownStore = proxy === undefined ? store : { ...store, endpoint: proxy.endpoint };
+      let proxy: TcpProxy | undefined;
+      let ownStore = store;
+      if (isRemote(store)) {
+        proxy = await startProxy(store, { seed: `${seed} ${lane}` });
+        ownStore = throughProxy(store, proxy);
+        proxies.push(proxy);
+      }
       const task = { store: ownStore, dbPrefix, intervalMs, pauseMs, epochMs };
       lanes.push(new Lane({ program, lane, recorder, proxy, task }));
     }
     const conductor = new Conductor({ lanes, recorder, seed, intervalMs });
-    await conductor.run(() => machineMs() - epochMs < seconds * 1000 && recorder.anomalies.length === 0);
+    let readyMs: number | undefined;
+    const isTimeLeft = (): boolean => {
+      if (lanes.some(({ isReady }) => isReady)) readyMs ??= machineMs();
+      const isTooEarly = readyMs !== undefined && machineMs() - readyMs < seconds * 1000;
+      const isTooLittle = readyMs === undefined || recorder.figures.merges < leastMerges;
+      return isTooEarly || (isTooLittle && machineMs() - epochMs < patienceMs);
+    };
+    await conductor.run(() => isTimeLeft() && recorder.anomalies.length === 0);
     const ranSeconds = (machineMs() - epochMs) / 1000;
     await Promise.all(proxies.map((proxy) => proxy.settled()));
     const { final, anomalies, commits } = await endDatabase(store, dbPrefix).catch(unreadable);
@@ -89,12 +107,6 @@ const noState: FinalState = { lists: {}, banks: {}, marks: [], fields: {} };
 function unreadable(error: Error): Ending {
   const anomaly = { kind: 'cannot be read in the end', message: error.stack ?? error.message };
   return { final: noState, anomalies: [anomaly], commits: 0 };
-}
-
-async function startProxy(store: CrashStore, seed: string): Promise<TcpProxy | undefined> {
-  if (!isRemote(store)) return undefined;
-  const { hostname, port } = new URL(store.endpoint);
-  return TcpProxy.start({ target: { host: hostname, port: Number(port) }, seed });
 }
 
 function sumOf(counts: readonly Readonly<Record<string, number>>[]): Record<string, number> {

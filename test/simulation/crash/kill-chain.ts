@@ -96,12 +96,16 @@ export class KillChain {
     const kill = (): boolean => running.kill('SIGKILL');
     const killSoon = (): unknown => (aim.afterMs < 1 ? kill() : setTimeout(kill, aim.afterMs));
     // Nothing that goes wrong in the child may let it live for ever, nor wait long for an answer that does not come.
-    const atLatest = setTimeout(kill, isRemote(store) ? 5000 : 10_000);
+    let atLatest = setTimeout(kill, 10_000);
     const lines: string[] = [];
     let seen = 0;
     const reader = createInterface({ input: running.stdout });
     reader.on('line', (line) => {
       lines.push(line);
+      if (line === 'ready' && isRemote(store)) {
+        clearTimeout(atLatest);
+        atLatest = setTimeout(kill, 5000);
+      }
       if (line.split(' ', 1)[0] === aim.what && ++seen === aim.nth) killSoon();
     });
     if (aim.what === 'start') killSoon();

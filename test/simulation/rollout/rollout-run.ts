@@ -15,7 +15,8 @@ import { isRemote, openStore } from '../crash/crash-store.ts';
 import type { CrashStore } from '../crash/crash-store.ts';
 import { persistently } from '../crash/database-chain.ts';
 import { bundleProgram } from '../crash/program-bundle.ts';
-import { TcpProxy } from '../../servers/s3/tcp-proxy.ts';
+import { startProxy, throughProxy } from '../crash/store-proxy.ts';
+import type { TcpProxy } from '../../servers/s3/tcp-proxy.ts';
 import { judge } from './rollout-judge.ts';
 import { RolloutLane } from './rollout-lane.ts';
 import type { Told } from './rollout-lane.ts';
@@ -147,13 +148,12 @@ class Rollout {
     const { store, dbPrefix, intervalMs, pauseMs, seed } = this.#options;
     for (const lane of lanes) {
       let proxy: TcpProxy | undefined;
+      let ownStore = store;
       if (isRemote(store)) {
-        const { hostname, port } = new URL(store.endpoint);
-        const target = { host: hostname, port: Number(port) };
-        proxy = await TcpProxy.start({ target, seed: `${seed} ${lane}`, rules: usual });
+        proxy = await startProxy(store, { seed: `${seed} ${lane}`, rules: usual });
+        ownStore = throughProxy(store, proxy);
         this.#proxies.push(proxy);
       }
-      const ownStore = proxy === undefined ? store : { ...store, endpoint: proxy.endpoint };
       const task = { store: ownStore, dbPrefix, intervalMs, pauseMs };
       this.#lanes.push(new RolloutLane(lane, this.#program, task, this.#told, proxy));
     }
