@@ -43,14 +43,18 @@ const hasControl = new RegExp(controls.source);
 const userInfo = /\/\/(?:[^\s'"@/:?#]{0,1024}:[^\s'"@]{0,1024}|[^\s'"@/:?#]{1,1024})@/g;
 /** Signatures and credentials of requests, as in headers and in the query strings of presigned URLs. */
 const parameters =
-  /\b(X-Amz-(?:Signature|Credential|Security-Token)|AWSAccessKeyId|Signature|Credential|SecretAccessKey|SessionToken)(["']?[:=] ?["']?)[^&\s,'"<>]+/gi;
-const tokens = /\b(Basic|Bearer) [\w+/=.~-]{8,}/g;
+  /\b(X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)|AWSAccessKeyId|Signature|Credential|SecretAccessKey|SessionToken)(["']?[:=] ?["']?)[^&\s,'"<>]+/gi;
+/** Secrets in connection strings, in URLs, and in requests for tokens. Messages name some of them without a value. */
+const assignments =
+  /\b(sig|AccountKey|SharedAccess(?:Key|Signature)|upload_id|(?:access|refresh|id)_token|client_(?:secret|assertion))(=["']?|["']?: ?["'])[^&;\s,'"<>]+/gi;
+const tokens = /\b(Basic|Bearer|SharedKey) [\w+/=.~:-]{8,}/g;
 
 /** Hides everything that looks like credentials. */
 export function withoutSecrets(text: string): string {
   let safe = text;
   if (safe.includes('//')) safe = safe.replace(userInfo, '//\u2026@');
-  return safe.replace(parameters, '$1$2\u2026').replace(tokens, '$1 \u2026');
+  safe = safe.replace(parameters, '$1$2\u2026').replace(assignments, '$1$2\u2026');
+  return safe.replace(tokens, '$1 \u2026');
 }
 
 function escaped(character: string): string {

@@ -10,6 +10,7 @@ import { packageError } from '../contract/optional-package.ts';
 import { ResponseClock } from '../contract/store-clock.ts';
 import { HttpConnection, readText } from '../http/http-connection.ts';
 import type { HttpResponse } from '../http/http-connection.ts';
+import { secretsIn, secretsInUrl, withoutKnown } from '../http/secrets.ts';
 import { TokenError } from './azure-errors.ts';
 import type { AzureTokenCredential, CheckedAzureOptions } from './azure-options.ts';
 
@@ -127,13 +128,14 @@ class Transport implements HttpClient {
       body,
       signal: request.abortSignal as AbortSignal | undefined,
     });
-    this.#note(response);
-    return answer(request, response);
+    const secrets = [...secretsIn(headers), ...secretsInUrl(url)];
+    this.#note(response, secrets);
+    return answer(request, response, secrets);
   }
 
-  #note({ headers }: HttpResponse): void {
+  #note({ headers }: HttpResponse, secrets: readonly string[]): void {
     const { server, date } = headers;
-    if (server !== undefined) this.server = server;
+    if (server !== undefined) this.server = withoutKnown(server, secrets);
     this.#clock.note(date);
   }
 }
@@ -145,14 +147,19 @@ function bytesOf(body: unknown): Uint8Array | undefined {
   throw new TypeError('The SDK sends a body that is neither text nor bytes.');
 }
 
-/** Makes the response that the SDK reads: with a stream if it asked for one, else with a text, which it parses as a whole. */
-async function answer(request: SdkRequest, response: HttpResponse): Promise<SdkResponse> {
+/**
+ * Makes the response that the SDK reads: with a stream if it asked for one, else with a text, which it parses as a whole. A response
+ * with an error has none of the secrets of its request: the SDK puts texts of it into its errors.
+ */
+async function answer(request: SdkRequest, response: HttpResponse, secrets: readonly string[]): Promise<SdkResponse> {
   const { status, headers, body } = response;
-  const json = { ...headers };
+  const isError = status >= 400;
+  const safe = (text: string): string => (isError ? withoutKnown(text, secrets) : text);
+  const json = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, safe(String(value))]));
   const compatible = { toJson: () => json } as unknown as SdkResponse['headers'];
   const statuses = request.streamResponseStatusCodes;
   const isContent = statuses?.has(Number.POSITIVE_INFINITY) === true || statuses?.has(status) === true;
   if (isContent)
     return { request, status, headers: compatible, readableStreamBody: body as unknown as NodeJS.ReadableStream };
-  return { request, status, headers: compatible, bodyAsText: await readText(body, maxAnswerBytes) };
+  return { request, status, headers: compatible, bodyAsText: safe(await readText(body, maxAnswerBytes)) };
 }

@@ -30,10 +30,13 @@ interface SdkError {
   readonly errors?: unknown;
 }
 
-/** A token could not be had: the request was not sent. */
+/** Longest text of a store or a credential in a message. */
+const maxSaid = 1000;
+
+/** A token could not be had: the request was not sent. It holds only the message of the credential's error, which may hold secrets. */
 export class TokenError extends Error {
   constructor(cause: unknown) {
-    super(`The credential gave no token: ${messageOf(cause)}`, { cause });
+    super(`The credential gave no token: ${withoutSecrets(messageOf(cause)).slice(0, maxSaid)}`);
     this.name = 'TokenError';
   }
 }
@@ -119,9 +122,6 @@ function advice(request: FailedRequest, error: unknown, text: string): string {
   if (unreachable.has(code)) return 'The store cannot be reached: check the account, the endpoint and the network.';
   return '';
 }
-
-/** Longest text of a store in a message. */
-const maxSaid = 1000;
 
 /** Returns the first line of the store's message without secrets and without a full stop; the other lines are ids and times. */
 function saidBy(error: unknown): string {

@@ -157,8 +157,8 @@ describe('a connection string', () => {
   });
 
   it.each([
-    ['secret', 'is not a list of settings, AccountName=…;AccountKey=…'],
-    ['=secret', 'is not a list of settings, AccountName=…;AccountKey=…'],
+    ['secret', 'is not a list of settings, such as AccountName and AccountKey'],
+    ['=secret', 'is not a list of settings, such as AccountName and AccountKey'],
     ['', 'names neither an AccountName nor a BlobEndpoint'],
     ['AccountKey=c2VjcmV0', 'names neither an AccountName nor a BlobEndpoint'],
     ['AccountName=notes', 'holds neither an AccountKey nor a SharedAccessSignature'],

@@ -55,7 +55,7 @@ export function parseConnectionString(text: string, source: string): AzureAccoun
       `${source} ${flaw}: copy it from the page 'Access keys' of the storage account in the portal.`,
     );
   const settings = settingsOf(text);
-  if (settings === undefined) throw refuse('is not a list of settings, AccountName=…;AccountKey=…');
+  if (settings === undefined) throw refuse('is not a list of settings, such as AccountName and AccountKey');
   if (settings.get('usedevelopmentstorage')?.toLowerCase() === 'true') return emulator;
   const account = settings.get('accountname');
   const accountKey = settings.get('accountkey');

@@ -7,7 +7,7 @@ import { StorageError } from '../../base/errors.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
 import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
 import { defined } from '../../base/options.ts';
-import { withoutKnown } from '../s3/secrets.ts';
+import { withoutKnown } from '../http/secrets.ts';
 import { codeOf, isAway, isNeverSent } from '../http/connection-errors.ts';
 
 /** The request that failed. */
@@ -47,8 +47,8 @@ export function readError(
   text: string,
   secret: string | undefined,
 ): GoogleResponseError {
-  const [reason, said, isJson] = readErrorText(text);
-  const safe = withoutSecrets(withoutKnown(said, secret === undefined ? [] : [secret]));
+  const [reason, said, isJson] = readErrorText(secret === undefined ? text : withoutKnown(text, [secret]));
+  const safe = withoutSecrets(said);
   // Downloads report errors as plain text.
   const isOfStore = isJson || text.startsWith('No such object: ') || headers['x-guploader-uploadid'] !== undefined;
   return new GoogleResponseError(status, reason, safe.slice(0, maxSaid), isOfStore);

@@ -41,7 +41,7 @@ import type {
   WriteCondition,
   WrittenObject,
 } from './s3-api.ts';
-import { secretsIn, withoutKnown } from './secrets.ts';
+import { secretsIn, withoutKnown } from '../http/secrets.ts';
 import { buildXml, childrenOf, parseXml, textOf } from './xml.ts';
 import type { XmlElement } from './xml.ts';
 

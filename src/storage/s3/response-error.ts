@@ -1,5 +1,5 @@
 /** Errors that a store has answered, from the status, the headers and the XML of its response. */
-import { withoutKnown } from './secrets.ts';
+import { withoutKnown } from '../http/secrets.ts';
 import type { HttpResponse } from '../http/http-connection.ts';
 import { parseXml, textOf } from './xml.ts';
 

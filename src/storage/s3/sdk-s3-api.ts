@@ -34,7 +34,8 @@ import type {
 } from './s3-api.ts';
 import { packageError } from '../contract/optional-package.ts';
 import { ResponseClock } from '../contract/store-clock.ts';
-import { hideIn, secretsIn, withoutKnown, withoutKnownIn } from './secrets.ts';
+import { secretsIn, withoutKnown } from '../http/secrets.ts';
+import { hideIn, withoutKnownIn } from './secrets.ts';
 
 /** The SDK's module of S3 commands. */
 type S3Module = typeof s3Module;

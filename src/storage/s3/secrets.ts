@@ -1,51 +1,6 @@
-/** Removes the secrets of requests from errors and responses, in whatever form a store repeats them. */
+/** Removes the secrets of requests from the errors and responses of the AWS SDK. */
 import { isError, isPlainObject } from '../../base/brands.ts';
-
-/** Headers that hold secrets. */
-const secretHeaders = /authori[sz]ation|token|secret|cookie|credential|customer-key$/;
-
-/**
- * Returns the secrets in the headers of a request. Of a signed request that is the signature: the rest of the header is not
- * secret.
- */
-export function secretsIn(headers: Readonly<Record<string, unknown>>): string[] {
-  return Object.entries(headers).flatMap(([name, value]) => {
-    if (typeof value !== 'string' || !secretHeaders.test(name.toLowerCase())) return [];
-    const signature = /Signature=(\w+)/.exec(value)?.[1];
-    return [signature ?? value.replace(/^(?:Basic|Bearer) /i, '')];
-  });
-}
-
-/** Shortest part of a secret that is removed: shorter parts reveal nothing, and match by chance. */
-const minLength = 12;
-/** Matches words of the characters of secrets, also escaped as in URLs and in markup. */
-const words = /(?:[\w+/~.-]|%[0-9a-f]{2}|&#?\w{2,6};)+/gi;
-
-function decoded(word: string): string {
-  const text = word.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
-  return text.replace(/&#(?:x([0-9a-f]{2})|(\d{2,3}));/gi, (_, hex: string | undefined, digits: string | undefined) =>
-    String.fromCharCode(hex === undefined ? Number(digits) : Number.parseInt(hex, 16)),
-  );
-}
-
-/** Removes secrets and parts of secrets from a text, however they are escaped. */
-export function withoutKnown(text: string, secrets: readonly string[]): string {
-  let safe = text;
-  for (const secret of secrets) {
-    if (secret.length < minLength) continue;
-    if (safe.includes(secret)) safe = safe.replaceAll(secret, '\u2026');
-  }
-  return safe.replace(words, (word) => {
-    if (word.length < minLength) return word;
-    const plain = decoded(word);
-    const one = plain.toLowerCase();
-    const isSecret = secrets.some((secret) => {
-      const other = secret.toLowerCase();
-      return secret.length >= minLength && (one.includes(other) || other.includes(one));
-    });
-    return isSecret ? '\u2026' : word;
-  });
-}
+import { withoutKnown } from '../http/secrets.ts';
 
 /** Deepest level that is searched: nobody prints deeper ones. */
 const maxDepth = 8;

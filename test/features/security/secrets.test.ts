@@ -11,6 +11,7 @@ import { withoutSecrets } from '../../../src/base/messages.ts';
 import { EncodeError, formatStoreReport, StoreDb, StoreDbError, Types } from '../../../src/index.ts';
 import type { Logger, StoreReport } from '../../../src/index.ts';
 import { MemoryDriver, ObjectStoreDriver, ObservedDriver } from '../../../src/storage/index.ts';
+import { shown, shownWhole } from './shown.ts';
 
 const secretKey = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
 const sessionToken = 'IQoJb3JpZ2luX2VjEXAMPLE+/TOKENmuchLongerThanThat0123456789==';
@@ -103,24 +104,6 @@ const indiscretions: Readonly<Record<string, typeof answer>> = {
   },
 };
 
-/** As much of a value as the most talkative logger shows. */
-function shown(value: unknown): string {
-  const seen = new Set<unknown>();
-  const texts: string[] = [];
-  const visit = (part: unknown): void => {
-    if (typeof part !== 'object' || part === null || seen.has(part)) return;
-    seen.add(part);
-    texts.push(JSON.stringify(part, (_, inner: unknown) => (typeof inner === 'bigint' ? String(inner) : inner)));
-    if (part instanceof Error) {
-      texts.push(part.message, part.stack ?? '');
-      visit(part.cause);
-    }
-    Object.values(part).forEach(visit);
-  };
-  visit(value);
-  return `${inspect(value, { depth: 12, maxStringLength: null, maxArrayLength: null })}\n${texts.join('\n')}`;
-}
-
 function expectNoSecrets(text: string): void {
   for (const secret of [secretKey, sessionToken, ...signatures]) expect(text).not.toContain(secret);
   // Nor parts of the token, in whatever way.
@@ -147,7 +130,7 @@ describe('an indiscreet store that repeats its requests', () => {
     expectNoSecrets(shown(failures));
     expectNoSecrets(shown(heard));
     // Also where hidden properties are shown.
-    expectNoSecrets(inspect(failures, { depth: 12, showHidden: true, maxStringLength: null, maxArrayLength: null }));
+    expectNoSecrets(shownWhole(failures));
     for (const value of [driver, bucket, bucket.describe()]) {
       expectNoSecrets(inspect(value, { depth: 9, showHidden: true }));
     }
@@ -227,6 +210,24 @@ describe('credentials where they do not belong', () => {
       ['GET /k?X-Amz-Credential=AK%2F2026&X-Amz-Signature=00ff&x=1', 'GET /k?X-Amz-Credential=…&X-Amz-Signature=…&x=1'],
       ['{"x-amz-security-token":"abc","a":1}', '{"x-amz-security-token":"…","a":1}'],
       ['Authorization: Bearer abcdefgh.ijkl', 'Authorization: Bearer …'],
+      ['Authorization: SharedKey account:c2lnbmF0dXJl+/=', 'Authorization: SharedKey …'],
+      [
+        'https://a.blob.core.windows.net/c/b?sv=2026&sp=r&sig=ab%2Bc%3D&x=1',
+        'https://a.blob.core.windows.net/c/b?sv=2026&sp=r&sig=…&x=1',
+      ],
+      ['<Url>/b?sv=1&amp;sig=abc%3D</Url>', '<Url>/b?sv=1&amp;sig=…</Url>'],
+      ['AccountName=a;AccountKey=Zm9v+/==;EndpointSuffix=b', 'AccountName=a;AccountKey=…;EndpointSuffix=b'],
+      ['BlobEndpoint=b;SharedAccessSignature=sv=2026&sig=abc%3D;', 'BlobEndpoint=b;SharedAccessSignature=…&sig=…;'],
+      ['/k?X-Goog-Credential=a%40b&X-Goog-Signature=00ff&x=1', '/k?X-Goog-Credential=…&X-Goog-Signature=…&x=1'],
+      [
+        'https://storage.googleapis.com/upload?name=a&upload_id=AbC-d&x=1',
+        'https://storage.googleapis.com/upload?name=a&upload_id=…&x=1',
+      ],
+      ['{"access_token":"ya29.a0Af","expires_in":3599}', '{"access_token":"…","expires_in":3599}'],
+      [
+        'grant_type=client_credentials&client_secret=hush~hush&scope=a',
+        'grant_type=client_credentials&client_secret=…&scope=a',
+      ],
     ] as const) {
       expect(withoutSecrets(text)).toBe(safe);
     }
