@@ -22,7 +22,13 @@ interface SdkError {
   readonly code?: unknown;
   readonly message?: unknown;
   readonly statusCode?: unknown;
-  readonly details?: { readonly errorCode?: unknown; readonly requestId?: unknown; readonly message?: unknown };
+  readonly details?: {
+    readonly errorCode?: unknown;
+    readonly requestId?: unknown;
+    readonly message?: unknown;
+    readonly authenticationErrorDetail?: unknown;
+    readonly AuthenticationErrorDetail?: unknown;
+  };
   readonly response?: { readonly headers?: { get(name: string): string | undefined } };
   /** The system call that failed. */
   readonly syscall?: unknown;
@@ -36,7 +42,9 @@ const maxSaid = 1000;
 /** A token could not be had: the request was not sent. It holds only the message of the credential's error, which may hold secrets. */
 export class TokenError extends Error {
   constructor(cause: unknown) {
-    super(`The credential gave no token: ${withoutSecrets(messageOf(cause)).slice(0, maxSaid)}`);
+    // The reason is on another line than the first one.
+    const said = withoutSecrets(messageOf(cause)).replace(/\s+/g, ' ');
+    super(`The credential gave no token: ${said.slice(0, maxSaid)}`);
     this.name = 'TokenError';
   }
 }
@@ -93,12 +101,21 @@ function reasonOf(error: unknown): StorageFailure | undefined {
   return isAway || allAway(error) ? 'unavailable' : undefined;
 }
 
-function accessAdvice(code: string, text: string, { operation }: FailedRequest): string {
-  if (code === 'AuthenticationFailed' && /date header|not yet valid|expired|signature not valid in/i.test(text)) {
-    return "The signature has expired, or this machine's clock differs too much from the store's: set it.";
+/** Returns the reason why the store does not know the caller. It is only tested, since it may hold the signature of the request. */
+function authenticationDetail({ details }: SdkError): string {
+  const detail = details?.authenticationErrorDetail ?? details?.AuthenticationErrorDetail;
+  return typeof detail === 'string' ? detail : '';
+}
+
+const wrongTime = /date header|not yet valid|expired|signature not valid in|lifetime validation/i;
+
+function accessAdvice(code: string, text: string, error: SdkError, { operation }: FailedRequest): string {
+  const isUnknown = code === 'AuthenticationFailed' || code === 'InvalidAuthenticationInfo';
+  if (isUnknown && wrongTime.test(`${text} ${authenticationDetail(error)}`)) {
+    return "The signature or the access token has expired, or this machine's clock differs too much from the store's: set it.";
   }
-  if (code === 'AuthenticationFailed' || /failed to authenticate/i.test(text))
-    return 'The store does not accept the credentials: check the account and its key or signature.';
+  if (isUnknown || /failed to authenticate/i.test(text))
+    return 'The store does not accept the credentials: check the account and its key or signature, or the credential.';
   if (code === 'AuthorizationPermissionMismatch') {
     return 'Grant the role Storage Blob Data Contributor on the container; the roles Owner and Contributor do not include it.';
   }
@@ -111,7 +128,7 @@ function advice(request: FailedRequest, error: unknown, text: string): string {
   if (code === 'ContainerNotFound') {
     return `There is no container ${request.container}: create it, or check its name and the account.`;
   }
-  if (status === 401 || status === 403) return accessAdvice(code, text, request);
+  if (status === 401 || status === 403) return accessAdvice(code, text, error as SdkError, request);
   if (code.startsWith('Lease')) return 'The blob has a lease of another program: end the lease.';
   if (code.startsWith('BlobImmutable'))
     return 'An immutability policy or a legal hold keeps the blob: use a container without one.';

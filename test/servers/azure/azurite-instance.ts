@@ -67,6 +67,8 @@ export async function createContainer(endpoint: string, container: string): Prom
 export interface AzuriteOptions {
   /** The folder of the data. Default: none, so that the data is in memory. */
   readonly folder?: string;
+  /** The files of a certificate and its key: the server then takes access tokens, and speaks HTTPS. */
+  readonly tls?: { readonly cert: string; readonly key: string };
 }
 
 const running = new Set<ChildProcess>();
@@ -87,13 +89,14 @@ export class AzuriteInstance {
   }
 
   /** Starts a server on a free port. Resolves when requests are served. */
-  static async start({ folder }: AzuriteOptions = {}): Promise<AzuriteInstance> {
+  static async start({ folder, tls }: AzuriteOptions = {}): Promise<AzuriteInstance> {
     const file = azuriteProgram();
     const flags = [
       '--blobPort',
       '0',
       '--disableTelemetry',
       '--silent',
+      ...(tls === undefined ? [] : ['--oauth', 'basic', '--cert', tls.cert, '--key', tls.key]),
       ...(folder === undefined ? ['--inMemoryPersistence'] : ['--location', folder]),
       // The SDK states a version of the service that Azurite need not know yet.
       '--skipApiVersionCheck',

@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream';
 import { createServer as createSecureServer } from 'node:tls';
 
 /** A key for tests alone, and a certificate for it that is its own authority. */
-const key = `-----BEGIN PRIVATE KEY-----
+export const key = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgNSvbqQijhNebdGB0
 BuTmp3phCB+HvNFJBOZ7yyfuWyahRANCAAQcYQZN1xtP3Wzx/fBvR9PxDskQCwY+
 nsp6kgrJCWEBA+j09aDJEb0/2DIs6swA2spypOlW8PJshtYsyQ/Wtmt0
