@@ -184,6 +184,18 @@ export class Node implements RowSource {
     copyRange(this.rows, this.suffixStart(i), this.suffixEnd(i), to, at + this.prefixLength);
   }
 
+  /** Whether the keys of entries `i` and `j`, begin with the same `length` bytes. */
+  beginsAlike(i: number, j: number, length: number): boolean {
+    const { rows } = this;
+    const start = this.suffixStart(i);
+    const shift = this.suffixStart(j) - start;
+    const end = start + length - this.prefixLength;
+    if (end > this.suffixEnd(i)) return false;
+    // From the end, since sorted neighbours differ there first.
+    for (let at = end - 1; at >= start; at--) if (rows[at] !== rows[at + shift]) return false;
+    return true;
+  }
+
   /** Compares the key of entry `i` with the first `length` bytes of `key`. */
   compareKey(i: number, key: Uint8Array, length: number): number {
     const difference = this.#comparePrefix(key, length);

@@ -92,15 +92,20 @@ export class Execution {
     return this.collected(keep);
   }
 
-  /** Returns the results of `keep` for each row, in order. Rejects with `MemoryBudgetError` if they take more memory than there is. */
-  async collected<T>(keep: Keep<T>): Promise<T[]> {
+  /**
+   * Returns the results of `keep` for each row, in order: at once if all blocks are in memory and the access has the order. Throws or
+   * rejects with `MemoryBudgetError` if they take more memory than there is.
+   */
+  collected<T>(keep: Keep<T>): T[] | Promise<T[]> {
     const scratch = new Scratch(this.state.tree.source.memory);
+    let collected: T[] | Promise<T[]> | undefined;
     try {
-      return await (this.plan.ordered ? this.#collectOrdered(keep, scratch) : this.#collectSorted(keep, scratch));
+      collected = this.plan.ordered ? this.#collectOrdered(keep, scratch) : this.#collectSorted(keep, scratch);
     } finally {
       // From here on the caller holds them.
-      scratch.release();
+      if (!isPromise(collected)) scratch.release();
     }
+    return isPromise(collected) ? collected.finally(() => scratch.release()) : collected;
   }
 
   #single(rowRef: RowRef | undefined): Row[] {
@@ -109,14 +114,33 @@ export class Execution {
     return [this.decode(rowRef.source, rowRef.base)];
   }
 
-  async #collectOrdered<T>(keep: Keep<T>, scratch: Scratch): Promise<T[]> {
+  #collectOrdered<T>(keep: Keep<T>, scratch: Scratch): T[] | Promise<T[]> {
     const rows: T[] = [];
     const reader = new RowReader(this, keep);
     for (let bytes = 0; ; bytes = reader.sizeBytes) {
-      let more = reader.next(rows);
+      const more = reader.next(rows);
+      if (isPromise(more)) return this.#collectRest(more, reader, rows, scratch);
+      if (!more) return rows;
+      scratch.add(reader.sizeBytes - bytes);
+      const pause = this.breathe();
+      if (isPromise(pause))
+        return this.#collectRest(
+          pause.then(() => true),
+          reader,
+          rows,
+          scratch,
+        );
+    }
+  }
+
+  /** Continues to collect once `first` has resolved to whether there are more rows. */
+  async #collectRest<T>(first: Promise<boolean>, reader: RowReader<T>, rows: T[], scratch: Scratch): Promise<T[]> {
+    let bytes = reader.sizeBytes;
+    for (let more: boolean | Promise<boolean> = first; ; more = reader.next(rows)) {
       if (isPromise(more)) more = await more;
       if (!more) return rows;
       scratch.add(reader.sizeBytes - bytes);
+      bytes = reader.sizeBytes;
       await this.breathe();
     }
   }

@@ -13,6 +13,9 @@ import type { KeyRange, RunCursor } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
 
+/** Entries before the last one that are compared with it before the first entry of their value is searched for. */
+const nearEntries = 4;
+
 /** Descending by the indexed values, ascending by primary key where they are the same. */
 export class DescendingValues implements RunCursor {
   readonly #tree: Tree;
@@ -26,6 +29,8 @@ export class DescendingValues implements RunCursor {
   /** The end of the rest of the descending cursor's run. */
   #left = 0;
   #fresh = true;
+  /** The key of an entry; reused for each. */
+  #key: Uint8Array = new Uint8Array(64);
   node!: Node;
   from = 0;
   to = 0;
@@ -74,12 +79,25 @@ export class DescendingValues implements RunCursor {
     return true;
   }
 
+  /** Returns the first entry of the leaf with the value of entry `last`, which is the first `end` bytes of its key. */
+  #firstOfValue(node: Node, last: number, end: number): number {
+    // Mostly few rows have the same value, and their entries are found sooner than by a search.
+    for (let i = last - 1; i >= 0; i--) {
+      if (!node.beginsAlike(i, last, end)) return i + 1;
+      if (last - i >= nearEntries) return node.lowerBound(this.#key, end);
+    }
+    return 0;
+  }
+
   /** Takes the entries of the last value in the rest of the run. */
   #takeGroup(): boolean | Promise<boolean> {
     const { node, from } = this.#descending;
-    const last = node.key(this.#left - 1);
-    const value = last.slice(0, endOfValue(node, last, last.length, this.#index));
-    const start = node.lowerBound(value);
+    const last = this.#left - 1;
+    const length = node.keyLength(last);
+    if (length > this.#key.length) this.#key = new Uint8Array(2 * length);
+    node.copyKey(last, this.#key, 0);
+    const end = endOfValue(node, this.#key, length, this.#index);
+    const start = this.#firstOfValue(node, last, end);
     if (start > from) {
       this.node = node;
       this.from = start;
@@ -87,6 +105,7 @@ export class DescendingValues implements RunCursor {
       this.#left = start;
       return true;
     }
+    const value = this.#key.slice(0, end);
     // The value may have entries in earlier leaves: all of them, ascending, and then on below the value.
     const below = this.#from !== undefined && compareBytes(this.#from, value) > 0 ? this.#from : value;
     this.#ascending = new TreeCursor(this.#tree, { from: below, to: prefixEnd(value) });
