@@ -14,7 +14,7 @@ for (const options of listedYears) {
   console.log(lineOf(options, year));
 }
 for (const mix of ['mixed', 'inserts'] as const) {
-  const { dollars, day } = await yearOf(store, { nodes: 4, polling: 'interval', mix });
+  const { dollars, day } = await yearOf(store, { nodes: 4, polling: 'adaptive', mix });
   const megabytes = Math.round(day.bytesWritten / 1e6);
   console.log(`4 nodes at the defaults, ${mix}: ${dollars.toFixed(2)} dollars a year, ${megabytes} MB written a day`);
 }

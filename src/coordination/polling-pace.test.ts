@@ -24,13 +24,13 @@ describe('polling at the interval', () => {
 });
 
 describe('adaptive polling', () => {
-  it('doubles the pause up to a minute, in whole intervals', () => {
-    expect(turnTimes('adaptive', 5000, 7).map((ms) => ms / 1000)).toEqual([5, 15, 35, 75, 135, 195, 255]);
-    expect(turnTimes('adaptive', 7000, 6).map((ms) => ms / 7000)).toEqual([1, 3, 7, 15, 23, 31]);
+  it('doubles the pause up to five minutes, in whole intervals', () => {
+    expect(turnTimes('adaptive', 5000, 9).map((ms) => ms / 1000)).toEqual([5, 15, 35, 75, 155, 315, 615, 915, 1215]);
+    expect(turnTimes('adaptive', 70_000, 5).map((ms) => ms / 70_000)).toEqual([1, 3, 7, 11, 15]);
   });
 
   it('never pauses for less than an interval', () => {
-    for (const intervalMs of [60_000, 61_000, 600_000]) {
+    for (const intervalMs of [300_000, 301_000, 600_000]) {
       expect(turnTimes('adaptive', intervalMs, 3)).toEqual([intervalMs, 2 * intervalMs, 3 * intervalMs]);
     }
   });
@@ -38,8 +38,8 @@ describe('adaptive polling', () => {
   it('has its next turn within an interval once somebody asks', () => {
     const pace = new PollingPace('adaptive', 5000);
     expect(pace.asked()).toBe(false);
-    for (let i = 0; i < 5; i++) pace.turned();
-    expect(pace.untilTurn(1000, undefined)).toBe(59_000);
+    for (let i = 0; i < 7; i++) pace.turned();
+    expect(pace.untilTurn(1000, undefined)).toBe(299_000);
     expect(pace.asked()).toBe(true);
     expect(pace.untilTurn(1000, undefined)).toBe(4000);
     // It is known by now.
@@ -48,9 +48,9 @@ describe('adaptive polling', () => {
 
   it('has one sooner where there is something to merge', () => {
     const pace = new PollingPace('adaptive', 5000);
-    for (let i = 0; i < 5; i++) pace.turned();
+    for (let i = 0; i < 7; i++) pace.turned();
     expect(pace.untilTurn(0, 15_000)).toBe(15_000);
-    expect(pace.untilTurn(0, 3_600_000)).toBe(60_000);
+    expect(pace.untilTurn(0, 3_600_000)).toBe(300_000);
   });
 });
 

@@ -8,7 +8,7 @@ import { untilNextTurn } from './merge-rotation.ts';
 
 /**
  * How often an instance looks at the store. `interval`: a turn at every `writeForwardInterval`. `adaptive`: the pause between turns
- * doubles, up to a minute, while nobody uses the instance. `onDemand`: only the turns that merging pending commits needs; and
+ * doubles, up to five minutes, while nobody reads through the instance. `onDemand`: only the turns that merging pending commits needs; and
  * `start()` does not wait for the log.
  */
 export type Polling = 'interval' | 'adaptive' | 'onDemand';
@@ -17,7 +17,12 @@ export type Polling = 'interval' | 'adaptive' | 'onDemand';
 export const pollings: readonly Polling[] = ['interval', 'adaptive', 'onDemand'];
 
 /** Longest pause of `adaptive` polling; an interval that is longer still is the pause itself. */
-const maxPauseMs = 60_000;
+const maxPauseMs = 300_000;
+
+/** Returns the longest time between two looks of an instance at the store, in milliseconds, unless its polling is `onDemand`. */
+export function longestPauseMs(intervalMs: number): number {
+  return Math.max(maxPauseMs, intervalMs);
+}
 
 export class PollingPace {
   readonly #polling: Polling;
@@ -35,12 +40,12 @@ export class PollingPace {
     this.#maxIntervals = polling === 'adaptive' ? Math.max(1, Math.floor(maxPauseMs / intervalMs)) : 1;
   }
 
-  /** Whether the pause is longer than it was: nobody has used the instance since the last turn. */
+  /** Whether the pause is longer than it was: nobody has read through the instance since the last turn. */
   get isBackedOff(): boolean {
     return this.#intervals > 1;
   }
 
-  /** Notes that the instance is used. True if the next turn must come sooner for it. */
+  /** Notes that somebody reads through the instance. True if the next turn must come sooner for it. */
   asked(): boolean {
     if (this.#intervals === 1) return false;
     this.#intervals = 1;

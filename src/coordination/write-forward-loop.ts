@@ -11,7 +11,9 @@ import type { View } from '../view/view.ts';
 import { MergeWait } from '../merge/merge-policy.ts';
 import type { MergePolicy } from '../merge/merge-policy.ts';
 import type { Merger } from '../merge/merger.ts';
+import type { Block0Register } from '../block0/block0-register.ts';
 import type { NodeId } from '../block0/node-identity.ts';
+import type { Block0 } from '../format/block0.ts';
 import type { FailureReports } from './failure-reports.ts';
 import { PollingPace } from './polling-pace.ts';
 import type { Polling } from './polling-pace.ts';
@@ -35,6 +37,7 @@ export interface TurnSettings {
 
 export interface WriteForwardLoopOptions extends TurnSettings {
   readonly node: NodeId;
+  readonly register: Block0Register;
   readonly follower: LogFollower;
   readonly freshness: Freshness;
   readonly room: PendingRoom;
@@ -43,6 +46,11 @@ export interface WriteForwardLoopOptions extends TurnSettings {
   readonly rotation: MergeRotation;
   readonly failures: FailureReports;
   readonly events: EngineEvents;
+}
+
+/** Whether a version of a table comes or goes: all instances take part in that, and commits that wait would delay it. */
+function isMigrating({ migrations }: Block0): boolean {
+  return migrations.some(({ phase, target }) => phase === 'building' || target?.retire !== undefined);
 }
 
 /** A slot that was trimmed shows nothing new, so that a view must not live from peeking alone. */
@@ -84,11 +92,11 @@ export class WriteForwardLoop {
     await this.#turn;
   }
 
-  /** Notes that the instance is used: it is worth keeping up to date. `reads`: not only to commit. */
+  /** Notes that the instance is used. `reads`: not only to commit, so that it is worth keeping up to date. */
   asked(reads = true): void {
     this.#options.rotation.isExcluded = false;
     this.#read ||= reads;
-    if (this.#pace.asked()) this.#schedule(this.#options.follower.view);
+    if (reads && this.#pace.asked()) this.#schedule(this.#options.follower.view);
   }
 
   /** Sets the next turn again: the view has moved on, or is known to be the newest. */
@@ -112,8 +120,10 @@ export class WriteForwardLoop {
       this.#timer = undefined;
       this.#turn = this.#take().finally(() => {
         this.#turn = undefined;
-        this.#pace.turned();
-        this.viewChanged(this.#options.follower.view);
+        const { view: latest } = this.#options.follower;
+        if (isMigrating(latest.block0)) this.#pace.asked();
+        else this.#pace.turned();
+        this.viewChanged(latest);
       });
     }, untilMs);
   }
@@ -135,7 +145,14 @@ export class WriteForwardLoop {
     const { role, room, rotation } = this.#options;
     if (role === 'replica') return undefined;
     if (room.isLarge(view)) return 0;
+    if (isMigrating(view.block0) && view.pending.length > 0) return 0;
     return this.#wait.untilDue(view.pending.length, nowMs, !rotation.hasOthers(view.block0));
+  }
+
+  /** Whether a merge is due for every node that looks in each interval: others may have seen a commit an interval later. */
+  get #isDueEverywhere(): boolean {
+    const { environment, follower, intervalMs } = this.#options;
+    return this.#untilDue(follower.view, environment.monotonicMs() - intervalMs) === 0;
   }
 
   async #look(): Promise<void> {
@@ -181,8 +198,16 @@ export class WriteForwardLoop {
     if (role === 'replica') return;
     if (await this.#mergeInTurn(startedMs)) return;
     if (isAlone) await this.#look();
-    if (!membership.isRegistered) await membership.join();
+    if (!membership.isRegistered) await this.#join();
     else if (membership.mustRenew && !this.#pace.isBackedOff) await membership.renew();
+  }
+
+  /** Enters the list of nodes, and shows that in the view at once: a node in it must say which versions of tables it uses. */
+  async #join(): Promise<void> {
+    const { membership, register, follower, events } = this.#options;
+    await membership.join();
+    follower.advance(register.current, []);
+    events.looked.emit(follower.view);
   }
 
   /** Merges if something is due and it is this node's turn. */
@@ -194,7 +219,7 @@ export class WriteForwardLoop {
     if (isDue) rotation.sharing = (await nodes()) ?? [...view.block0.nodes, node.id];
     const sharing = rotation.sharing ?? [node.id];
     // Nodes that look less often let turns pass as a matter of course, and do not see each turn pass either.
-    if (this.#pace.isSteady) rotation.note(startedMs, view.block0, view.tail, isDue, sharing);
+    if (this.#pace.isSteady) rotation.note(startedMs, view.block0, view.tail, this.#isDueEverywhere, sharing);
     if (!isDue) return false;
     rotation.isExcluded = !sharing.includes(node.id);
     // With a slow store this may already be another turn. If only the later time were checked, it could be the wrong one always.

@@ -87,9 +87,9 @@ export interface StoreDbOptions {
   readonly nodes?: readonly number[] | (() => readonly number[] | Promise<readonly number[]>);
   /**
    * How often this instance looks at the store by itself: `'interval'`, at every `writeForwardInterval`; `'adaptive'`,
-   * less and less often, down to once a minute, while nobody uses it; `'onDemand'`, only to merge pending commits, and
-   * `start()` does not wait for the look at the log: the first call does, and reads in the meantime. In all of them a query on
-   * a view older than two intervals refreshes first. Default `'interval'`.
+   * less and less often, down to once in five minutes, while nobody reads through it; `'onDemand'`, only to merge pending commits,
+   * and `start()` does not wait for the look at the log: the first call does, and reads in the meantime. In all of them a query on
+   * a view older than two intervals refreshes first. Default `'adaptive'`.
    */
   readonly polling?: Polling;
   /**
@@ -99,8 +99,8 @@ export interface StoreDbOptions {
    */
   readonly maxStaleWaitMs?: number;
   /**
-   * When pending commits are merged. Default: at this node's next turn. In any case a
-   * node that merges alone rests after each merge, three times as long as that took and a minute at most.
+   * When pending commits are merged. Default: once there are 16 of them, or the oldest has waited for a minute. While a version of
+   * a table comes or goes, they are merged at this node's next turn. In any case a node that merges alone rests after each merge, three times as long as that took and a minute at most.
    */
   readonly mergePolicy?: MergePolicy;
   /**
@@ -258,7 +258,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     cacheDriver: given.cacheDriver,
     cacheBlockSize: given.cacheBlockSize ?? 65_536,
     nodes,
-    polling: given.polling ?? 'interval',
+    polling: given.polling ?? 'adaptive',
     maxStaleWaitMs: given.maxStaleWaitMs,
     mergePolicy: filledPolicy(given.mergePolicy),
     retiredVersions: given.retiredVersions ?? 'refuse',
@@ -272,8 +272,8 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
 
 function filledPolicy({ minCommits, maxWaitMs }: MergePolicy = {}): Required<MergePolicy> {
   return {
-    minCommits: minCommits ?? (maxWaitMs === undefined ? 1 : maxCommits),
-    maxWaitMs: maxWaitMs ?? 600_000,
+    minCommits: minCommits ?? (maxWaitMs === undefined ? 16 : maxCommits),
+    maxWaitMs: maxWaitMs ?? (minCommits === undefined ? 60_000 : 600_000),
   };
 }
 

@@ -4,11 +4,11 @@ import type { WriteCounters } from '../tree/level-writer.ts';
 /** When pending commits are merged. */
 export interface MergePolicy {
   /**
-   * The number of commits that a merge waits for, 1 to 2,000. Default 1: pending commits are merged at the next turn. Where only
-   * `maxWaitMs` is given, 2,000.
+   * The number of commits that a merge waits for, 1 to 2,000. 1: pending commits are merged at the next turn. Default 16, or 2,000
+   * where only `maxWaitMs` is given.
    */
   readonly minCommits?: number;
-  /** How long the oldest of them waits for others at most, in milliseconds, 0 to 86,400,000. Default 600000. */
+  /** How long the oldest of them waits for others at most, in milliseconds, 0 to 86,400,000. Default 60000, or 600000 where only `minCommits` is given. */
   readonly maxWaitMs?: number;
 }
 

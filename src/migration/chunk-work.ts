@@ -75,6 +75,8 @@ export class ChunkWork {
   readonly #task: ChunkTask;
   #rows = firstRows;
   #timer: Timer | undefined;
+  /** When the timer fires, by the monotonic clock. */
+  #timerMs = 0;
   #working = false;
   #stopped = false;
 
@@ -89,13 +91,21 @@ export class ChunkWork {
 
   stop(): void {
     this.#stopped = true;
+    this.#cancel();
+  }
+
+  #cancel(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
   }
 
   /** Called when there may be work. */
   look(): void {
-    if (!this.#working) this.#schedule(true);
+    if (this.#working) return;
+    const { environment, intervalMs } = this.#options;
+    // A timer beyond the next turn of every node waits only for reports of others, and there may be work before that now.
+    if (this.#timerMs - environment.monotonicMs() > (this.#nodes.length + 1) * intervalMs) this.#cancel();
+    this.#schedule(true);
   }
 
   /** The registered nodes and this node. */
@@ -125,6 +135,7 @@ export class ChunkWork {
     if (this.#stopped || this.#timer !== undefined || this.#options.role === 'replica') return;
     const delayMs = this.#task.delayMs(atOnce);
     if (delayMs === undefined) return;
+    this.#timerMs = this.#options.environment.monotonicMs() + delayMs;
     this.#timer = this.#options.environment.setTimer(() => {
       this.#timer = undefined;
       this.#working = true;

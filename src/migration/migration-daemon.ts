@@ -8,6 +8,7 @@ import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
 import { untilNextTurn } from '../coordination/merge-rotation.ts';
 import type { Engine } from '../engine/engine.ts';
+import { longestPauseMs } from '../coordination/polling-pace.ts';
 import type { Polling } from '../coordination/polling-pace.ts';
 import type { Role } from '../coordination/membership.ts';
 import type { StoredMigration } from '../format/stored-table.ts';
@@ -43,8 +44,8 @@ const maxRows = 20_000;
  * whole for every chunk, however few rows it has.
  */
 const steadyRows = 8000;
-/** Turns after which every instance that looks at the store in each turn has reported which version it uses. */
-const turnsToSay = 3;
+/** Intervals in which an instance that has seen a migration reports which version it uses. */
+const intervalsToSay = 3;
 
 export class MigrationDaemon {
   readonly #options: MigrationDaemonOptions;
@@ -161,9 +162,10 @@ export class MigrationDaemon {
     const { environment, intervalMs } = this.#options;
     const nowMs = environment.monotonicMs();
     const seen = this.#switched.get(table);
-    if (seen?.birth === birth) return seen.sinceMs + turnsToSay * intervalMs - nowMs;
+    const patienceMs = longestPauseMs(intervalMs) + intervalsToSay * intervalMs;
+    if (seen?.birth === birth) return seen.sinceMs + patienceMs - nowMs;
     this.#switched.set(table, { birth, sinceMs: nowMs });
-    return turnsToSay * intervalMs;
+    return patienceMs;
   }
 
   /** Returns both versions; undefined if this node does not have the code of the new one. */

@@ -91,7 +91,7 @@ describe('a process', () => {
     const batch = db.batch();
     void batch.insert('t', { id: 1 });
     await environment.run(batch.flush());
-    await environment.advance(20_000);
+    await environment.advance(80_000);
     expect(db.stats().log).toMatchObject({ tail: 1, appliedSeq: 1 });
     await environment.run(db.stop());
     expect(environment.timerCount).toBe(0);

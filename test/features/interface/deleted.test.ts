@@ -61,7 +61,7 @@ async function open(driver: StorageDriver, intervalMs = 60_000, nodeId = 1): Pro
   const quiet = (): void => {};
   const note = (message: string): void => void lines.push(message);
   const logger: Logger = { debug: quiet, info: quiet, warn: quiet, error: note };
-  const db = StoreDb({ dbPrefix: 'db', nodeId, driver, logger, writeForwardInterval: intervalMs });
+  const db = StoreDb({ dbPrefix: 'db', nodeId, driver, logger, polling: 'interval', writeForwardInterval: intervalMs });
   db.registerSchema(notes);
   await db.start();
   running.push(db);

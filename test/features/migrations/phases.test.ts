@@ -158,7 +158,7 @@ describe('a migration', () => {
   it('refuses those with the old version who come too late, before anything of theirs is lost', async () => {
     const lazy = { minCommits: 1000, maxWaitMs: 3_600_000 };
     const two = await fleet.open(2, [users2], { mergePolicy: lazy });
-    const one = await fleet.open(1, [users1], { polling: 'onDemand', mergePolicy: lazy });
+    const one = await fleet.open(1, [users1], { polling: 'onDemand', mergePolicy: lazy, nodes: [2] });
     await fleet.write(one, 'insert', people(0, 10));
     await fleet.advance(3000);
     // It has merged nothing and taken no turn, so that nobody knows of it.

@@ -45,7 +45,7 @@ describe('a migration', () => {
     // A commit, its merge, and what is asked for.
     expect(asking).toEqual({ getUnchanged: 6, getMissing: 4, put: 3 });
     const before = generation();
-    const whole = await costOf(() => fleet.advance(60_000));
+    const whole = await costOf(() => fleet.advance(360_000));
     expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2, rowsDone: 2000 });
     // Two for 500 rows each, one for the rest, one that switches, and one that retires, which a word in Block 0 and a commit go before.
     expect(generation() - before).toBe(5);

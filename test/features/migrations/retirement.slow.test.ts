@@ -251,6 +251,7 @@ describe('start() with a version that is retired', () => {
     const two = await switched(fleet, false);
     await fleet.run(one.db.stop());
     let isAsked = false;
+    await fleet.advance(290_000);
     for (let i = 0; i < 60_000 && !isAsked; i++) {
       await fleet.advance(1);
       isAsked = (await fleet.block0()).migrations[0]?.target?.retire === 'asked';

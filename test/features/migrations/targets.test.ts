@@ -239,7 +239,7 @@ describe('the work', () => {
     await fleet.run(one.db.stop());
     const two = await fleet.open(2, [users2], { polling });
     await fleet.run(set(two, 2, 'users', { rowsPerSecond: 10, keepOld: false }));
-    await fleet.advance(60_000);
+    await fleet.advance(360_000);
     // Nobody has used it meanwhile.
     expect((await fleet.block0()).migrations).toEqual([]);
     expect(await fleet.rows(two)).toHaveLength(50);

@@ -39,6 +39,7 @@ function make(nodeId: number | 'auto' = 'auto', options: Partial<StoreDbOptions>
       nodeId,
       driver: process.connect(store),
       logLevel: 'silent',
+      polling: 'interval',
       onRequest: ({ kind, key, status }) => requests.push(`${kind} ${key.slice(3).replace(/\/.*/, '')} ${status}`),
       ...options,
     },
@@ -183,6 +184,22 @@ describe("nodeId: 'auto'", () => {
     await environment.advance(4 * intervalMs);
     expect([idOf(idle), idOf(other)]).toEqual([0, 1]);
     expect((await block0()).nodes).toEqual([0, 1]);
+  });
+
+  it('gives no sign while it is idle at the default polling, and takes another id when it is used again', async () => {
+    const idle = await start('auto', { polling: 'adaptive' });
+    await environment.advance(2 * staleAfterMs);
+    const other = await start();
+    await environment.advance(4 * intervalMs);
+    expect(idOf(other)).toBe(0);
+    for (let i = 0; i < 10; i++) {
+      await environment.run(idle.db.query(notes).count());
+      await environment.advance(intervalMs);
+    }
+    expect([idOf(idle), idOf(other)]).toEqual([1, 0]);
+    await insert(idle);
+    await environment.run(idle.db.checkpoint());
+    expect(await rows(other)).toEqual(allRows());
   });
 
   it('writes Block 0 six times an hour at most while nothing happens', async () => {

@@ -121,7 +121,11 @@ describe.each([
   it('does not end the write-forward loop: it goes on once the store is back', async () => {
     const interval = 5000;
     a.driver.heal();
-    const looping = await nodes.start(1, { writeForwardInterval: interval, nodes: [1] });
+    const looping = await nodes.start(1, {
+      writeForwardInterval: interval,
+      mergePolicy: { minCommits: 1 },
+      nodes: [1],
+    });
     looping.driver.onAll(script);
     await nodes.environment.advance(10 * 60_000);
     expect(looping.log.some(({ level }) => level === 'warn')).toBe(true);

@@ -11,7 +11,7 @@ it.each([
   ['refuses everything', refused],
 ] as const)('an instance that looks at a store in each interval logs little about one that %s', async (_, script) => {
   const nodes = new Nodes();
-  const node = await nodes.start(0, { writeForwardInterval: intervalMs, gcInterval: 60_000 });
+  const node = await nodes.start(0, { polling: 'interval', writeForwardInterval: intervalMs, gcInterval: 60_000 });
   await nodes.run(nodes.insert(node, 1));
   await nodes.environment.advance(5000);
   node.log.length = 0;

@@ -34,7 +34,8 @@ beforeEach(() => {
 function make(nodeId: number, options: Partial<StoreDbOptions> = {}, behind: StorageDriver = store): Node {
   const process = environment.fork();
   const network = new FaultyDriver(behind, { environment, faults: { latencyMs: [5, 40] }, seed: `node ${nodeId}` });
-  const given = { dbPrefix: 'db', nodeId, logLevel: 'silent', ...options } as const;
+  const turns = { polling: 'interval', mergePolicy: { minCommits: 1 } } as const;
+  const given = { dbPrefix: 'db', nodeId, logLevel: 'silent', ...turns, ...options } as const;
   const db = createDatabase({ ...given, driver: process.connect(network) }, process);
   db.registerSchema(notes);
   return { db, process, network };

@@ -57,7 +57,8 @@ function make(nodeId: number, options: Partial<StoreDbOptions> = {}, driver: Sto
   const onRequest = ({ kind, status }: ObservedRequest): void => {
     requests.push({ at: Math.round(environment.timeline.nowMs / 100) / 10, kind, status });
   };
-  const given = { dbPrefix: 'db', nodeId, logLevel: 'silent', onRequest, ...options } as const;
+  const turns = { polling: 'interval', mergePolicy: { minCommits: 1 } } as const;
+  const given = { dbPrefix: 'db', nodeId, logLevel: 'silent', onRequest, ...turns, ...options } as const;
   const db = createDatabase({ ...given, driver: process.connect(driver) }, process);
   db.registerSchema(notes);
   return { db, process, requests };
@@ -124,8 +125,8 @@ describe('polling at the interval', () => {
 describe('adaptive polling', () => {
   it('looks less and less often while nobody asks', async () => {
     const node = await start(0, { polling: 'adaptive' });
-    await until(260 * second);
-    expect(looks(node)).toEqual([5, 15, 35, 75, 135, 195, 255]);
+    await until(1220 * second);
+    expect(looks(node)).toEqual([5, 15, 35, 75, 155, 315, 615, 915, 1215]);
   });
 
   it('asks for the next slot only, and now and then for Block 0 as well', async () => {
@@ -151,13 +152,12 @@ describe('adaptive polling', () => {
     expect(appliedSeq(idle)).toBe(2);
   });
 
-  it('looks within an interval after a query, a flush or a refresh', async () => {
+  it('looks within an interval after a query or a refresh', async () => {
     const node = await start(0, { polling: 'adaptive', nodes: [9] });
     const uses: (() => Promise<unknown>)[] = [
       () => environment.run(node.db.get(notes, 1)),
       () => environment.run(node.db.query(notes).count()),
       () => environment.run(node.db.refresh()),
-      () => insert(node, 1),
     ];
     for (const [i, use] of uses.entries()) {
       await until((i + 1) * hour + 1 * second);
@@ -166,6 +166,16 @@ describe('adaptive polling', () => {
       await until((i + 1) * hour + 60 * second);
       expect(looks(node).map((at) => at % 3600)).toEqual([5, 15, 35]);
     }
+  });
+
+  it('looks no sooner for a flush, which reads nothing', async () => {
+    const node = await start(0, { polling: 'adaptive', mergePolicy: { minCommits: 100 } });
+    await until(hour);
+    const next = looks(node).at(-1) as number;
+    await insert(node, 1);
+    node.requests.length = 0;
+    await until(hour + 299 * second);
+    expect(looks(node)).toEqual([next + 300]);
   });
 
   it('looks within an interval after a query that found its view new enough', async () => {
@@ -186,7 +196,8 @@ describe('adaptive polling', () => {
       await insert(busy, id);
       await environment.advance(60 * second);
     }
-    expect(looks(idle)).toHaveLength(10);
+    await environment.advance(300 * second);
+    expect(looks(idle)).toHaveLength(3);
     expect(idle.db.stats().log?.tail).toBe(10);
   });
 
@@ -212,7 +223,7 @@ describe('adaptive polling', () => {
     await until(hour);
     await insert(dying as Node, 1);
     (dying as Node).process.freeze();
-    await environment.advance((60 + 3 * 5) * second);
+    await environment.advance((300 + 3 * 5) * second);
     expect(others.map(appliedSeq)).toContain(1);
   });
 

@@ -314,9 +314,9 @@ describe('positions', () => {
 });
 
 describe('the requests of an idle replica', () => {
-  it('is two reads an interval', async () => {
+  it('is two reads an interval where that is its polling', async () => {
     await cluster.withRows(1);
-    const { driver, db } = await follow(1, { writeForwardInterval: 5 * second });
+    const { driver, db } = await follow(1, { polling: 'interval', writeForwardInterval: 5 * second });
     await cluster.advance(hour);
     const lines = driver.takeLines();
     expect(lines).toHaveLength(1440);

@@ -28,7 +28,7 @@ describe('the log in db.stats()', () => {
   it('is at most an interval where it is looked at in each, and grows while the store is out of reach', async () => {
     const cluster = new Cluster();
     await cluster.withRows(1);
-    const replica = await cluster.start(1, { role: 'replica', writeForwardInterval: 5 * second });
+    const replica = await cluster.start(1, { role: 'replica', polling: 'interval', writeForwardInterval: 5 * second });
     for (const _ of range(0, 20)) {
       await cluster.advance(1.3 * second);
       expect(replica.db.stats().log?.ageMs).toBeLessThanOrEqual(5 * second);

@@ -129,7 +129,7 @@ describe('updating one row of a million', () => {
     const { db, requests } = await writer();
     await environment.run(update(db, 777_777, 1));
     expect(requests).toEqual(['get data found', 'put committed written', 'get block0 unchanged']);
-    await environment.advance(60_000);
+    await environment.advance(70_000);
     expect(db.stats().log).toMatchObject({ pendingCommits: 0 });
     // No look before the merge: the flush was one, and there is no other node.
     expect(requests.slice(3)).toEqual(['put data written', 'put block0 written']);
@@ -140,7 +140,7 @@ describe('updating one row of a million', () => {
     const { db, requests } = await writer();
     const ids = Array.from({ length: 100 }, (_, i) => (i * 611_953) % rows);
     await environment.run(Promise.all(ids.map((id) => update(db, id, 2))));
-    await environment.advance(60_000);
+    await environment.advance(70_000);
     expect(db.stats().log).toMatchObject({ pendingCommits: 0 });
     expect(requests.filter((request) => request === 'put committed written').length).toBeLessThanOrEqual(3);
     // The leaf of each row is read, and written anew; few of them have a leaf in common.

@@ -1,6 +1,7 @@
 /** The cost of an instance that nobody uses: a virtual day, multiplied to a month of 31 days. */
 import { describe, expect, it } from 'vitest';
 import type { Polling } from '../../../src/coordination/polling-pace.ts';
+import { defined } from '../../../src/base/options.ts';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
@@ -11,13 +12,20 @@ import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts'
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-function make(environment: VirtualEnvironment, driver: MemoryDriver, polling: Polling, dbPrefix = 'db'): Database {
-  const options = { dbPrefix, nodeId: 0, polling, logLevel: 'silent' } as const;
+function make(
+  environment: VirtualEnvironment,
+  driver: MemoryDriver,
+  polling: Polling | undefined,
+  dbPrefix = 'db',
+): Database {
+  const options = { dbPrefix, nodeId: 0, ...defined({ polling }), logLevel: 'silent' } as const;
   return createDatabase({ ...options, driver: environment.connect(driver) }, environment);
 }
 
 /** Requests of a day on which nothing happens. */
-async function idleDay(polling: Polling): Promise<{ gets: number; missing: number; others: number; dollars: number }> {
+async function idleDay(
+  polling: Polling | undefined,
+): Promise<{ gets: number; missing: number; others: number; dollars: number }> {
   const environment = new VirtualEnvironment();
   const db = make(environment, new MemoryDriver({ environment }), polling);
   await environment.run(db.start());
@@ -40,20 +48,20 @@ async function idleDay(polling: Polling): Promise<{ gets: number; missing: numbe
 }
 
 describe('an idle instance', () => {
-  it('at the default interval costs less than 0.50 dollars a month', async () => {
+  it('with polling at the default interval costs less than 0.50 dollars a month', async () => {
     const { gets, missing, others, dollars } = await idleDay('interval');
     // Two reads every five seconds.
     expect({ gets, missing, others }).toEqual({ gets: 17_280, missing: 17_280, others: 0 });
     expect(dollars * 31).toBeLessThanOrEqual(0.5);
   });
 
-  it('with adaptive polling costs less than 0.05 dollars a month', async () => {
-    const { gets, missing, others, dollars } = await idleDay('adaptive');
-    // One read a minute, and a second one every ten minutes or so.
-    expect({ missing, others }).toEqual({ missing: 1440, others: 0 });
+  it('at the defaults costs less than 0.01 dollars a month', async () => {
+    const { gets, missing, others, dollars } = await idleDay(undefined);
+    // One read every five minutes, and a second one every ten minutes or so.
+    expect({ missing, others }).toEqual({ missing: 288, others: 0 });
     expect(gets).toBeLessThanOrEqual(144);
-    expect(gets).toBeGreaterThanOrEqual(120);
-    expect(dollars * 31).toBeLessThanOrEqual(0.05);
+    expect(gets).toBeGreaterThanOrEqual(90);
+    expect(dollars * 31).toBeLessThanOrEqual(0.01);
   });
 
   it('on demand costs nothing', async () => {

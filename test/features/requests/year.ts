@@ -6,6 +6,7 @@ import type { NewDocumentOf } from '../../../src/schema/schema.ts';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { sleep } from '../../../src/base/env.ts';
+import { defined } from '../../../src/base/options.ts';
 import type { Batch } from '../../../src/batch/batch.ts';
 import type { MergePolicy } from '../../../src/merge/merge-policy.ts';
 import type { Polling } from '../../../src/coordination/polling-pace.ts';
@@ -57,15 +58,20 @@ export interface YearOptions {
   readonly mix?: 'mixed' | 'inserts';
 }
 
-/** A merge policy that lets a few commits wait. */
+/** Merges every commit at the next turn. */
+export const prompt: MergePolicy = { minCommits: 1 };
+/** Lets commits wait for long. */
 export const waiting: MergePolicy = { minCommits: 20, maxWaitMs: hourMs };
 
 /** What docs/costs.md lists. */
 export const listedYears: readonly YearOptions[] = [1, 4, 8].flatMap((nodes) => [
+  { nodes, polling: 'interval', mergePolicy: prompt },
   { nodes, polling: 'interval' },
   { nodes, polling: 'interval', mergePolicy: waiting },
+  { nodes, polling: 'adaptive', mergePolicy: prompt },
   { nodes, polling: 'adaptive' },
   { nodes, polling: 'adaptive', mergePolicy: waiting },
+  { nodes, polling: 'onDemand', mergePolicy: prompt },
   { nodes, polling: 'onDemand' },
   { nodes, polling: 'onDemand', mergePolicy: waiting },
 ]);
@@ -81,7 +87,7 @@ export interface Year {
 export function lineOf({ nodes, polling, mergePolicy }: YearOptions, { day, dollars, merges }: Year): string {
   const reads = day.get + day.getUnchanged + day.getMissing + day.getErrors;
   const writes = day.put + day.putLost + day.putErrors + day.extraPuts;
-  const wait = mergePolicy === undefined ? 'no' : 'yes';
+  const wait = mergePolicy === undefined ? 'a minute' : mergePolicy === prompt ? 'no' : 'an hour';
   const count = (n: number): string => n.toLocaleString('en-US');
   return `| ${nodes} | \`'${polling}'\` | ${wait} | ${count(merges)} | ${count(reads)} | ${count(writes)} | ${dollars.toFixed(2)} |`;
 }
@@ -133,11 +139,11 @@ function open(
   environment: VirtualEnvironment,
   driver: StorageDriver,
   nodeId: number,
-  polling: Polling,
-  mergePolicy: MergePolicy = {},
+  polling: Polling | undefined,
+  mergePolicy?: MergePolicy,
 ): Database {
   const process = environment.fork();
-  const options = { dbPrefix: prefix, nodeId, polling, mergePolicy, logLevel: 'silent' } as const;
+  const options = { dbPrefix: prefix, nodeId, ...defined({ polling, mergePolicy }), logLevel: 'silent' } as const;
   const db = createDatabase({ ...options, driver: process.connect(driver) }, process);
   db.registerSchema(cities);
   return db;
@@ -235,6 +241,38 @@ export async function yearOf(store: CityStore, options: YearOptions): Promise<Ye
   if (failures.length > 0) throw failures[0] as Error;
   await environment.run(Promise.all(all.map((db) => db.stop())));
   return { day, dollars: costOf(day) * 365, merges };
+}
+
+/**
+ * Requests of a hundred flushes one after the other, each of one update, by one of four nodes at the defaults; with all that
+ * comes of them until the last one is merged and seen everywhere.
+ */
+export async function requestsOfBurst(store: CityStore): Promise<number> {
+  const environment = new VirtualEnvironment({ seed: 'burst' });
+  const network = distant(await store.copy(environment), environment, new SeededRandom('burst'));
+  const all = [0, 1, 2, 3].map((nodeId) => open(environment, network, nodeId, undefined));
+  await environment.run(Promise.all(all.map((db) => db.start())));
+  const [writer] = all as [Database];
+  const update = async (id: number): Promise<void> => {
+    const batch = writer.batch();
+    await batch.update(cities, { id, lat: id });
+    await environment.run(batch.flush());
+  };
+  await update(0);
+  await environment.run(writer.checkpoint());
+  await environment.advance(hourMs);
+  const before = sumOf([writer]);
+  for (let id = 1; id <= 100; id++) await update(id);
+  await environment.advance(5 * 60_000);
+  if (writer.stats().log?.pendingCommits !== 0) throw new Error('Commits are still pending');
+  const requests = costlyRequests(difference(sumOf([writer]), before));
+  await environment.run(Promise.all(all.map((db) => db.stop())));
+  return requests;
+}
+
+function costlyRequests(counts: RequestCounts): number {
+  const { get, getUnchanged, getMissing, put, putLost } = counts;
+  return get + getUnchanged + getMissing + put + putLost;
 }
 
 function mergesOf(all: readonly Database[]): number {

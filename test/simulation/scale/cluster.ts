@@ -158,7 +158,8 @@ export class Cluster {
     this.store = store;
     this.network = new Network(store, environment, this.random.fork());
     this.observer = new Observer(environment);
-    this.#options = { polling, ...options };
+    // Every commit is merged in the next turn: the figures are about turns.
+    this.#options = { polling, mergePolicy: { minCommits: 1 }, ...options };
     this.#writers = writers;
   }
 

@@ -17,7 +17,7 @@ function docs(name: string): Promise<string> {
 describe('nodes that nobody uses', () => {
   it.each([
     ['interval', 0.4, 0.45],
-    ['adaptive', 0.01, 0.03],
+    ['adaptive', 0.002, 0.01],
     ['onDemand', 0, 0.0001],
   ] as const)('cost with polling %s from %d to %d dollars a month each', async (polling, least, most) => {
     const options = { nodes: 8, polling, commitsADay: 0, windowMs: 900_000, warmUpMs: 300_000 };

@@ -69,12 +69,17 @@ export const costs: PagePromises = {
     'test/features/protocol/large-batches.slow.test.ts: is uploaded as staged runs first, and seen before and after it is merged',
   ],
   'The cost of an idle instance:': ['test/features/requests/idle.slow.test.ts: on demand costs nothing'],
-  "| `'adaptive'` | about 1,570 | 0.02 |": [
-    'test/features/requests/idle.slow.test.ts: with adaptive polling costs less than 0.05 dollars a month',
+  "| `'adaptive'` (the default) | about 400 | 0.005 |": [
+    'test/features/requests/idle.slow.test.ts: at the defaults costs less than 0.01 dollars a month',
   ],
-  'Replicas cost the same, and never write.': ['test/features/replicas/replica.test.ts: is two reads an interval'],
-  'four nodes at the defaults cost 25.37 dollars.': [
+  'Replicas cost the same, and never write.': [
+    'test/features/replicas/replica.test.ts: is two reads an interval where that is its polling',
+  ],
+  'four nodes at the defaults cost 5.21 dollars.': [
     'test/features/requests/bill.slow.test.ts: a year of 500 commits a day on four nodes',
+  ],
+  'take 206 requests at the defaults': [
+    'test/features/requests/bill.slow.test.ts: take at most 2.3 requests each, with their merges and with looks at the store',
   ],
   'above an eighth of `maxMemoryBytes` they are merged in any case.': [
     'test/features/protocol/backlog.slow.test.ts: merges out of turn as soon as there is much',

@@ -19,10 +19,10 @@ export const consistency: PagePromises = {
       'test/features/protocol/stale-reads.test.ts: with 0 does not wait at all, and without the option as long as it takes',
       'test/features/protocol/stale-reads.test.ts: shows the state in memory after the time of the option, and the next queries at once',
     ],
-  'the pause doubles, up to a minute, while nobody uses the instance; a query, a flush or `refresh()` brings it back to one interval':
+  'the pause doubles, up to five minutes, while nobody reads; a query, a transaction or `refresh()` brings it back to one interval':
     [
       'test/features/protocol/turns.slow.test.ts: looks less and less often while nobody asks',
-      'test/features/protocol/turns.slow.test.ts: looks within an interval after a query, a flush or a refresh',
+      'test/features/protocol/turns.slow.test.ts: looks within an interval after a query or a refresh',
     ],
   'none, except to merge pending': [
     'test/features/protocol/turns.slow.test.ts: asks for nothing and has no timer while nothing is pending',

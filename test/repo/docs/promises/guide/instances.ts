@@ -6,14 +6,15 @@ export const instances: PagePromises = {
     'test/features/protocol/auto-nodes.test.ts: takes no request more than a configured id',
     'test/features/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
   ],
-  'It keeps the id while it runs, and `stop()` frees it.': [
+  'It keeps the id while it is in use, and `stop()` frees it.': [
     'test/features/protocol/auto-nodes.test.ts: keeps its id while it runs, whether or not anything happens',
     'test/features/protocol/auto-nodes.test.ts: gives the id back when it is stopped, and the next one takes it',
   ],
-  "If an instance dies, its id is free half an hour after its last sign of life. With polling `'interval'` an instance gives a sign of life every ten minutes, which is a write; with `'onDemand'` it gives one with each merge.":
+  "If an instance dies, its id is free half an hour after its last sign of life. While it is read, an instance gives a sign of life every ten minutes, which is a write; a merge is one too. An idle instance gives none, unless its polling is `'interval'`: if another has taken its id, it takes a new one when it is used again.":
     [
       'test/features/protocol/auto-nodes.test.ts: takes the id of one that died, once that has given no sign for half an hour',
       'test/features/protocol/auto-nodes.test.ts: writes Block 0 six times an hour at most while nothing happens',
+      'test/features/protocol/auto-nodes.test.ts: gives no sign while it is idle at the default polling, and takes another id when it is used again',
     ],
   "Instances with `'auto'` do not take a fixed number that is in use, and give it up if they had taken it before.": [
     'test/features/protocol/auto-nodes.test.ts: gives way to an instance whose options name the id',
