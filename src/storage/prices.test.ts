@@ -21,8 +21,10 @@ describe('the cost of requests', () => {
     ['getUnchanged', thousandReads],
     ['getMissing', thousandReads],
     ['getErrors', thousandReads],
+    ['extraGets', thousandReads],
     ['list', thousandWrites],
     ['listErrors', thousandWrites],
+    ['extraLists', thousandWrites],
     ['delete', 0],
     ['deleteErrors', 0],
     ['extraDeletes', 0],
@@ -37,7 +39,7 @@ describe('the cost of requests', () => {
   });
 
   it('has an answer for every count', () => {
-    expect(Object.keys(none)).toHaveLength(21);
+    expect(Object.keys(none)).toHaveLength(23);
     expect(costOf(none)).toBe(0);
   });
 

@@ -53,8 +53,8 @@ export function costOf(counts: Readonly<RequestCounts>, prices: PriceTable = s3S
   if (prices !== s3StandardPrices) priceTable.check('costOf()', prices);
   const copies = counts.copy + counts.copyErrors + counts.extraCopies;
   const writes = counts.put + counts.putLost + counts.putErrors + counts.extraPuts + copies;
-  const reads = counts.get + counts.getUnchanged + counts.getMissing + counts.getErrors;
-  const lists = counts.list + counts.listErrors;
+  const reads = counts.get + counts.getUnchanged + counts.getMissing + counts.getErrors + counts.extraGets;
+  const lists = counts.list + counts.listErrors + counts.extraLists;
   const deletes = counts.delete + counts.deleteErrors + counts.extraDeletes;
   const requests =
     writes * prices.per1000Writes +

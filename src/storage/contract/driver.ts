@@ -37,10 +37,18 @@ export interface FoundObject {
   readonly sizeBytes: number;
   /** Time of the last write by the store's clock, in milliseconds since 1970. */
   readonly lastModifiedMs: number;
+  /** Number of requests to the store, if it is not one. */
+  readonly requests?: number;
 }
 
-/** The result of a read. `unchanged` is only possible with `ifNoneMatch`. */
-export type GetResult = FoundObject | { readonly status: 'missing' } | { readonly status: 'unchanged' };
+/**
+ * The result of a read. `unchanged` is only possible with `ifNoneMatch`. `requests` is the number of requests to the store, if it is
+ * not one.
+ */
+export type GetResult =
+  | FoundObject
+  | { readonly status: 'missing'; readonly requests?: number }
+  | { readonly status: 'unchanged'; readonly requests?: number };
 
 /** The condition of a put: none, that there is no object with the key, or that the object has exactly this ETag. */
 export type PutCondition = 'any' | 'absent' | { readonly etag: string };
@@ -100,6 +108,8 @@ export interface ListPage {
   readonly entries: readonly ListEntry[];
   /** Whether more keys follow; list again with `after` set to the last entry's key. */
   readonly more: boolean;
+  /** Number of requests to the store, if it is not one. */
+  readonly requests?: number;
 }
 
 /** Headers of the response to a download URL. Without them a browser may run the bytes, so drivers must send them. */

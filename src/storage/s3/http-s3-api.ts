@@ -1,8 +1,8 @@
 /**
  * S3 over HTTP: makes the requests of the operations, signs and sends them, and reads the responses.
  *
- * Invariant: a request is sent once. It is only sent again if the store certainly refused it without effect: for the region it was
- * signed for, or for credentials that have expired.
+ * Invariant: a request is sent once. If the store certainly refused it without effect, for the region it was signed for, its date, or
+ * credentials that have expired, the error says that the next request will be right.
  */
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -18,6 +18,7 @@ import type { AwsCredentials, CredentialCache } from './credentials.ts';
 import { encodeKey, RequestSigner } from './request-signer.ts';
 import type { SigningContext } from './request-signer.ts';
 import { responseError, S3ResponseError } from './response-error.ts';
+import type { ResponseMetadata } from './response-error.ts';
 import { maxResponseBytes } from './s3-api.ts';
 import type {
   CompleteUploadInput,
@@ -306,28 +307,21 @@ export class HttpS3Api implements S3Api {
 
   /** Sends a request; resolves if the store did what was asked, with the body not read yet. */
   async #send(operation: Operation, signal: AbortSignal): Promise<Success> {
-    let hasRedirected = false;
-    let hasRefreshed = false;
-    for (;;) {
-      const credentials = await this.#settings.credentials.get(signal);
-      const { response, secrets } = await this.#sendOnce(operation, credentials, signal);
-      this.#note(response, secrets);
-      if (response.status >= 200 && response.status < 300) {
-        this.#isRegionKnown = true;
-        return { response, secrets };
-      }
-      const text = await readText(response.body, maxResponseBytes);
-      const error = await responseError(response, text, secrets);
-      if (!hasRedirected && this.#followRegion(response, error)) {
-        hasRedirected = true;
-        continue;
-      }
-      if (!hasRefreshed && expiredCodes.has(error.name) && this.#settings.credentials.refused(credentials)) {
-        hasRefreshed = true;
-        continue;
-      }
-      throw error.name === 'RequestTimeTooSkewed' ? skewError(error) : error;
+    const credentials = await this.#settings.credentials.get(signal);
+    const signedRegion = this.#region;
+    const { response, secrets } = await this.#sendOnce(operation, credentials, signal);
+    this.#note(response, secrets);
+    if (response.status >= 200 && response.status < 300) {
+      this.#isRegionKnown = true;
+      return { response, secrets };
     }
+    const text = await readText(response.body, maxResponseBytes);
+    const error = await responseError(response, text, secrets);
+    if (this.#followRegion(response, error, signedRegion)) throw marked(error, { corrected: 'region' });
+    if (expiredCodes.has(error.name) && this.#settings.credentials.refused(credentials)) {
+      throw marked(error, { corrected: 'credentials' });
+    }
+    throw error.name === 'RequestTimeTooSkewed' ? marked(error, { clockSkewCorrected: true }) : error;
   }
 
   async #sendOnce(operation: Operation, credentials: AwsCredentials, signal: AbortSignal): Promise<Success> {
@@ -363,23 +357,24 @@ export class HttpS3Api implements S3Api {
     if (Math.abs(offsetMs - this.#offsetMs) >= skewMs) this.#offsetMs = Math.abs(offsetMs) < skewMs ? 0 : offsetMs;
   }
 
-  /** Takes the region over that a refusal names. Returns whether it is another one. */
-  #followRegion({ status, headers }: HttpResponse, error: S3ResponseError): boolean {
+  /** Takes the region over that a refusal names. Returns whether it is another one than the request was signed for. */
+  #followRegion({ status, headers }: HttpResponse, error: S3ResponseError, signedRegion: string): boolean {
     if (!redirectStatuses.has(status)) return false;
     const { Region } = error as { Region?: unknown };
     const region = headers['x-amz-bucket-region'] ?? Region;
     if (typeof region !== 'string' || !/^[\w-]+$/.test(region)) return false;
     this.#isRegionKnown = true;
-    if (region === this.#region) return false;
-    this.#region = region;
-    this.#address = bucketAddress(this.#settings, region);
-    return true;
+    if (region !== this.#region) {
+      this.#region = region;
+      this.#address = bucketAddress(this.#settings, region);
+    }
+    return region !== signedRegion;
   }
 }
 
-/** Marks the error of a request that was refused for its date: the date of the store is known now. */
-function skewError(error: S3ResponseError): S3ResponseError {
-  return Object.assign(error, { $metadata: { ...error.$metadata, clockSkewCorrected: true } });
+/** Marks the error of a request that was refused for a flaw that the next one will not have. */
+function marked(error: S3ResponseError, mark: Partial<ResponseMetadata>): S3ResponseError {
+  return Object.assign(error, { $metadata: { ...error.$metadata, ...mark } });
 }
 
 function withoutLastSlash(path: string): string {

@@ -23,7 +23,11 @@ interface RequestError {
   readonly Code?: unknown;
   readonly code?: unknown;
   readonly message?: unknown;
-  readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
+  readonly $metadata?: {
+    readonly httpStatusCode?: number;
+    readonly clockSkewCorrected?: boolean;
+    readonly corrected?: 'region' | 'credentials';
+  };
 }
 
 /** Codes of failures to resolve the host or to connect, for advice. */
@@ -67,10 +71,16 @@ export function codeOf(error: unknown): string {
 }
 
 /** Whether a request failed, without effect, because the clock is wrong, and the client has corrected for that. */
-export function isSkewCorrected(error: unknown): boolean {
+function isSkewCorrected(error: unknown): boolean {
   if ((error as RequestError | undefined)?.$metadata?.clockSkewCorrected === true) return true;
   // The AWS SDK does not report the correction if it went back to none, because the clock was set right meanwhile.
   return codeOf(error) === 'RequestTimeTooSkewed';
+}
+
+/** Returns the flaw for which a request failed without effect, if the next request will not have it. */
+export function correctionOf(error: unknown): 'date' | 'region' | 'credentials' | undefined {
+  if (isSkewCorrected(error)) return 'date';
+  return (error as RequestError | undefined)?.$metadata?.corrected;
 }
 
 function outcomeOf(error: unknown): RequestOutcome {

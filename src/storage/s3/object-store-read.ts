@@ -3,7 +3,7 @@ import { StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
 import type { FoundObject, GetOptions, GetResult, ListEntry, ListOptions, ListPage } from '../contract/driver.ts';
 import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from '../contract/requests.ts';
-import type { AttemptOptions } from '../contract/request-attempts.ts';
+import type { AttemptOptions, RequestTally } from '../contract/request-attempts.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { uploadMark } from './object-store-requests.ts';
 import type { RequestSender } from './object-store-requests.ts';
@@ -89,13 +89,14 @@ async function readNothing(
   bucket: string,
   key: string,
   options: GetOptions,
+  tally: RequestTally,
 ): Promise<GetResult> {
   const { ifNoneMatch, signal } = options;
   const empty = new Uint8Array(0);
-  const first = await getObject(requests, bucket, key, { ...options, range: { start: 0, end: 1 } });
+  const first = await getObject(requests, bucket, key, { ...options, range: { start: 0, end: 1 } }, tally);
   if (first === 'behind') {
     // The object exists, and has no first byte: it is empty.
-    const known = await statObject(requests, bucket, key, signal);
+    const known = await statObject(requests, bucket, key, signal, { tally });
     if (known === undefined)
       throw new StorageError(key, 'none', `The object ${key} was deleted while it was looked at.`);
     const { etag, sizeBytes, lastModifiedMs } = known;
@@ -137,6 +138,7 @@ async function getObject(
   bucket: string,
   key: string,
   { range, ifNoneMatch, signal }: GetOptions,
+  tally: RequestTally,
 ): Promise<GetResult | 'behind'> {
   const request = { operation: 'GetObject', bucket, key };
   const input = {
@@ -145,7 +147,7 @@ async function getObject(
     ...defined({ IfNoneMatch: ifNoneMatch }),
   };
   try {
-    return await requests.send(request, { signal, isAnswer }, async (api, inner) => {
+    return await requests.send(request, { signal, tally, isAnswer }, async (api, inner) => {
       const output = await api.getObject(input, inner);
       return found(key, output, await readAnswer(key, output, range), range);
     });
@@ -158,18 +160,31 @@ async function getObject(
   }
 }
 
+/** Reads an object, or a range of it. */
 export async function readObject(
   requests: RequestSender,
   bucket: string,
   key: string,
   options: GetOptions,
 ): Promise<GetResult> {
+  const tally: RequestTally = { requests: 0 };
+  const result = await readCounted(requests, bucket, key, options, tally);
+  return tally.requests > 1 ? { ...result, ...tally } : result;
+}
+
+async function readCounted(
+  requests: RequestSender,
+  bucket: string,
+  key: string,
+  options: GetOptions,
+  tally: RequestTally,
+): Promise<GetResult> {
   const { range } = options;
-  if (range !== undefined && range.start === range.end) return readNothing(requests, bucket, key, options);
+  if (range !== undefined && range.start === range.end) return readNothing(requests, bucket, key, options, tally);
   for (let reread = 0; ; reread++) {
-    const result = await getObject(requests, bucket, key, options);
+    const result = await getObject(requests, bucket, key, options, tally);
     if (result !== 'behind') return result;
-    const known = await readNothing(requests, bucket, key, options);
+    const known = await readNothing(requests, bucket, key, options, tally);
     if (known.status !== 'found' || range === undefined || known.sizeBytes <= range.start) return known;
     if (reread >= maxRereads) {
       throw new StorageError(key, 'none', `The object ${key} changes faster than it can be read.`);
@@ -193,6 +208,7 @@ export async function listObjects(
 ): Promise<ListPage> {
   const { after, limit, signal } = options;
   const request = { operation: 'ListObjectsV2', bucket, key: prefix };
+  const tally: RequestTally = { requests: 0 };
   for (let token: string | undefined, empty = 0; ; empty++) {
     const input = {
       Prefix: prefix,
@@ -200,7 +216,7 @@ export async function listObjects(
       ...(after === undefined || token !== undefined ? {} : { StartAfter: after }),
       ...defined({ ContinuationToken: token }),
     };
-    const page = await requests.send(request, { signal }, (api, inner) => api.listObjects(input, inner));
+    const page = await requests.send(request, { signal, tally }, (api, inner) => api.listObjects(input, inner));
     const isEncoded = page.EncodingType === 'url';
     const entries = page.Contents.map(
       ({ Key, Size, LastModified }): ListEntry => ({
@@ -210,7 +226,7 @@ export async function listObjects(
       }),
     );
     const more = page.IsTruncated;
-    if (entries.length > 0 || !more) return { entries, more };
+    if (entries.length > 0 || !more) return { entries, more, ...(tally.requests > 1 ? tally : {}) };
     token = page.NextContinuationToken;
     if (token === undefined || empty >= maxEmptyPages) {
       throw new StorageError(prefix, 'none', `The listing of ${prefix} promises more pages, but has no entries.`);

@@ -6,7 +6,7 @@ import type { StorageError } from '../../base/errors.ts';
 import { ClientInUse } from '../contract/client-in-use.ts';
 import { RequestAttempts } from '../contract/request-attempts.ts';
 import type { AttemptOptions } from '../contract/request-attempts.ts';
-import { isConflict, isSkewCorrected, notLoaded, toStorageError } from './object-store-errors.ts';
+import { correctionOf, isConflict, notLoaded, toStorageError } from './object-store-errors.ts';
 import type { FailedRequest } from './object-store-errors.ts';
 import { openS3Api } from './open-s3-api.ts';
 import type { BucketSettings } from './open-s3-api.ts';
@@ -84,16 +84,22 @@ export class ObjectStoreRequests {
     const named = { ...request, store: request.bucket };
     return this.#attempts.repeat(options, () =>
       this.#attempts.once(named, options, failure, async (signal, sending) => {
+        const corrected = new Set<string>();
         for (let tried = 1; ; tried++) {
           try {
             sending();
             return await attempt(api, signal);
           } catch (error) {
-            if (signal.aborted || options.isAnswer?.(error) === true) throw error;
-            // In both cases the store refused the request without effect: for its date, or because another write of the key was
-            // under way.
+            if (signal.aborted) throw error;
+            // In all cases the store refused the request without effect: for its region, its credentials or its date, or because
+            // another write of the key was under way.
+            const correction = correctionOf(error);
+            if (correction !== undefined && !corrected.has(correction)) {
+              corrected.add(correction);
+              continue;
+            }
             const isConflicting = tried < conflictAttempts && isConflict(error);
-            if (!isConflicting && !(tried === 1 && isSkewCorrected(error))) throw error;
+            if (!isConflicting || options.isAnswer?.(error) === true) throw error;
             if (!(await this.#attempts.pause(tried, signal))) throw error;
           }
         }

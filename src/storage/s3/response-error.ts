@@ -9,6 +9,8 @@ export interface ResponseMetadata {
   readonly requestId?: string;
   /** Whether the request was refused for its date, and the next one will have the date of the store. */
   readonly clockSkewCorrected?: boolean;
+  /** The flaw for which the store refused the request without effect, if the next request will not have it. */
+  readonly corrected?: 'region' | 'credentials';
 }
 
 /** An error that a store answered. Its name is the store's code for it, for instance `NoSuchKey`. */

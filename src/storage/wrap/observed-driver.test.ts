@@ -41,6 +41,8 @@ describe('ObservedDriver', () => {
       copyErrors: 1,
       deleteErrors: 0,
       listErrors: 0,
+      extraGets: 0,
+      extraLists: 0,
       extraPuts: 0,
       extraCopies: 0,
       extraDeletes: 0,

@@ -52,6 +52,10 @@ export interface RequestCounts {
   deleteErrors: number;
   /** Failed list requests. */
   listErrors: number;
+  /** Requests of reads beyond one each, as the driver reports them: further attempts. */
+  extraGets: number;
+  /** Requests of lists beyond one each, as the driver reports them. */
+  extraLists: number;
   /** Requests of writes beyond one each, as the driver reports them: parts of an upload, further attempts. */
   extraPuts: number;
   /** Requests of copies beyond one each, as the driver reports them: parts, further attempts. */
@@ -113,6 +117,8 @@ function zero(): RequestCounts {
     copyErrors: 0,
     deleteErrors: 0,
     listErrors: 0,
+    extraGets: 0,
+    extraLists: 0,
     extraPuts: 0,
     extraCopies: 0,
     extraDeletes: 0,
@@ -180,6 +186,7 @@ export class ObservedDriver extends WrappedDriver implements StorageDriver {
       key,
       () => this.#inner.get(key, options),
       (result) => {
+        this.#counts.extraGets += (result.requests ?? 1) - 1;
         if (result.status === 'found') this.#counts.get++;
         else if (result.status === 'missing') this.#counts.getMissing++;
         else this.#counts.getUnchanged++;
@@ -236,7 +243,8 @@ export class ObservedDriver extends WrappedDriver implements StorageDriver {
       'list',
       prefix,
       () => this.#inner.list(prefix, options),
-      () => {
+      ({ requests = 1 }) => {
+        this.#counts.extraLists += requests - 1;
         this.#counts.list++;
         return { status: 'done', bytes: 0 };
       },

@@ -85,7 +85,7 @@ export interface Year {
 
 /** A year as a line of the table in docs/costs.md; `dollars` stands in its last column. */
 export function lineOf({ nodes, polling, mergePolicy }: YearOptions, { day, dollars, merges }: Year): string {
-  const reads = day.get + day.getUnchanged + day.getMissing + day.getErrors;
+  const reads = day.get + day.getUnchanged + day.getMissing + day.getErrors + day.extraGets;
   const writes = day.put + day.putLost + day.putErrors + day.extraPuts;
   const wait = mergePolicy === undefined ? 'a minute' : mergePolicy === prompt ? 'no' : 'an hour';
   const count = (n: number): string => n.toLocaleString('en-US');

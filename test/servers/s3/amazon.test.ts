@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { StorageError } from '../../../src/base/errors.ts';
+import { ObservedDriver } from '../../../src/storage/wrap/observed-driver.ts';
 import { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
 import type { ObjectStoreDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
 import type { S3Server } from '../s3-server/server.ts';
@@ -82,6 +83,46 @@ describe('Amazon S3', () => {
         `PUT ${bucketName}.s3.us-east-1.amazonaws.com`,
         `GET ${bucketName}.s3.us-east-1.amazonaws.com`,
       ]);
+    });
+  });
+
+  it('is told once by all requests that are under way, and counts those that it sends again', async () => {
+    server.intercept = ({ headers }) =>
+      headers['host']?.includes('us-east-1') === true
+        ? undefined
+        : { status: 301, code: 'PermanentRedirect', headers: { 'x-amz-bucket-region': 'us-east-1' } };
+    await withAmazon({ region: 'eu-north-1' }, async (driver) => {
+      const observed = new ObservedDriver(driver);
+      await Promise.all([
+        observed.put('counted', Buffer.from('x'), { if: 'any' }),
+        observed.get('no-such-key'),
+        observed.list('counted'),
+        observed.delete(['no-such-key']),
+        observed.delete(['no-such-key', 'nor-this']),
+      ]);
+      const counts = observed.snapshot();
+      expect(counts).toMatchObject({ extraPuts: 1, extraGets: 1, extraLists: 1, extraDeletes: 2, errors: 0 });
+      expect(server.log).toHaveLength(10);
+      expect(counts.put + counts.getMissing + counts.list + counts.delete).toBe(5);
+    });
+  });
+
+  it('counts the requests that it sends again with other credentials', async () => {
+    server.intercept = ({ headers }) =>
+      headers['authorization']?.includes('=AKIAOLD/') === true ? { status: 400, code: 'ExpiredToken' } : undefined;
+    const [accessKeyId, secretAccessKey] = [process.env['AWS_ACCESS_KEY_ID'], process.env['AWS_SECRET_ACCESS_KEY']];
+    let asked = 0;
+    const credentials = () =>
+      Promise.resolve({
+        accessKeyId: asked++ === 0 ? 'AKIAOLD' : (accessKeyId ?? ''),
+        secretAccessKey: secretAccessKey ?? '',
+      });
+    await withAmazon({ region: server.region, credentials }, async (driver) => {
+      const observed = new ObservedDriver(driver);
+      expect(await observed.put('counted', Buffer.from('x'), { if: 'any' })).toMatchObject({ requests: 2 });
+      await observed.get('counted');
+      expect(observed.snapshot()).toMatchObject({ put: 1, extraPuts: 1, get: 1, extraGets: 0, errors: 0 });
+      expect(server.log).toHaveLength(3);
     });
   });
 
