@@ -5,6 +5,7 @@ import type { FoundObject, GetOptions, GetResult, ListEntry, ListOptions, ListPa
 import { checkWholeBytes, clipRange, MAX_PAGE_ENTRIES, MAX_WHOLE_BYTES } from '../contract/requests.ts';
 import { readBytes } from '../http/http-connection.ts';
 import type { HttpResponse } from '../http/http-connection.ts';
+import { checkContent } from './google-checksums.ts';
 import { isMissingObject } from './google-errors.ts';
 import type { GoogleRequest, GoogleRequests, SendOptions } from './google-requests.ts';
 
@@ -78,7 +79,7 @@ function sizeOf(headers: HttpResponse['headers'], bytes: Uint8Array): number {
 
 /**
  * Reads the body of a response, and rejects if it is longer than the range or than an object may be: not every server ends its
- * response.
+ * response. A whole object must have its checksum.
  */
 async function readContent(
   key: string,
@@ -90,8 +91,11 @@ async function readContent(
   const saidBytes = Number(headers['content-length'] ?? MAX_WHOLE_BYTES);
   if (asked === undefined) checkWholeBytes(key, saidBytes);
   const bytes = await readBytes(body, Math.min(asked ?? MAX_WHOLE_BYTES, saidBytes));
-  if (headers['content-length'] === undefined || bytes.length === saidBytes) return bytes;
-  throw new StorageError(key, 'none', `The response for ${key} ended after ${bytes.length} of ${saidBytes} bytes.`);
+  if (headers['content-length'] !== undefined && bytes.length !== saidBytes) {
+    throw new StorageError(key, 'none', `The response for ${key} ended after ${bytes.length} of ${saidBytes} bytes.`);
+  }
+  checkContent(key, { headers }, bytes);
+  return bytes;
 }
 
 /** Returns the object of a response. `replaced`: the response lacked its time, and another version has taken its place. */

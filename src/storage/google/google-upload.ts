@@ -2,7 +2,6 @@
  * Uploads objects: bytes with one request, and streams with one request up to the size of a chunk, with a resumable session above
  * it. Memory is bounded by the chunk that is sent.
  */
-import { createHash } from 'node:crypto';
 import { isPlainObject } from '../../base/brands.ts';
 import { encodeUtf8 } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
@@ -14,6 +13,7 @@ import { sendFinal } from '../contract/final-request.ts';
 import { checkNotAborted, readBody } from '../contract/requests.ts';
 import { streamChunks } from '../contract/stream-chunks.ts';
 import type { RequestTally } from '../contract/request-attempts.ts';
+import { md5Metadata, newMd5 } from './google-checksums.ts';
 import { GoogleResponseError, isMissingObject } from './google-errors.ts';
 import type { CheckedGoogleOptions } from './google-options.ts';
 import { etagOf, generationOf, statObject, uploadMark } from './google-read.ts';
@@ -45,10 +45,6 @@ function isStatus(error: unknown, status: number): boolean {
 function isLost(condition: PutCondition, error: unknown): boolean {
   if (condition === 'any') return false;
   return isStatus(error, 412) || (condition !== 'absent' && isMissingObject(error));
-}
-
-function md5(bytes: Uint8Array): string {
-  return createHash('md5').update(bytes).digest('base64');
 }
 
 /** Returns the ETag in the response to an upload. */
@@ -83,7 +79,7 @@ export class GoogleUpload {
   /** Puts bytes with one request, which is sent once. Its response alone decides. */
   async putBytes(bytes: Uint8Array): Promise<PutResult> {
     return this.#result(async (condition) => {
-      return writtenEtag(this.#key, await this.#insert(bytes, condition, { md5Hash: md5(bytes) }));
+      return writtenEtag(this.#key, await this.#insert(bytes, condition, md5Metadata(bytes)));
     });
   }
 
@@ -98,7 +94,7 @@ export class GoogleUpload {
       const metadata = { metadata: { [uploadMark]: mark } };
       const { bytes, isLast } = first.value;
       if (isLast) {
-        const given = { ...metadata, md5Hash: md5(bytes) };
+        const given = { ...metadata, ...md5Metadata(bytes) };
         return this.#final(mark, async () => writtenEtag(this.#key, await this.#insert(bytes, condition, given)));
       }
       const session = await this.#openSession(condition, metadata);
@@ -210,14 +206,14 @@ export class GoogleUpload {
     first: Uint8Array,
     rest: AsyncGenerator<{ readonly bytes: Uint8Array; readonly isLast: boolean }>,
   ): Promise<string> {
-    const digest = createHash('md5').update(first);
+    const digest = newMd5()?.update(first);
     await this.#sendChunk(session, first, 0);
     for (let start = first.length; ; ) {
       const next = await rest.next();
       if (next.done === true) throw new StorageError(this.#key, 'unknown', 'The stream of the body has no end.');
       const { bytes, isLast } = next.value;
-      digest.update(bytes);
-      if (isLast) return this.#sendLast(session, mark, bytes, start, digest.digest('base64'));
+      digest?.update(bytes);
+      if (isLast) return this.#sendLast(session, mark, bytes, start, digest?.digest('base64'));
       await this.#sendChunk(session, bytes, start);
       start += bytes.length;
     }
@@ -241,7 +237,13 @@ export class GoogleUpload {
   }
 
   /** Sends the last chunk, which creates the object. After a lost response the session tells how much of the chunk it has. */
-  async #sendLast(session: URL, mark: string, bytes: Uint8Array, start: number, md5Hash: string): Promise<string> {
+  async #sendLast(
+    session: URL,
+    mark: string,
+    bytes: Uint8Array,
+    start: number,
+    md5Hash: string | undefined,
+  ): Promise<string> {
     const total = start + bytes.length;
     let hasFailed = false;
     return this.#final(mark, async () => {
@@ -280,9 +282,10 @@ export class GoogleUpload {
   }
 
   /** Returns the ETag of a completed upload whose bytes are the bytes of the stream. */
-  #checked(answer: GoogleAnswer<unknown>, total: number, md5Hash: string): string {
+  #checked(answer: GoogleAnswer<unknown>, total: number, md5Hash: string | undefined): string {
     const { size, md5Hash: stored = md5Hash } = isPlainObject(answer.body) ? answer.body : {};
-    if (stored !== md5Hash || (size !== undefined && Number(size) !== total)) {
+    const isOther = md5Hash !== undefined && stored !== md5Hash;
+    if (isOther || (size !== undefined && Number(size) !== total)) {
       throw new StorageError(this.#key, 'unknown', `The store has other bytes of ${this.#key} than were sent.`);
     }
     return writtenEtag(this.#key, answer);

@@ -23,6 +23,8 @@ export interface GcsDialect {
   noCopies: boolean;
   /** Whether downloads have no `Last-Modified`. */
   noLastModified: boolean;
+  /** Whether a bit of every download is another one than in the object. */
+  flippedDownloads: boolean;
 }
 
 export const googleDialect: Readonly<GcsDialect> = {
@@ -37,4 +39,5 @@ export const googleDialect: Readonly<GcsDialect> = {
   noDelete: false,
   noCopies: false,
   noLastModified: false,
+  flippedDownloads: false,
 };

@@ -1,7 +1,7 @@
 /** Reads, listings, deletions and copies of objects. */
 import { randomBytes } from 'node:crypto';
 import { compareStrings } from '../../../src/base/bytes.ts';
-import { checkName } from './bucket.ts';
+import { checkName, md5Of } from './bucket.ts';
 import type { GcsBucket, GcsObject } from './bucket.ts';
 import { GcsError } from './gcs-error.ts';
 import { jsonAnswer, resourceOf } from './gcs-message.ts';
@@ -33,15 +33,26 @@ function rangeOf(
   return { start, end: last === '' || last === undefined ? size : Math.min(Number(last) + 1, size) };
 }
 
+function withFlippedBit(bytes: Uint8Array): Uint8Array {
+  const flipped = Uint8Array.from(bytes);
+  const middle = flipped.length >> 1;
+  flipped[middle] = (flipped[middle] ?? 0) ^ 1;
+  return flipped;
+}
+
 /** Answers with the content of an object. */
 export function contentAnswer(object: GcsObject, request: GcsRequest, bucket: GcsBucket): GcsAnswer {
-  const { bytes, generation, contentType, cacheControl, timeCreatedMs } = object;
+  const { generation, contentType, cacheControl, timeCreatedMs } = object;
+  const bytes = bucket.dialect.flippedDownloads ? withFlippedBit(object.bytes) : object.bytes;
   const range = rangeOf(request.headers['range'], bytes.length);
   const headers = {
     'content-type': contentType,
     'cache-control': cacheControl ?? 'private, max-age=0',
     'x-goog-generation': generation,
     'x-goog-metageneration': '1',
+    // The driver reads the MD5 alone.
+    'x-goog-hash': `crc32c=AAAAAA==,md5=${md5Of(object.bytes)}`,
+    'x-goog-stored-content-encoding': 'identity',
     'x-goog-stored-content-length': String(bytes.length),
     'last-modified': bucket.dialect.noLastModified ? undefined : new Date(timeCreatedMs).toUTCString(),
   };

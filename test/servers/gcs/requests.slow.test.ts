@@ -273,6 +273,18 @@ describe('a read', () => {
     expect(error.outcome).toBe('none');
   });
 
+  it('of a whole object compares its checksum', async () => {
+    const content = pattern(3 * mebibyte);
+    await driver.put('key', content, { if: 'any' });
+    expect(await driver.get('key')).toMatchObject({ status: 'found', sizeBytes: content.length });
+    server.dialect.flippedDownloads = true;
+    const error = await failure(driver.get('key'));
+    expect(error).toMatchObject({ outcome: 'none', key: 'key' });
+    expect(error.message).toContain('has other bytes than its checksum says');
+    // The checksum says nothing about a part.
+    expect(await driver.get('key', { range: { start: 0, end: 10 } })).toMatchObject({ status: 'found' });
+  });
+
   it('of a bucket that is missing fails', async () => {
     failFirst('download', { status: 404, message: 'The specified bucket does not exist.' });
     expect((await failure(driver.get('key'))).message).toContain('There is no bucket');
