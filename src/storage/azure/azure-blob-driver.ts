@@ -76,7 +76,8 @@ export class AzureBlobDriver implements StorageDriver {
   async #putBytes(key: string, body: Uint8Array, options: PutOptions): Promise<PutResult> {
     const { signal } = options;
     const conditions = conditionsOf(options.if);
-    const sending = { signal, sizeBytes: body.length, isAnswer: (error: unknown) => isLost(error, conditions) };
+    const tally: RequestTally = { requests: 0 };
+    const sending = { signal, sizeBytes: body.length, tally, isAnswer: (error: unknown) => isLost(error, conditions) };
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     const headers = { blobHTTPHeaders: this.#headers(key, options) };
     try {
@@ -87,10 +88,10 @@ export class AzureBlobDriver implements StorageDriver {
           container.getBlockBlobClient(key).upload(bytes, bytes.length, { ...headers, conditions, abortSignal }),
       );
       if (etag === undefined) throw new StorageError(key, 'unknown', `The store answered ${key} without an ETag.`);
-      return { status: 'written', etag };
+      return { status: 'written', etag, ...(tally.requests > 1 ? tally : {}) };
     } catch (error) {
       if (error instanceof StorageError) throw error;
-      return { status: 'lost' };
+      return { status: 'lost', ...(tally.requests > 1 ? tally : {}) };
     }
   }
 
@@ -146,7 +147,7 @@ export class AzureBlobDriver implements StorageDriver {
         failed.push({ key: chunk[i] as string, message: reason.message });
       }
     }
-    return keys.length <= 1 ? { failed } : { failed, requests: tally.requests };
+    return keys.length === 0 || tally.requests === 1 ? { failed } : { failed, requests: tally.requests };
   }
 
   async #deleteOne(key: string, signal: AbortSignal | undefined, tally: RequestTally): Promise<void> {

@@ -4,14 +4,14 @@
  * proxies of the environment.
  */
 import type * as sdkModule from '@azure/storage-blob';
-import type { ContainerClient, StoragePipelineOptions } from '@azure/storage-blob';
+import type { ContainerClient, StoragePipelineOptions, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { isBytes } from '../../base/brands.ts';
 import { packageError } from '../contract/optional-package.ts';
 import { ResponseClock } from '../contract/store-clock.ts';
 import { HttpConnection, readText } from '../http/http-connection.ts';
 import type { HttpResponse } from '../http/http-connection.ts';
 import { secretsIn, secretsInUrl, withoutKnown } from '../http/secrets.ts';
-import { TokenError } from './azure-errors.ts';
+import { dateHeader, skewMs, TokenError } from './azure-errors.ts';
 import type { AzureTokenCredential, CheckedAzureOptions } from './azure-options.ts';
 
 /** The SDK's module. */
@@ -80,9 +80,10 @@ export async function openClient(options: CheckedAzureOptions): Promise<OpenClie
   const isSecret = accountKey !== undefined || sasToken !== undefined;
   const credential = isSecret ? undefined : namingFailures(options.credential ?? (await defaultCredential()));
   const connection = new HttpConnection({ environment });
-  const transport = new Transport(connection, () => environment.monotonicMs());
+  const key = accountKey === undefined ? undefined : new sdk.StorageSharedKeyCredential(account, accountKey);
+  const transport = new Transport(connection, () => environment.monotonicMs(), key);
   const pipeline = sdk.newPipeline(
-    accountKey === undefined ? credential : new sdk.StorageSharedKeyCredential(account, accountKey),
+    key ?? credential,
     // A retried conditional put would meet its own success and report a lost race, so its caller decides what to do next.
     { retryOptions: { maxTries: 1 }, httpClient: transport, userAgentOptions: { userAgentPrefix: 'store-db' } },
   );
@@ -102,12 +103,14 @@ export async function openClient(options: CheckedAzureOptions): Promise<OpenClie
 class Transport implements HttpClient {
   readonly #connection: HttpConnection;
   readonly #clock: ResponseClock;
+  readonly #key: StorageSharedKeyCredential | undefined;
   /** The header `Server` of the last response. */
   server: string | undefined;
 
-  constructor(connection: HttpConnection, monotonicMs: () => number) {
+  constructor(connection: HttpConnection, monotonicMs: () => number, key: StorageSharedKeyCredential | undefined) {
     this.#connection = connection;
     this.#clock = new ResponseClock(monotonicMs);
+    this.#key = key;
   }
 
   /** The store's time, once it has responded. */
@@ -117,6 +120,7 @@ class Transport implements HttpClient {
 
   async sendRequest(request: SdkRequest): Promise<SdkResponse> {
     const { url, method } = request;
+    if (this.#key !== undefined && this.timeMs !== undefined) await signAt(request, this.#key, this.timeMs);
     const body = bytesOf(request.body);
     const headers = Object.fromEntries(request.headers.headersArray().map(({ name, value }) => [name, value]));
     // The connection states the length of a body.
@@ -138,6 +142,25 @@ class Transport implements HttpClient {
     if (server !== undefined) this.server = withoutKnown(server, secrets);
     this.#clock.note(date);
   }
+}
+
+/**
+ * Signs a request again, with the date of the store, if the clock of this machine is far from it: the SDK signs by that clock alone,
+ * and the store refuses a date that is a quarter of an hour off.
+ */
+async function signAt(request: SdkRequest, key: StorageSharedKeyCredential, storeMs: number): Promise<void> {
+  const { url, method, headers } = request;
+  const body: unknown = request.body;
+  const signedMs = Date.parse(headers.get(dateHeader) ?? '');
+  if (!(Math.abs(signedMs - storeMs) >= skewMs)) return;
+  const date = new Date(storeMs).toUTCString();
+  // The SDK's code states a date of its own before it signs.
+  const dated = Object.assign(Object.create(headers) as typeof headers, {
+    set: (name: string, value: string | number) => headers.set(name, name.toLowerCase() === dateHeader ? date : value),
+  });
+  const unsent = { request, status: 0, headers } as SdkResponse;
+  const signing = key.create({ sendRequest: () => Promise.resolve(unsent) }, {} as Parameters<typeof key.create>[1]);
+  await signing.sendRequest({ url, method, body, headers: dated } as SdkRequest);
 }
 
 function bytesOf(body: unknown): Uint8Array | undefined {

@@ -29,6 +29,7 @@ interface SdkError {
     readonly authenticationErrorDetail?: unknown;
     readonly AuthenticationErrorDetail?: unknown;
   };
+  readonly request?: { readonly headers?: { get(name: string): string | undefined } };
   readonly response?: { readonly headers?: { get(name: string): string | undefined } };
   /** The system call that failed. */
   readonly syscall?: unknown;
@@ -57,6 +58,11 @@ const awayStatuses = new Set([500, 502, 503, 504]);
 /** Statuses of requests that the store refused without effect. Status 408 is not among them: the body may still arrive. */
 const refusals = new Set([301, 307, 400, 401, 403, 404, 405, 409, 411, 412, 413, 416, 501]);
 
+/** The header with the date that a request is signed with. */
+export const dateHeader = 'x-ms-date';
+/** The clock's difference from the store's, in milliseconds, from which requests are signed by the store's. */
+export const skewMs: number = 4 * 60_000;
+
 /** Returns the HTTP status of an error from the SDK; undefined if there was no response. */
 export function statusOf(error: unknown): number | undefined {
   const status = (error as SdkError | undefined)?.statusCode;
@@ -71,6 +77,14 @@ export function codeOf(error: unknown): string {
     if (typeof found === 'string' && found !== '') return found;
   }
   return 'Unknown';
+}
+
+/** Whether a request was refused, without effect, and its date is far from the date of the store. */
+export function isMisdated(error: unknown): boolean {
+  const { request, response } = (error ?? {}) as SdkError;
+  const sentMs = Date.parse(request?.headers?.get(dateHeader) ?? '');
+  const storeMs = Date.parse(response?.headers?.get('date') ?? '');
+  return statusOf(error) === 403 && Math.abs(sentMs - storeMs) >= skewMs;
 }
 
 /** Whether the request was certainly never sent. */

@@ -8,7 +8,7 @@ import { RequestAttempts } from '../contract/request-attempts.ts';
 import type { AttemptOptions } from '../contract/request-attempts.ts';
 import { openClient } from './azure-client.ts';
 import type { OpenClient } from './azure-client.ts';
-import { notLoaded, toStorageError } from './azure-errors.ts';
+import { isMisdated, notLoaded, toStorageError } from './azure-errors.ts';
 import type { FailedRequest } from './azure-errors.ts';
 import type { CheckedAzureOptions } from './azure-options.ts';
 
@@ -66,9 +66,17 @@ export class AzureRequests {
     const failure = (error: unknown): StorageError => toStorageError({ ...name, container }, error);
     return this.#client.use((open) =>
       this.#attempts.repeat(options, () =>
-        this.#attempts.once({ ...name, store: container }, options, failure, (signal, sending) => {
+        this.#attempts.once({ ...name, store: container }, options, failure, async (signal, sending) => {
+          const isTimeKnown = open.timeMs() !== undefined;
           sending();
-          return attempt(open, signal);
+          try {
+            return await attempt(open, signal);
+          } catch (error) {
+            // The store has stated its time now, and the next request is signed by it.
+            if (isTimeKnown || signal.aborted || !isMisdated(error)) throw error;
+            sending();
+            return attempt(open, signal);
+          }
         }),
       ),
     );
