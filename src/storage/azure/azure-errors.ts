@@ -6,8 +6,8 @@ import { messageOf } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
 import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
-import { defined } from '../../base/options.ts';
 import { MissingPackageError } from '../contract/optional-package.ts';
+import { maxSaid, requestError } from '../http/request-error.ts';
 
 /** The request that failed. */
 export interface FailedRequest {
@@ -36,9 +36,6 @@ interface SdkError {
   /** The errors of the addresses of the host that were tried. */
   readonly errors?: unknown;
 }
-
-/** Longest text of a store or a credential in a message. */
-const maxSaid = 1000;
 
 /** A token could not be had: the request was not sent. It holds only the message of the credential's error, which may hold secrets. */
 export class TokenError extends Error {
@@ -189,13 +186,15 @@ function causeOf(error: unknown, said: string): unknown {
 export function toStorageError(request: FailedRequest, error: unknown): StorageError {
   if (error instanceof StorageError) return error;
   const said = saidBy(error);
-  const what = [statusOf(error), codeOf(error)].filter((part) => part !== undefined).join(' ');
-  const rest = said === '' || said === codeOf(error) ? '.' : `: ${said}.`;
-  const message = `${request.operation} of ${request.key || request.container} failed (${what})${rest} ${advice(request, error, said)}`;
-  const cause = typeof error === 'object' && error !== null ? causeOf(error, said) : error;
-  return new StorageError(request.key, outcomeOf(error), message.trim(), {
-    cause,
-    ...defined({ reason: reasonOf(error) }),
+  return requestError({
+    ...request,
+    store: request.container,
+    codes: [statusOf(error), codeOf(error)],
+    said: said === codeOf(error) ? '' : said,
+    advice: advice(request, error, said),
+    outcome: outcomeOf(error),
+    reason: reasonOf(error),
+    cause: typeof error === 'object' && error !== null ? causeOf(error, said) : error,
   });
 }
 

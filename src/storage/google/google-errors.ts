@@ -5,10 +5,10 @@
 import { isPlainObject, messageOf } from '../../base/brands.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
-import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
-import { defined } from '../../base/options.ts';
-import { withoutKnown } from '../http/secrets.ts';
+import { withoutSecrets } from '../../base/messages.ts';
 import { codeOf, isAway, isNeverSent } from '../http/connection-errors.ts';
+import { maxSaid, requestError } from '../http/request-error.ts';
+import { withoutKnown } from '../http/secrets.ts';
 
 /** The request that failed. */
 export interface FailedRequest {
@@ -36,9 +36,6 @@ export class GoogleResponseError extends Error {
     this.isOfStore = isOfStore;
   }
 }
-
-/** Longest text of a store in a message. */
-const maxSaid = 1000;
 
 /** Reads a response that reports an error. `secret` is the access token that the request held; a gateway may repeat it. */
 export function readError(
@@ -125,23 +122,19 @@ function advice({ operation, bucket }: FailedRequest, error: unknown, reason: St
   return error.status === 409 ? 'Another write of this object was under way. Look again.' : '';
 }
 
-/** Ends a text with one full stop. */
-function sentence(text: string): string {
-  return `${withoutEnding(text, '.')}.`;
-}
-
 /** Converts an error response, or an error of the connection, to a `StorageError`. */
 export function toStorageError(request: FailedRequest, error: unknown): StorageError {
   if (error instanceof StorageError) return error;
   const isResponse = error instanceof GoogleResponseError;
-  const what = isResponse ? [error.status, error.reason].filter((part) => part !== undefined).join(' ') : codeOf(error);
-  const text = withoutSecrets(messageOf(error)).slice(0, maxSaid);
-  const said = text === '' ? '.' : `: ${sentence(text)}`;
   const reason = reasonOf(error);
-  const subject = request.key || request.bucket;
-  const message = `${request.operation} of ${subject} failed (${what})${said} ${advice(request, error, reason)}`;
-  return new StorageError(request.key, outcomeOf(request, error), message.trim(), {
+  return requestError({
+    ...request,
+    store: request.bucket,
+    codes: isResponse ? [error.status, error.reason] : [codeOf(error)],
+    said: withoutSecrets(messageOf(error)),
+    advice: advice(request, error, reason),
+    outcome: outcomeOf(request, error),
+    reason,
     cause: error,
-    ...defined({ reason }),
   });
 }

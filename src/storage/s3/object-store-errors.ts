@@ -3,11 +3,11 @@
  * request that timed out, was cut off or met a failing server may have been carried out, or may still be, and is `unknown`.
  */
 import { isError, messageOf } from '../../base/brands.ts';
-import { defined } from '../../base/options.ts';
 import { StorageError } from '../../base/errors.ts';
-import { withoutEnding, withoutSecrets } from '../../base/messages.ts';
+import { withoutSecrets } from '../../base/messages.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
 import { isAway, isNeverSent } from '../http/connection-errors.ts';
+import { maxSaid, requestError, sentence } from '../http/request-error.ts';
 import { CredentialsProviderError } from './credentials.ts';
 
 /** The request that failed. */
@@ -161,29 +161,22 @@ function hideDetails(error: unknown): void {
   }
 }
 
-/** Longest text of a store in a message. */
-const maxSaid = 1000;
-
-/** Ends a text with one full stop. */
-function sentence(text: string): string {
-  return `${withoutEnding(text, '.')}.`;
-}
-
 /** Converts an error of the store or of the connection to a `StorageError`. */
 export function toStorageError(request: FailedRequest, error: unknown): StorageError {
   if (error instanceof StorageError) return error;
   hideDetails(error);
-  const status = statusOf(error);
-  const what = [status, codeOf(error)].filter((part) => part !== undefined).join(' ');
   const { message: text } = error as RequestError;
   // A response without a message, such as Ceph's, in the words of the AWS SDK too.
   const saysNothing = typeof text !== 'string' || text === '' || text === 'UnknownError' || text === codeOf(error);
-  const said = saysNothing ? '.' : `: ${sentence(text.slice(0, maxSaid))}`;
-  const message = `${request.operation} of ${request.key || request.bucket} failed (${what})${said} ${advice(request, error)}`;
-  const reason = reasonOf(error);
-  return new StorageError(request.key, outcomeOf(error), message.trim(), {
+  return requestError({
+    ...request,
+    store: request.bucket,
+    codes: [statusOf(error), codeOf(error)],
+    said: saysNothing ? '' : text,
+    advice: advice(request, error),
+    outcome: outcomeOf(error),
+    reason: reasonOf(error),
     cause: error,
-    ...defined({ reason }),
   });
 }
 

@@ -5,10 +5,11 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
+import { faultOf, handleWith } from '../http/faults.ts';
+import type { FaultOf, InterceptOf } from '../http/faults.ts';
+import { HttpFrame } from '../http/http-frame.ts';
+import type { Reply } from '../http/http-frame.ts';
 import { GcsBucket } from './bucket.ts';
 import type { GcsObject, Query } from './bucket.ts';
 import { googleDialect } from './dialect.ts';
@@ -20,22 +21,12 @@ import { deleteObject, downloadLink, downloadObject, getObject, listObjects, rew
 import { checkSignedUrl } from './signed-urls.ts';
 import { endSession, insertObject, openSession, putChunk } from './uploads.ts';
 
-/**
- * A fault of a request.
- * - A status: it is answered so; with `after`, only once it was handled.
- * - `reset`: the connection is cut before it is handled; `reset-after`: handled, and cut instead of answered;
- *   `reset-during`: handled, and cut in the middle of the answer's body.
- * - `delayMs`: it is handled so much later.
- */
-export type Fault =
-  | 'reset'
-  | 'reset-after'
-  | 'reset-during'
-  | { readonly status: number; readonly after?: boolean; readonly message?: string }
-  | { readonly delayMs: number };
+interface Refusal {
+  readonly message?: string;
+}
 
-/** Asked about every request once its body is there. A promise holds the request back until it settles. */
-export type Intercept = (request: GcsRequest) => Fault | undefined | void | Promise<Fault | undefined | void>;
+/** A fault of a request. */
+export type Fault = FaultOf<Refusal>;
 
 /** A request once its body was there. */
 export interface LoggedRequest {
@@ -74,13 +65,7 @@ const handlers: Readonly<Record<GcsOperation, Handler>> = {
   link: downloadLink,
 };
 
-async function readBody(message: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
-}
-
-export class GcsServer {
+export class GcsServer extends HttpFrame {
   /** The access token that requests must have. */
   readonly token = 'ya29.test-token-of-the-server';
   /** The service account whose signed URLs are valid. */
@@ -92,21 +77,16 @@ export class GcsServer {
   readonly log: LoggedRequest[] = [];
   /** May be changed while the server runs. */
   readonly dialect: GcsDialect;
-  intercept: Intercept | undefined;
+  intercept: InterceptOf<GcsRequest, Refusal> | undefined;
   readonly bucket: GcsBucket;
   readonly #isOpen: boolean;
-  #server: Server | undefined;
-  #port = 0;
 
   constructor(options: GcsServerOptions = {}) {
+    super();
     this.dialect = { ...googleDialect, ...options.dialect };
-    this.bucket = new GcsBucket(options.bucket ?? 'test-bucket', this.dialect, () => this.#now());
+    this.bucket = new GcsBucket(options.bucket ?? 'test-bucket', this.dialect, () => this.now());
     this.#isOpen = options.isOpen ?? false;
     ({ privateKey: this.privateKey, publicKey: this.#publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 }));
-  }
-
-  get endpoint(): string {
-    return `http://127.0.0.1:${this.#port}`;
   }
 
   get objects(): ReadonlyMap<string, GcsObject> {
@@ -122,73 +102,25 @@ export class GcsServer {
     return this.log.filter((request) => request.operation === operation).length;
   }
 
-  async listen(): Promise<void> {
-    const server = createServer();
-    server.on('request', (message: IncomingMessage, response: ServerResponse) => {
-      this.#serve(server, message, response).catch((error: unknown) => {
-        // A fault of the test itself: the run should fail with it, and not wait for an answer.
-        message.destroy();
-        throw error;
-      });
-    });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(this.#port, '127.0.0.1', resolve);
-    });
-    this.#port = (server.address() as AddressInfo).port;
-    this.#server = server;
-  }
-
-  /** Cuts all connections. Requests that are held back have no effect any more. */
-  async close(): Promise<void> {
-    const server = this.#server;
-    if (server === undefined) return;
-    this.#server = undefined;
-    await new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  }
-
-  /** Starts again on the same port with everything that was stored. */
-  async restart(): Promise<void> {
-    await this.close();
-    await this.listen();
-  }
-
-  #now(): number {
+  protected now(): number {
     return Date.now() + this.dialect.clockSkewMs;
   }
 
-  async #serve(server: Server, message: IncomingMessage, response: ServerResponse): Promise<void> {
-    let body: Buffer;
-    try {
-      body = await readBody(message);
-    } catch {
-      // The client gave up in the middle of the body, so there never was a request.
-      return;
-    }
+  protected async reply(message: IncomingMessage, body: Buffer, isOpen: () => boolean): Promise<Reply> {
     const { method = '', url = '' } = message;
     const request = parseRequest(method, url, message.headers as Record<string, string>, body);
     const { operation, key, query, headers } = request;
     const bytesIn = body.length;
     const entry: LoggedRequest = { method, operation, key, query, headers, bytesIn, status: undefined, bytesOut: 0 };
     this.log.push(entry);
-    const fault = (await this.intercept?.(request)) ?? undefined;
-    if (typeof fault === 'object' && 'delayMs' in fault) await sleep(fault.delayMs);
-    const answer = this.#server === server ? await this.#handle(request, fault) : 'cut';
-    if (answer === 'cut') message.socket.resetAndDestroy();
-    else this.#send(response, entry, answer, fault === 'reset-during');
-  }
-
-  async #handle(request: GcsRequest, fault: Fault | undefined): Promise<GcsAnswer | 'cut'> {
-    const refusal = typeof fault === 'object' && 'status' in fault ? fault : undefined;
-    if (fault === 'reset') return 'cut';
-    const refused = refusal && errorAnswer(request, new GcsError(refusal.status, refusal.message));
-    if (refused !== undefined && refusal?.after !== true) return refused;
-    const answer = await this.#answer(request);
-    if (fault === 'reset-after') return 'cut';
-    return refused ?? answer;
+    const fault = await faultOf(this.intercept, request);
+    if (!isOpen()) return 'cut';
+    const refuse = ({ status, message: said }: Refusal & { readonly status: number }): GcsAnswer =>
+      errorAnswer(request, new GcsError(status, said));
+    const answer = await handleWith(fault, refuse, () => this.#answer(request));
+    if (answer === 'cut') return answer;
+    const sent = (bytesOut: number): unknown => Object.assign(entry, { status: answer.status, bytesOut });
+    return { answer, isCutShort: fault === 'reset-during', sent };
   }
 
   async #answer(request: GcsRequest): Promise<GcsAnswer> {
@@ -208,7 +140,7 @@ export class GcsServer {
   #checkAccess(request: GcsRequest, operation: GcsOperation): void {
     const { authorization } = request.headers;
     if (operation === 'link') {
-      checkSignedUrl(request, { email: this.email, publicKey: this.#publicKey }, this.#now());
+      checkSignedUrl(request, { email: this.email, publicKey: this.#publicKey }, this.now());
       return;
     }
     // The id of a session is a secret by itself.
@@ -217,24 +149,6 @@ export class GcsServer {
       return;
     }
     if (authorization !== `Bearer ${this.token}`) throw new GcsError(401);
-  }
-
-  /** Sends an answer; with `cutShort`, half of its body only. */
-  #send(response: ServerResponse, entry: LoggedRequest, answer: GcsAnswer, cutShort: boolean): void {
-    const { status, headers = {}, body: whole = Buffer.alloc(0) } = answer;
-    const body = status === 204 || status === 304 ? Buffer.alloc(0) : whole;
-    response.sendDate = false;
-    response.statusCode = status;
-    const known = Object.entries(headers).filter((header): header is [string, string] => header[1] !== undefined);
-    for (const [name, value] of known) response.setHeader(name, value);
-    if (status !== 204 && status !== 304) response.setHeader('content-length', body.length);
-    response.setHeader('date', new Date(this.#now()).toUTCString());
-    const sent = cutShort ? body.subarray(0, Math.floor(body.length / 2)) : body;
-    entry.status = status;
-    entry.bytesOut = sent.length;
-    if (!cutShort) response.end(sent);
-    else if (sent.length === 0) response.socket?.destroy();
-    else response.write(sent, () => response.socket?.destroy());
   }
 }
 

@@ -4,12 +4,13 @@
  * makes it fail. What it does not know it refuses with 501, so that no test passes because something was ignored.
  */
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
 import { S3Client } from '@aws-sdk/client-s3';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import { faultOf, handleWith } from '../http/faults.ts';
+import type { FaultOf, InterceptOf } from '../http/faults.ts';
+import { HttpFrame } from '../http/http-frame.ts';
+import type { Reply } from '../http/http-frame.ts';
 import type { Access } from './authorization.ts';
 import { Buckets } from './buckets.ts';
 import type { OpenUpload, StoredObject } from './bucket.ts';
@@ -21,22 +22,16 @@ import { parseRequest } from './s3-message.ts';
 import type { RawRequest, S3Answer, S3Operation, S3Request } from './s3-message.ts';
 import type { S3Credentials } from './signature.ts';
 
-/**
- * What happens to a request, other than that it is handled.
- * - A status: it is answered so; with `after`, only once it was handled.
- * - `reset`: the connection is cut before it is handled; `reset-after`: handled, and cut instead of answered;
- *   `reset-during`: handled, and cut in the middle of the answer's body.
- * - `delayMs`: it is handled so much later.
- */
-export type Fault =
-  | 'reset'
-  | 'reset-after'
-  | 'reset-during'
-  | { readonly status: number; readonly code: string; readonly after?: boolean; readonly headers?: S3Answer['headers'] }
-  | { readonly delayMs: number };
+interface Refusal {
+  readonly code: string;
+  readonly headers?: S3Answer['headers'];
+}
 
-/** Asked about every request once its body is there. A promise holds the request back until it settles. */
-export type Intercept = (request: S3Request) => Fault | undefined | void | Promise<Fault | undefined | void>;
+/** What happens to a request, other than that it is handled. */
+export type Fault = FaultOf<Refusal>;
+
+/** Asked about every request once its body is there. */
+export type Intercept = InterceptOf<S3Request, Refusal>;
 
 /** A request once its body was there. */
 export interface LoggedRequest {
@@ -70,18 +65,12 @@ export interface S3ServerOptions {
   readonly clock?: () => number;
 }
 
-async function readBody(message: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
-}
-
 function rawRequest({ method = '', url = '', headers }: IncomingMessage, body: Buffer): RawRequest {
   const texts = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(',') : value]);
   return { method, target: url, headers: Object.fromEntries(texts) as Record<string, string>, body };
 }
 
-export class S3Server {
+export class S3Server extends HttpFrame {
   readonly credentials: S3Credentials;
   readonly region: string;
   /** Requests in the order in which they arrived. */
@@ -93,20 +82,15 @@ export class S3Server {
   allows: ((access: Access) => boolean) | undefined;
   readonly #clock: () => number;
   readonly #buckets: Buckets;
-  #server: Server | undefined;
-  #port = 0;
 
   constructor(options: S3ServerOptions = {}) {
+    super();
     this.credentials = options.credentials ?? { accessKeyId: 'test-key', secretAccessKey: 'test-secret' };
     this.region = options.region ?? 'us-east-1';
     this.dialect = { ...amazonDialect, ...options.dialect };
     this.#clock = options.clock ?? Date.now;
     this.#buckets = new Buckets(this.dialect);
-    for (const name of options.buckets ?? ['test-bucket']) this.#buckets.create(name, this.#now());
-  }
-
-  get endpoint(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    for (const name of options.buckets ?? ['test-bucket']) this.#buckets.create(name, this.now());
   }
 
   /** A client for this server. */
@@ -130,58 +114,11 @@ export class S3Server {
     return [...this.#buckets.get(bucket).uploads.values()];
   }
 
-  async listen(): Promise<void> {
-    const server = createServer();
-    // A request that is still held back when its server ends must not take effect in the next one.
-    server.on('request', (message: IncomingMessage, response: ServerResponse) => {
-      this.#serve(server, message, response).catch((error: unknown) => {
-        // A fault of the test itself: the run should fail with it, and not wait for an answer.
-        message.destroy();
-        throw error;
-      });
-    });
-    server.keepAliveTimeout = 60_000;
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(this.#port, '127.0.0.1', resolve);
-    });
-    this.#port = (server.address() as AddressInfo).port;
-    this.#server = server;
-  }
-
-  /** Cuts all connections, and refuses new ones until `restart()`. Requests that are held back have no effect any more. */
-  async close(): Promise<void> {
-    const server = this.#server;
-    if (server === undefined) return;
-    this.#server = undefined;
-    await new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  }
-
-  /** Closes if need be, and starts again on the same port with everything that was stored. */
-  async restart(): Promise<void> {
-    await this.close();
-    await this.listen();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
-  #now(): number {
+  protected now(): number {
     return this.#clock() + this.dialect.clockSkewMs;
   }
 
-  async #serve(server: Server, message: IncomingMessage, response: ServerResponse): Promise<void> {
-    let body: Buffer;
-    try {
-      body = await readBody(message);
-    } catch {
-      // The client gave up in the middle of the body, so there never was a request.
-      return;
-    }
+  protected async reply(message: IncomingMessage, body: Buffer, isOpen: () => boolean): Promise<Reply> {
     const raw = rawRequest(message, body);
     let request: S3Request;
     try {
@@ -189,31 +126,27 @@ export class S3Server {
     } catch (error) {
       const nothing = { operation: undefined, bucket: '', key: '', path: Buffer.alloc(0), parameters: [], query: {} };
       request = { ...raw, ...nothing };
-      this.#send(request, response, this.#log(request), refuseFor(request, error));
-      return;
+      return replyWith(refuseFor(request, error), this.#log(request), false);
     }
     const entry = this.#log(request);
-    const fault = (await this.intercept?.(request)) ?? undefined;
-    if (typeof fault === 'object' && 'delayMs' in fault) await sleep(fault.delayMs);
-    const outcome = this.#server === server ? await this.#handle(request, fault) : 'cut';
-    if (outcome === 'cut') message.socket.resetAndDestroy();
-    else this.#send(request, response, entry, outcome, fault === 'reset-during');
+    const fault = await faultOf(this.intercept, request);
+    const outcome = isOpen() ? await this.#handle(request, fault) : 'cut';
+    return outcome === 'cut' ? outcome : replyWith(outcome, entry, fault === 'reset-during');
   }
 
   /** Does with a request what is to be done with it, and decides on the answer. */
-  async #handle(request: S3Request, fault: Fault | undefined): Promise<Outcome | 'cut'> {
-    const refusal = typeof fault === 'object' && 'status' in fault ? fault : undefined;
-    if (fault === 'reset') return 'cut';
-    if (refusal !== undefined && refusal.after !== true) {
-      this.#forgetUpload(request, refusal.code);
-      return refuse(request, refusal);
-    }
+  #handle(request: S3Request, fault: Fault | undefined): Promise<Outcome | 'cut'> {
     const { credentials, region, dialect } = this;
-    const now = (): number => this.#now();
+    const now = (): number => this.now();
     const house = { buckets: this.#buckets, credentials, region, dialect, now, allows: this.allows };
-    const outcome = await dispatch(request, house);
-    if (fault === 'reset-after') return 'cut';
-    return refusal === undefined ? outcome : refuse(request, refusal);
+    return handleWith<Refusal, Outcome>(
+      fault,
+      (refusal) => {
+        if (refusal.after !== true) this.#forgetUpload(request, refusal.code);
+        return refuse(request, refusal);
+      },
+      () => dispatch(request, house),
+    );
   }
 
   /** A conflict on completion ends the upload: Amazon says to begin again. */
@@ -228,26 +161,16 @@ export class S3Server {
     this.log.push(entry);
     return entry;
   }
+}
 
-  /** Sends an answer; with `cutShort`, half of its body only. */
-  #send(request: S3Request, response: ServerResponse, entry: LogEntry, outcome: Outcome, cutShort = false): void {
-    const { status, headers = {}, sizeBytes, body: whole = Buffer.alloc(0) } = outcome.answer;
-    const hasNoBody = request.method === 'HEAD' || status === 204 || status === 304;
-    const body = hasNoBody ? Buffer.alloc(0) : whole;
-    response.sendDate = false;
-    response.statusCode = status;
-    response.setHeader('x-amz-request-id', randomBytes(8).toString('hex').toUpperCase());
-    const known = Object.entries(headers).filter((header): header is [string, string] => header[1] !== undefined);
-    for (const [name, value] of known) response.setHeader(name, value);
-    if (status !== 204 && status !== 304) response.setHeader('content-length', sizeBytes ?? body.length);
-    response.setHeader('date', new Date(this.#now()).toUTCString());
-    response.setHeader('server', 'S3Server');
-    const sent = cutShort ? body.subarray(0, Math.floor(body.length / 2)) : body;
-    Object.assign(entry, { status, code: outcome.code, bytesOut: sent.length });
-    if (!cutShort) response.end(sent);
-    else if (sent.length === 0) response.socket?.destroy();
-    else response.write(sent, () => response.socket?.destroy());
-  }
+function replyWith({ answer, code }: Outcome, entry: LogEntry, isCutShort: boolean): Reply {
+  const { status, headers } = answer;
+  const id = randomBytes(8).toString('hex').toUpperCase();
+  return {
+    answer: { ...answer, headers: { 'x-amz-request-id': id, ...headers, server: 'S3Server' } },
+    isCutShort,
+    sent: (bytesOut) => Object.assign(entry, { status, code, bytesOut }),
+  };
 }
 
 /** A server that listens. Close it, or declare it with `await using` where that is to be had. */
