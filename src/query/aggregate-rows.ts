@@ -4,27 +4,17 @@ import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import { Scratch } from '../cache/memory-budget.ts';
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
-import type { TableShape } from '../schema/table-shape.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
-import { accumulatorOf, oneZero, writtenAggregates, compileAggregate } from './aggregate.ts';
-import type {
-  Accumulator,
-  CompiledAggregate,
-  Aggregates,
-  CheckedAggregates,
-  GroupRow,
-  WrittenAggregate,
-} from './aggregate.ts';
-import { Condition, filterOf } from './conditions/condition.ts';
+import { accumulatorOf, oneZero } from './aggregate.ts';
+import type { Accumulator, CompiledAggregate, WrittenAggregate } from './aggregate.ts';
+import { filterOf } from './conditions/condition.ts';
 import { writeOrderComponent } from './conditions/row-order.ts';
 import type { Execution, Row } from './operators/executor.ts';
 import { openTable } from './operators/open-operator.ts';
 import { countMerged, countRange } from './operators/range-count.ts';
 import { RowBatch } from './operators/row-batch.ts';
 import type { TableAccess } from './planner/access-paths.ts';
-import type { WrittenQuery } from './planner/query-spec.ts';
-import type { QueryOptions } from './run-on-state.ts';
 
 /** The approximate bytes of a group beyond its key and values, and of each of its aggregates. */
 const groupBytes = 300;
@@ -150,41 +140,6 @@ export class Fold {
   }
 }
 
-/** Folds the rows of a query into aggregates. */
-export type FoldRows = (aggregates: readonly WrittenAggregate[], options: QueryOptions) => Promise<object[]>;
-
-/** Rows of a query that agree in some fields, for each combination of values that there is; null is a value here. */
-export class Groups<R extends object, G extends keyof R> {
-  readonly #fold: FoldRows;
-
-  /** @internal Use `query.groupBy()`. */
-  constructor(fold: FoldRows) {
-    this.#fold = fold;
-  }
-
-  /**
-   * Runs the query: an object for each group with the fields that it is grouped by and the aggregates, as in
-   * `aggregate({ books: 'count', cheapest: { min: 'price' } })`. They come in the order of these fields, ascending. Rejects
-   * with `MemoryBudgetError` if there are more groups than `maxMemoryBytes` has room for.
-   */
-  async aggregate<const A extends Aggregates<R> & CheckedAggregates<R, A>, T = GroupRow<R, G, A>>(
-    aggregates: A,
-    options: QueryOptions = {},
-  ): Promise<T[]> {
-    return (await this.#fold(writtenAggregates(aggregates), options)) as T[];
-  }
-}
-
-/** Returns the query for the row with the least or the greatest value of a field: the first row in the order of the field. */
-export function writtenExtreme(written: WrittenQuery, kind: 'min' | 'max', name: string): WrittenQuery {
-  const more: WrittenQuery['more'] = (shape) => {
-    const { field } = compileAggregate(shape, { name: kind, kind, field: name });
-    return [new Condition([name], { field: field as LayoutField, comparison: { kind: 'not null' } })];
-  };
-  const orders = [{ name, direction: kind === 'min' ? 'asc' : 'desc' } as const];
-  return { ...written, orders, fields: [name], folds: [name], limit: 1, more };
-}
-
 /** Runs a query of {@link writtenExtreme}, and returns the value. */
 export async function extremeOf(execution: Execution, name: string): Promise<unknown> {
   const rows = await execution.rows();
@@ -193,62 +148,6 @@ export async function extremeOf(execution: Execution, name: string): Promise<unk
 
 /** Scanning up to so many rows costs less than planning several queries. */
 const fewRows = 1000;
-
-/** The names of the fields that conditions test, and of the fields that a condition fixes. */
-interface ConditionNames {
-  readonly all: ReadonlySet<string>;
-  readonly fixed: ReadonlySet<string>;
-}
-
-/** Returns the names in the conditions of a query; undefined if a clause is not a single condition. */
-function namesIn({ wheres }: WrittenQuery): ConditionNames | undefined {
-  const all = new Set<string>();
-  const fixed = new Set<string>();
-  for (const { written } of wheres) {
-    if (written.kind !== 'condition') return undefined;
-    const { name, operator } = written.condition;
-    all.add(name);
-    if (operator === '=') fixed.add(name);
-  }
-  return { all, fixed };
-}
-
-/** Whether an index, or the table, has the matching rows in the order of a field, without others between them. */
-function mayHaveEnds(shape: TableShape, { all, fixed }: ConditionNames, name: string): boolean {
-  const { primaryKey } = shape.schema;
-  const hasThem = (keys: readonly string[], inside?: ReadonlySet<string>): boolean => {
-    const at = keys.findIndex((key) => !fixed.has(key) || key === name);
-    if (keys[at] !== name) return false;
-    return [...all].every((other) => inside?.has(other) === true || keys.slice(0, at + 1).includes(other));
-  };
-  if (hasThem(primaryKey)) return true;
-  return shape.indexes.some(({ fields, where }) => {
-    const inside = new Set(where?.tests.map(({ field }) => field.name));
-    return hasThem([...fields.map((field) => field.name), ...primaryKey], inside);
-  });
-}
-
-/** Returns a query for each aggregate of all matching rows; undefined if one of them needs every row. */
-export function writtenSingly(
-  shape: TableShape,
-  written: WrittenQuery,
-  aggregates: readonly WrittenAggregate[],
-): readonly WrittenQuery[] | undefined {
-  const names = namesIn(written);
-  const queries: WrittenQuery[] = [];
-  for (const { kind, field } of aggregates) {
-    if (kind === 'count' && field === undefined) queries.push({ ...written, orders: [], counts: true });
-    else if (
-      (kind === 'min' || kind === 'max') &&
-      field !== undefined &&
-      names !== undefined &&
-      mayHaveEnds(shape, names, field)
-    )
-      queries.push(writtenExtreme(written, kind, field));
-    else return undefined;
-  }
-  return queries;
-}
 
 /** Whether a query of {@link writtenSingly} takes a few blocks: it ends with its first row, or counts without reading any. */
 export function isQuick({ state, query, plan }: Execution): boolean {

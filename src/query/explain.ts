@@ -15,7 +15,9 @@ import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
 import { comparePlans, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
 import type { Comparison } from './planner/planner.ts';
 import type { QueryHost } from './planner/query-host.ts';
+import { compiledQuery } from './planner/plan-cache.ts';
 import { countableAccess } from './planner/query-spec.ts';
+import type { WrittenQuery } from './planner/query-spec.ts';
 
 /** The cost of a step of a query. Estimates may be fractions. */
 export interface StepCost {
@@ -283,13 +285,26 @@ export interface StepOptions {
   readonly skips?: boolean;
 }
 
-/** Explains a query from the blocks in memory, without reading. */
-export function explainQuery(state: TableState, query: CompiledQuery, prices: PriceTable): Explanation {
+/** A query to explain: from the blocks in memory, without reading, or with its actual cost if it is run. */
+export interface ExplainedRun extends ExecutionOptions {
+  readonly isRun: boolean;
+}
+
+/** Explains a query on a state. */
+export async function explainQuery(
+  host: QueryHost,
+  state: TableState,
+  written: WrittenQuery,
+  options: ExplainedRun,
+): Promise<Explanation> {
+  const query = await compiledQuery(host, state.shape, written, options.signal);
+  if (options.isRun) return explainRun(state, query, host, options);
+  const { prices } = host;
   return explained(state, query, comparePlans(state, query, candidatesOf(state, query), true), { prices });
 }
 
 /** Runs a query, and explains it with its actual cost. */
-export async function explainRun(
+async function explainRun(
   state: TableState,
   query: CompiledQuery,
   { prices, queryMemory }: Pick<QueryHost, 'prices' | 'queryMemory'>,

@@ -1,8 +1,8 @@
 /** Pages: some rows of a query, and a bookmark that says where the next page begins, even after changes. */
 import { isBytes, isDate } from '../base/brands.ts';
 import { checksum, ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
-import { defined, kinds, OptionTable } from '../base/options.ts';
-import { InvalidQueryError, BookmarkError } from '../base/errors.ts';
+import { defined } from '../base/options.ts';
+import { BookmarkError } from '../base/errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { canonicalRows } from '../format/stored-schema.ts';
 import { describeValue } from '../base/messages.ts';
@@ -12,35 +12,12 @@ import type { WrittenClause } from './conditions/clause.ts';
 import type { KeyDirection } from './conditions/index-ranges.ts';
 import { PositionCondition } from './conditions/keyset-position.ts';
 import type { Execution, Row } from './operators/executor.ts';
+import type { Page, PageOptions } from './page-options.ts';
+import { effectiveOrder, keyOrderOf } from './planner/access-paths.ts';
+import type { CompiledQuery } from './planner/access-paths.ts';
+import type { WrittenQuery } from './planner/query-spec.ts';
 import { RowOrder } from './conditions/row-order.ts';
 import type { OrderField } from './conditions/row-order.ts';
-
-/** Options of `query.page()`. */
-export interface PageOptions {
-  /** How many rows a page has: an integer of at least 1. */
-  readonly size: number;
-  /** The `next` of the page before. Default: none, for the first page. */
-  readonly after?: string | undefined;
-  /** Gives the query up: it rejects with `AbortedError`. */
-  readonly signal?: AbortSignal;
-}
-
-export const pageOptions: OptionTable<PageOptions> = new OptionTable({
-  size: kinds.required(kinds.whole(1)),
-  after: kinds.text('the `next` of another page', () => true),
-  signal: kinds.signal,
-});
-
-/** A page of rows, as `query.page()` returns it. */
-export interface Page<R> {
-  /** The rows, as fresh plain objects. */
-  readonly rows: R[];
-  /**
-   * The bookmark of the last row, for `page({ size, after })`: opaque text that is safe in a URL. Undefined if there were
-   * no more rows. It holds the values by which the query is ordered, for anyone to read.
-   */
-  readonly next: string | undefined;
-}
 
 const version = 2;
 /** Before the key: version, and the checksums of the database's id, of the schema and of the query. Behind it: that of all these bytes. */
@@ -144,14 +121,41 @@ export class Bookmarks {
   }
 }
 
-/** Throws `InvalidQueryError` for a query that has a limit or an offset: it has no pages. */
-export function refuseLimits({ limit, offset }: { readonly limit: number | undefined; readonly offset: number }): void {
-  if (limit === undefined && offset === 0) return;
-  throw new InvalidQueryError('page() takes the place of limit() and offset(): use { size } and { after } instead.');
+/** The parts of a query that its pages depend on. */
+export interface QueryOfPages {
+  readonly databaseId: string;
+  readonly clauses: readonly WrittenClause[];
+  readonly registered: (name: string) => RegisteredFunction | undefined;
+}
+
+function bookmarksOf(
+  { databaseId, clauses, registered }: QueryOfPages,
+  shape: TableShape,
+  query: CompiledQuery,
+): Bookmarks {
+  const order = effectiveOrder(shape, query);
+  return new Bookmarks({ databaseId, shape, clauses, registered, order, keyDirection: keyOrderOf(shape, query) });
+}
+
+/** Returns the query for a page: for one row more than the page has, after the bookmark. */
+export function writtenPage(
+  asked: QueryOfPages,
+  written: WrittenQuery,
+  { size, after }: Pick<PageOptions, 'size' | 'after'>,
+): WrittenQuery {
+  const more: WrittenQuery['more'] = (shape, query) =>
+    after === undefined ? [] : [bookmarksOf(asked, shape, query).decode(after)];
+  return { ...written, limit: size + 1, more };
+}
+
+/** Returns the page that an execution of {@link writtenPage} has. */
+export function pageOf(execution: Execution, size: number, asked: QueryOfPages): Promise<Page<Row>> {
+  const { state, query } = execution;
+  return keptPage(execution, size, bookmarksOf(asked, state.shape, query));
 }
 
 /** Returns a page of an execution whose limit is one row more than the page has. */
-export async function keptPage(execution: Execution, size: number, bookmarks: Bookmarks): Promise<Page<Row>> {
+async function keptPage(execution: Execution, size: number, bookmarks: Bookmarks): Promise<Page<Row>> {
   const order = new RowOrder(execution.state.shape, execution.plan.order);
   const kept = await execution.collected((source, base) => {
     return { row: execution.decode(source, base), key: order.key(source, base) };

@@ -1,26 +1,25 @@
 /** One run of a query: on which states of its table, within which budget, and by which plans. */
 import { andThen } from '../base/brands.ts';
+import { Later } from '../base/later.ts';
 import { signalOptions } from '../base/options.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { KeyValue } from '../schema/table-shape.ts';
 import type { RowRef } from '../tree/tree.ts';
-import type { Overlay, QueryHost, ReadThrough, QueryRead } from './planner/query-host.ts';
+import type { Overlay, QueryHost, ReadThrough } from './planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BudgetMeter } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
 import { plainValue } from './conditions/comparison.ts';
 import type { FieldValue } from './conditions/comparison.ts';
-import { requireField, filterOf } from './conditions/condition.ts';
 import type { Condition } from './conditions/condition.ts';
-import { Execution } from './operators/executor.ts';
-import type { Row } from './operators/executor.ts';
-import type { CompiledQuery, Plan } from './planner/access-paths.ts';
-import { plannedQuery } from './planner/plan-cache.ts';
-import type { PlannedQuery } from './planner/plan-cache.ts';
+import type { Execution, Row } from './operators/executor.ts';
 import { areHeavy, compileWhere } from './planner/query-spec.ts';
 import type { WrittenQuery, Where } from './planner/query-spec.ts';
 import { eitherOf, orAborted, runOnState } from './run-on-state.ts';
 import type { QueryOptions, RunOptions } from './run-on-state.ts';
+
+/** The planner and the operators. Reading a row by its primary key needs neither. */
+const executing = new Later('the execution of queries', () => import('./execute.ts'));
 
 /** The options of a call without any: it is known by them. */
 export const noOptions: QueryOptions = {};
@@ -130,19 +129,9 @@ export class QueryRun implements RunOptions {
 
   /** Plans a query on a state, as {@link metered} gives it, and makes ready to carry the plan out. */
   execution(state: TableState, written: WrittenQuery, ends?: AbortSignal): Execution | Promise<Execution> {
-    const { host, meter } = this;
-    const { shape } = state;
-    const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
-    const signal = eitherOf(ends, meter?.signal);
-    const begin = ({ query, plan }: PlannedQuery): Execution => {
-      if (meter !== undefined) meter.plan = plan;
-      const { environment } = host;
-      const execution = new Execution(state, query, plan, { environment, fields, signal });
-      host.queried?.(shape, readOf(execution));
-      return execution;
-    };
-    const planned = plannedQuery(host, state, written, signal);
-    return andThen(planned, begin);
+    const { loaded } = executing;
+    if (loaded !== undefined) return loaded.execute(this, state, written, ends);
+    return executing.load().then(({ execute }) => execute(this, state, written, ends));
   }
 }
 
@@ -201,34 +190,4 @@ function valuesOf(host: QueryHost, { shape }: TableState, wheres: readonly Where
 
 function decoded({ shape: { decoder } }: TableState, rowRef: RowRef | undefined): Row[] {
   return rowRef === undefined ? [] : [decoder.decode(rowRef.source, rowRef.base)];
-}
-
-const nothing: QueryRead = { keys: [], range: undefined, matches: undefined };
-
-function matching(conditions: readonly Condition[]): QueryRead['matches'] {
-  if (conditions.length === 0) return undefined;
-  const filter = filterOf(conditions);
-  return (source, base) => filter.matches(source, base);
-}
-
-/**
- * Returns the read set of a query: the keys or the range and conditions whose rows can affect its result. Limit, offset and order do not
- * narrow it, since a matching row may move another one in or out.
- */
-export function readOf({ query, plan }: { readonly query: CompiledQuery; readonly plan: Plan }): QueryRead {
-  const { access, residual } = plan;
-  switch (access.kind) {
-    case 'nothing':
-      return nothing;
-    case 'keys':
-      return { keys: access.keys, range: undefined, matches: matching(residual) };
-    case 'table':
-      if (access.ranges.length > 1) return { keys: undefined, range: undefined, matches: matching(query.conditions) };
-      return { keys: undefined, range: access.ranges[0], matches: matching(residual) };
-    case 'index':
-    case 'intersection':
-    case 'union':
-      // A row that is not in the index yet must be tested for the conditions that the index covers.
-      return { keys: undefined, range: undefined, matches: matching(query.conditions) };
-  }
 }

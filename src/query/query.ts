@@ -1,9 +1,10 @@
 /** The query builder, which `db.query(table)` returns. */
+import { andThen } from '../base/brands.ts';
 import { InvalidQueryError } from '../base/errors.ts';
-import { kinds, OptionTable } from '../base/options.ts';
+import { Later } from '../base/later.ts';
+import { defined, kinds, OptionTable } from '../base/options.ts';
 import { describeValue } from '../base/messages.ts';
 import type { Overlay, QueryHost } from './planner/query-host.ts';
-import type { TableShape } from '../schema/table-shape.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, CheckedAggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { budgetLimits } from './budget.ts';
@@ -22,31 +23,22 @@ import type {
   ValueIn,
 } from './conditions/compared-types.ts';
 import { checkFunctionOperator, requireField } from './conditions/condition.ts';
-import type { CompileOptions, WrittenCondition } from './conditions/condition.ts';
-import {
-  countRows,
-  extremeOf,
-  isQuick,
-  resultOf,
-  writtenExtreme,
-  writtenSingly,
-  Fold,
-  Groups,
-} from './aggregate-rows.ts';
+import type { WrittenCondition } from './conditions/condition.ts';
+import { Groups, writtenExtreme, writtenSingly } from './aggregate-queries.ts';
 import type { Execution, Row } from './operators/executor.ts';
-import { explainQuery, explainRun } from './explain.ts';
 import type { Explanation } from './explain.ts';
-import { Bookmarks, keptPage, pageOptions, refuseLimits } from './page.ts';
-import type { Page, PageOptions } from './page.ts';
-import { effectiveOrder, keyOrderOf } from './planner/access-paths.ts';
-import type { CompiledQuery } from './planner/access-paths.ts';
-import { compiledQuery } from './planner/plan-cache.ts';
+import { pageOptions, refuseLimits } from './page-options.ts';
+import type { Page, PageOptions } from './page-options.ts';
 import { noOptions, QueryRun } from './query-run.ts';
 import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run-on-state.ts';
 import type { QueryOptions } from './run-on-state.ts';
 import { checkBeginning, compileWhere, isHeavy, isPlain, requireOrderField } from './planner/query-spec.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './planner/query-spec.ts';
+
+const aggregating = new Later('aggregates', () => import('./aggregate-rows.ts'));
+const paging = new Later('pages of queries', () => import('./page.ts'));
+const explaining = new Later('explanations of queries', () => import('./explain.ts'));
 
 /** Options of `query.explain()`. */
 export interface ExplainOptions extends QueryOptions {
@@ -252,7 +244,9 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   /** How many rows the query returns, limit and offset applied. */
   count(options: QueryOptions = noOptions): Promise<number> {
     const written = { ...this.#written(), orders: [], counts: true };
-    return this.#run().one(written, options, countRows);
+    return this.#run().one(written, options, (execution) =>
+      andThen(aggregating.get(), (rows) => rows.countRows(execution)),
+    );
   }
 
   /**
@@ -264,19 +258,16 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   async page(options: PageOptions): Promise<Page<R>> {
     const { size, after, signal } = pageOptions.check('query.page()', options);
     refuseLimits(this.#asked);
-    const registered: CompileOptions['registered'] = (name) => this.#host.functions.get(name);
-    const clauses = this.#asked.wheres.map(({ written }) => written);
-    const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
-      const { databaseId } = this.#host;
-      const order = effectiveOrder(shape, query);
-      return new Bookmarks({ databaseId, shape, clauses, registered, order, keyDirection: keyOrderOf(shape, query) });
+    const { databaseId } = this.#host;
+    const asked = {
+      databaseId,
+      clauses: this.#asked.wheres.map(({ written }) => written),
+      registered: (name: string) => this.#host.functions.get(name),
     };
-    const more: WrittenQuery['more'] = (shape, query) =>
-      after === undefined ? [] : [bookmarksOf(shape, query).decode(after)];
-    const written: WrittenQuery = { ...this.#written(), limit: size + 1, more };
-    return this.#run().one(written, signal === undefined ? {} : { signal }, async (execution) => {
-      const { state, query } = execution;
-      return (await keptPage(execution, size, bookmarksOf(state.shape, query))) as Page<unknown> as Page<R>;
+    const { pageOf, writtenPage } = paging.loaded ?? (await paging.load());
+    const written = writtenPage(asked, this.#written(), { size, ...defined({ after }) });
+    return this.#run().one(written, defined({ signal }), async (execution) => {
+      return (await pageOf(execution, size, asked)) as Page<unknown> as Page<R>;
     });
   }
 
@@ -354,16 +345,12 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     const written = this.#written();
     const host = this.#host;
-    const { prices, environment } = host;
-    const { signal } = explainOptions.check('query.explain()', options);
-    const running = runOnState({ host, table: this.#table, overlay: this.#asked.overlay }, async (state) => {
-      const query = await compiledQuery(host, state.shape, written, signal);
-      const explained =
-        options.run === true
-          ? explainRun(state, query, host, { environment, signal })
-          : explainQuery(state, query, prices);
-      return explained;
-    });
+    const { environment } = host;
+    const { signal, run: isRun = false } = explainOptions.check('query.explain()', options);
+    const { explainQuery } = explaining.loaded ?? (await explaining.load());
+    const running = runOnState({ host, table: this.#table, overlay: this.#asked.overlay }, (state) =>
+      explainQuery(host, state, written, { environment, signal, isRun }),
+    );
     return orAborted(running, this.#table, signal);
   }
 
@@ -375,22 +362,29 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
       return row?.[kind];
     }
     const extreme = writtenExtreme(written, kind, name);
-    return this.#run().one(extreme, options, (execution) => extremeOf(execution, name));
+    return this.#run().one(extreme, options, (execution) =>
+      andThen(aggregating.get(), (rows) => rows.extremeOf(execution, name)),
+    );
   }
 
-  #fold(groupedBy: readonly string[], aggregates: readonly WrittenAggregate[], options: QueryOptions): Promise<Row[]> {
+  async #fold(
+    groupedBy: readonly string[],
+    aggregates: readonly WrittenAggregate[],
+    options: QueryOptions,
+  ): Promise<Row[]> {
     const taken = aggregates.find(({ name }) => groupedBy.includes(name));
     if (taken !== undefined) {
       const message = `aggregate(): '${taken.name}' is the name of a field that the rows are grouped by: choose another.`;
-      return Promise.reject(new InvalidQueryError(message));
+      throw new InvalidQueryError(message);
     }
     const written = this.#written();
     const isWhole = written.limit === undefined && written.offset === 0;
     const folds = [...groupedBy, ...aggregates.flatMap(({ field }) => field ?? [])];
     const order = isWhole ? { orders: [], unordered: true } : {};
     const folded: WrittenQuery = { ...written, ...order, folds };
-    const fold = (execution: Execution): Promise<Row[]> => {
+    const fold = async (execution: Execution): Promise<Row[]> => {
       const { shape } = execution.state;
+      const { Fold } = aggregating.loaded ?? (await aggregating.load());
       return new Fold(execution, {
         groupedBy: groupedBy.map((name) => requireOrderField(shape, name, 'groupBy')),
         aggregates: aggregates.map((aggregate) => compileAggregate(shape, aggregate)),
@@ -400,6 +394,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     const singly = shape && writtenSingly(shape, written, aggregates);
     if (shape === undefined || singly === undefined) return this.#run().one(folded, options, fold);
     for (const aggregate of aggregates) compileAggregate(shape, aggregate);
+    const { isQuick, resultOf } = aggregating.loaded ?? (await aggregating.load());
     return this.#run().several(singly, options, isQuick, async (executions, otherwise) => {
       if (executions === undefined) return fold(await otherwise(folded));
       const results = executions.map((execution, i) => resultOf(execution, aggregates[i] as WrittenAggregate));

@@ -3,9 +3,8 @@ import { MemoryBudgetError, SnapshotExpiredError } from '../base/errors.ts';
 import type { StateKeeper } from './planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import { RowReader } from './operators/executor.ts';
 import type { BudgetMeter } from './budget.ts';
-import type { Execution, Row } from './operators/executor.ts';
+import type { Execution, Row, RowReader } from './operators/executor.ts';
 import { runOnState } from './run-on-state.ts';
 import type { RunOptions } from './run-on-state.ts';
 
@@ -128,8 +127,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
           if (!execution.plan.ordered) throw error;
         }
       }
-      const reader = new RowReader(execution, (source, base) => execution.decode(source, base));
-      this.#reading = { execution, reader, stored };
+      this.#reading = { execution, reader: execution.reader(), stored };
       return this.#continue(this.#reading);
     });
     this.#started = true;

@@ -236,6 +236,11 @@ export class Execution {
     return this.#rowSize;
   }
 
+  /** Reads the rows in the order of the plan, a batch at a time. */
+  reader(): RowReader<Row> {
+    return new RowReader(this, (source, base) => this.decode(source, base));
+  }
+
   decode(source: RowSource, base: number): Row {
     return this.#decoder.decode(source, base);
   }

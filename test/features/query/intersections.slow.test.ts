@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import { unboundedMemory } from '../../../src/cache/memory-budget.ts';
 import { candidatesOf, planOf } from '../../../src/query/planner/planner.ts';
-import { readOf } from '../../../src/query/query-run.ts';
+import { readOf } from '../../../src/query/execute.ts';
 import { compile, countEveryPlan, runEveryPlan } from './every-plan.ts';
 import type { PlanRun } from './every-plan.ts';
 import { runModel } from './model.ts';

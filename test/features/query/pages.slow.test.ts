@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidOptionError, InvalidQueryError, BookmarkError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { Page } from '../../../src/query/page.ts';
+import type { Page } from '../../../src/query/page-options.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';
 

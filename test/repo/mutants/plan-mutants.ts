@@ -117,7 +117,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: the rows that an intersection could show do not count as read by a transaction',
     edits: [
       {
-        file: 'src/query/query-run.ts',
+        file: 'src/query/execute.ts',
         find: `must be tested for the conditions that the index covers.
       return { keys: undefined, range: undefined, matches: matching(query.conditions) };`,
         replace: `must be tested for the conditions that the index covers.
