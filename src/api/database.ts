@@ -50,7 +50,6 @@ import type { RepairReport } from '../maintenance/verify/repair.ts';
 import { checkRepairOptions, verifyOptions } from '../maintenance/verify/verify-options.ts';
 import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
 import type { VerifyReport } from '../maintenance/verify/verify.ts';
-import { indexesIn, indexesOptions, withSizes } from '../migration/index-status.ts';
 import type { IndexesOptions, IndexStatus } from '../migration/index-status.ts';
 import type { MigrationStatus } from '../migration/migration-status.ts';
 import type { FinishOptions, SetTargetSchemaVersionOptions } from '../migration/migrations.ts';
@@ -135,7 +134,7 @@ export class Database {
     version: number,
     options: SetTargetSchemaVersionOptions = {},
   ): Promise<void> {
-    const migrations = this.#instance.maintenance.migrations('db.setTargetSchemaVersion()');
+    const migrations = await this.#instance.maintenance.migrations('db.setTargetSchemaVersion()');
     await migrations.setTarget(table, version, options);
   }
 
@@ -149,7 +148,8 @@ export class Database {
    * version, or with another `migrate`; and with `ReadOnlyError` on a replica.
    */
   async finishMigration(table: TableRef, options: FinishOptions = {}): Promise<void> {
-    await this.#instance.maintenance.migrations('db.finishMigration()').finish(table, options);
+    const migrations = await this.#instance.maintenance.migrations('db.finishMigration()');
+    await migrations.finish(table, options);
   }
 
   /**
@@ -159,7 +159,8 @@ export class Database {
    */
   async cancelMigration(table: TableRef, options: CallOptions = {}): Promise<void> {
     const callName = 'db.cancelMigration()';
-    await this.#instance.maintenance.migrations(callName).cancel(table, signalOptions.check(callName, options).signal);
+    const migrations = await this.#instance.maintenance.migrations(callName);
+    await migrations.cancel(table, signalOptions.check(callName, options).signal);
   }
 
   /** Returns the progress of a table's migration. The table need not be registered. */
@@ -173,17 +174,7 @@ export class Database {
    * it reads the inner blocks that are not in memory, and no others.
    */
   async indexes(table: TableRef, options: IndexesOptions = {}): Promise<IndexStatus[]> {
-    const callName = 'db.indexes()';
-    const { signal, sizes } = indexesOptions.check(callName, options);
-    const engine = this.#instance.running(callName);
-    await engine.withDeadline(callName, signal, ({ signal: inner }) => engine.refresh(inner));
-    const { view } = engine;
-    const { registry } = this.#instance;
-    const name = tableName(table);
-    const found = indexesIn(view, name, registry);
-    return sizes === true
-      ? await engine.withSignal(callName, signal, (inner) => withSizes(view, name, registry, found, inner))
-      : found;
+    return this.#instance.maintenance.indexes('db.indexes()', tableName(table), options);
   }
 
   /**

@@ -4,6 +4,7 @@ import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
+import { messageOf } from '../base/brands.ts';
 import type { BackupSource, CopyOptions } from '../maintenance/backup/backup.ts';
 import { contentTypeOf } from '../maintenance/blob-record.ts';
 import type { StoreReport } from '../maintenance/store-report.ts';
@@ -18,19 +19,20 @@ import type { VerifyReport } from '../maintenance/verify/verify.ts';
 import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
 import type { Engine, PinnedView } from '../engine/engine.ts';
 import type { View } from '../view/view.ts';
-import { dropIndex } from '../migration/index-status.ts';
-import { FunctionIndexDaemon } from '../migration/function-index-daemon.ts';
+import type { Daemons } from '../migration/daemons.ts';
+import { mayHaveWork } from '../migration/expected-work.ts';
 import type { FieldChangeLog } from '../migration/field-changes.ts';
-import { IndexDaemon } from '../migration/index-daemon.ts';
-import { MigrationDaemon } from '../migration/migration-daemon.ts';
+import type { IndexesOptions, IndexStatus } from '../migration/index-status.ts';
 import type { CallOptions, CheckedOptions } from './options.ts';
 import type { MigrationStatus } from '../migration/migration-status.ts';
-import { Migrations } from '../migration/migrations.ts';
+import type { Migrations } from '../migration/migrations.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import { EnvelopeDriver } from '../storage/wrap/envelope-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { Registry } from '../catalog/registry.ts';
 
+const changing = new Later('migrations and indexes', () => import('../migration/daemons.ts'));
+const listing = new Later('the status of indexes', () => import('../migration/index-status.ts'));
 const collecting = new Later('garbage collection', () => import('../maintenance/gc/collector.ts'));
 const verifying = new Later('verification and repair', () => import('../maintenance/verify/repair.ts'));
 const copying = new Later('copies of databases', () => import('../maintenance/backup/state-copy.ts'));
@@ -69,9 +71,10 @@ export interface MaintenanceOptions {
 export class Maintenance {
   readonly #options: MaintenanceOptions;
   #gcSchedule: GcSchedule | undefined;
-  #daemon: MigrationDaemon | undefined;
-  #indexVersions: FunctionIndexDaemon | undefined;
-  #indexes: IndexDaemon | undefined;
+  /** The engine from the start of the instance to its end. */
+  #engine: Engine | undefined;
+  /** The daemons, once there may be work for them. */
+  #daemons: Daemons | undefined;
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
@@ -80,17 +83,11 @@ export class Maintenance {
   /** Begins the background work of an instance that has started. */
   begin(engine: Engine): void {
     const { environment, logger, options } = this.#options;
-    const work = { ...this.#options, ...options, logger, engine, intervalMs: options.writeForwardInterval };
-    const daemon = new MigrationDaemon(work);
-    const indexVersions = new FunctionIndexDaemon(work);
-    this.#daemon = daemon;
-    const indexes = new IndexDaemon(work);
-    this.#indexVersions = indexVersions;
-    this.#indexes = indexes;
+    this.#engine = engine;
+    if (changing.loaded !== undefined) this.#daemons = this.#makeDaemons(engine, changing.loaded);
     const viewChanged = (view: View): void => {
-      daemon.viewChanged(view);
-      indexVersions.viewChanged(view);
-      indexes.viewChanged(view);
+      if (this.#daemons === undefined) this.#lookForWork(engine, view);
+      else this.#daemons.viewChanged(view);
     };
     engine.events.viewChanged.on(viewChanged);
     viewChanged(engine.view);
@@ -109,6 +106,38 @@ export class Maintenance {
     });
   }
 
+  #makeDaemons(engine: Engine, { Daemons: DaemonsClass }: NonNullable<typeof changing.loaded>): Daemons {
+    const { logger, options } = this.#options;
+    const { writeForwardInterval: intervalMs } = options;
+    return new DaemonsClass({ ...this.#options, ...options, logger, engine, intervalMs });
+  }
+
+  /** Returns the daemons, whose code is loaded first if necessary. */
+  async #daemonsOf(engine: Engine): Promise<Daemons> {
+    const code = changing.loaded ?? (await changing.load());
+    if (engine === this.#engine) {
+      this.#daemons ??= this.#makeDaemons(engine, code);
+      return this.#daemons;
+    }
+    // The instance was stopped meanwhile: the caller hears that from the engine.
+    const daemons = this.#makeDaemons(engine, code);
+    daemons.stop();
+    return daemons;
+  }
+
+  /** Makes the daemons if a view shows work for them. */
+  #lookForWork(engine: Engine, view: View): void {
+    const { logger, options, registry } = this.#options;
+    const isReplica = options.role === 'replica';
+    if (isReplica ? view.block0.migrations.length === 0 : !mayHaveWork(view, registry)) return;
+    this.#daemonsOf(engine).then(
+      (daemons) => {
+        if (engine === this.#engine) daemons.viewChanged(engine.view);
+      },
+      (error: unknown) => logger.error(`Migrations and indexes wait: ${messageOf(error)}`),
+    );
+  }
+
   get #othersGraceMs(): number {
     return 2 * this.#options.options.writeForwardInterval + loopGraceMs;
   }
@@ -116,44 +145,56 @@ export class Maintenance {
   /** The instance is about to stop. */
   end(): void {
     this.#gcSchedule?.stop();
-    this.#daemon?.stop();
-    this.#indexVersions?.stop();
-    this.#indexes?.stop();
+    this.#daemons?.stop();
+    this.#daemons = undefined;
+    this.#engine = undefined;
   }
 
   /** A function was registered: there may be indexes to make. */
   functionRegistered(): void {
-    this.#indexVersions?.viewChanged();
+    if (this.#daemons !== undefined) this.#daemons.functionRegistered();
+    else if (this.#engine !== undefined) this.#lookForWork(this.#engine, this.#engine.view);
   }
 
   /** A schema was registered: there may be indexes to add. */
   schemaRegistered(): void {
-    this.#indexes?.viewChanged();
+    if (this.#daemons !== undefined) this.#daemons.schemaRegistered();
+    else if (this.#engine !== undefined) this.#lookForWork(this.#engine, this.#engine.view);
   }
 
   /** Drops an index of a table. `callName` names the call in errors. */
   async dropIndex(callName: string, table: string, index: unknown, outer: AbortSignal | undefined): Promise<void> {
     const { environment, logger, registry, writing } = this.#options;
     const engine = writing(callName);
+    const { dropIndex } = listing.loaded ?? (await listing.load());
     await engine.withDeadline(callName, outer, ({ signal }) =>
       dropIndex({ environment, logger, engine, registry }, table, index, signal),
     );
-    this.#indexes?.viewChanged();
+    this.schemaRegistered();
   }
 
-  /** Changes of schemas. `callName` names the call in errors. Throws `NotStartedError` unless the database is running. */
-  migrations(callName: string): Migrations {
-    return this.#migrations(this.#options.writing(callName));
+  /** Returns the indexes of a table. `callName` names the call in errors. */
+  async indexes(callName: string, table: string, options: IndexesOptions): Promise<IndexStatus[]> {
+    const { indexesOptions, indexesIn, withSizes } = listing.loaded ?? (await listing.load());
+    const { signal, sizes } = indexesOptions.check(callName, options);
+    const engine = this.#options.running(callName);
+    const { registry } = this.#options;
+    await engine.withDeadline(callName, signal, ({ signal: inner }) => engine.refresh(inner));
+    const { view } = engine;
+    const found = indexesIn(view, table, registry);
+    if (sizes !== true) return found;
+    return engine.withSignal(callName, signal, (inner) => withSizes(view, table, registry, found, inner));
   }
 
-  /** How far the migration of a table is. */
-  migrationStatus(table: unknown, { signal }: CallOptions): Promise<MigrationStatus> {
-    return this.#migrations(this.#options.running('db.migrationStatus()')).status(table, signal);
+  /** Returns the changes of schemas. `callName` names the call in errors. Rejects with `NotStartedError` unless the database is running. */
+  async migrations(callName: string): Promise<Migrations> {
+    return (await this.#daemonsOf(this.#options.writing(callName))).migrations;
   }
 
-  #migrations(engine: Engine): Migrations {
-    const { writeForwardInterval: intervalMs } = this.#options.options;
-    return new Migrations({ ...this.#options, engine, intervalMs, daemon: this.#daemon as MigrationDaemon });
+  /** Returns the progress of a table's migration. */
+  async migrationStatus(table: unknown, { signal }: CallOptions): Promise<MigrationStatus> {
+    const { migrations } = await this.#daemonsOf(this.#options.running('db.migrationStatus()'));
+    return migrations.status(table, signal);
   }
 
   /** Checks the stored objects. */
