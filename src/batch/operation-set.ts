@@ -1,16 +1,14 @@
 /** The operations of a batch by table, and the new blobs that they bring with them. */
 import type { Environment } from '../base/env.ts';
 import { randomUuid } from '../base/ids.ts';
-import { Pacer } from '../base/pacer.ts';
+import { Later } from '../base/later.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import { treeOfNode } from '../tree/tree.ts';
-import type { Tree } from '../tree/tree.ts';
 import type { ReadThrough } from '../query/planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { NewBlob } from './blob-changes.ts';
-import { FoldedChanges } from './folded-changes.ts';
-import { encodeChanges } from './make-member.ts';
 import { Operation, TableOperations } from './table-operations.ts';
+
+const overlaying = new Later('overlays of batches', () => import('./overlay-layer.ts'));
 
 /** Operations that keep a part of the row below: the fields that they do not name, or the numbers that they add to. */
 const showsThrough: ReadonlySet<Operation> = new Set([Operation.update, Operation.upsertFields, Operation.increment]);
@@ -102,21 +100,10 @@ export class OperationSet {
       const kind = list.kind(i);
       if (showsThrough.has(kind)) reader?.rowRead?.(state.shape, list.keys.key(i));
     }
+    const { overlayLayer } = overlaying.loaded ?? (await overlaying.load());
     const layer = await overlayLayer(list, from, through?.(below) ?? below, this.environment);
     const overlaid = layer === undefined ? below : below.withLayer(layer);
     if (list.count === count) this.#overlays.set(name, { base: state, list, count, overlaid });
     return overlaid;
   }
-}
-
-/** Makes a layer over a state, for an overlay, of the operations from position `from` on; undefined if they change nothing. */
-async function overlayLayer(
-  list: TableOperations,
-  from: number,
-  state: TableState,
-  environment: Environment,
-): Promise<Tree | undefined> {
-  const pacer = new Pacer(environment);
-  const folded = await FoldedChanges.of(list, state, await list.orderFrom(from, pacer), pacer, { forOverlay: true });
-  return folded.done ? undefined : treeOfNode(await encodeChanges(list.shape, folded, pacer));
 }

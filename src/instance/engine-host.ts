@@ -10,9 +10,9 @@ import { withinDeadline, newAbortController, untilAborted } from '../base/abort.
 import type { SignalPool } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { DeadlineExceededError, InvalidOptionError, NotStartedError, ReadOnlyError } from '../base/errors.ts';
+import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
-import { Flush } from '../batch/flush.ts';
 import type { CommitGuard, FlushContext } from '../batch/flush.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -31,6 +31,8 @@ import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
 import { TriggerApi } from './trigger-api.ts';
+
+const flushing = new Later('flushes', () => import('../batch/flush.ts'));
 
 /** The pin of a state that a long loop holds counts as abandoned if it is not renewed for so long, in milliseconds. */
 const loopPinMs = 600_000;
@@ -219,10 +221,13 @@ export class EngineHost implements BatchHost, QueryHost {
     const { engine } = this.admit(callName);
     if (this.#parts.options.role === 'replica') throw new ReadOnlyError(callName);
     engine.register.checkNotReplaced();
-    const flush = new Flush(this.#flushing, { callName, operations, signal: options.signal, check, guard });
+    const run = async (): Promise<void> => {
+      const { Flush } = flushing.loaded ?? (await flushing.load());
+      await new Flush(this.#flushing, { callName, operations, signal: options.signal, check, guard }).run();
+    };
     // Closing the engine waits for this, uploads included: otherwise the next engine could miss a flush that is acknowledged after it
     // has started.
-    await engine.whileRunning(flush.run());
+    await engine.whileRunning(run());
   }
 
   async resolveCommit(commit: CommitRef, options: FlushOptions, callName: string = 'batch.flush()'): Promise<boolean> {

@@ -10,6 +10,7 @@ import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
 import type { TreePlace } from '../format/object-names.ts';
 import type { StoredMigration } from '../format/stored-table.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
+import type { Block0 } from '../format/block0.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';
 import { indexLeafShape } from '../schema/table-shape.ts';
 import type { AddedIndex, FunctionResult, TableShape } from '../schema/table-shape.ts';
@@ -39,6 +40,9 @@ export interface TableMergeContext {
   /** The functions that are registered here. */
   readonly functions: (name: string) => RegisteredFunction | undefined;
 }
+
+/** Writes new trees of some tables, with the writers of the context. */
+export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<readonly MergedTable[]>;
 
 /** A tree after a merge; a new root is not stored yet. */
 export interface MergedTree {

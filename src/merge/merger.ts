@@ -8,9 +8,9 @@
  */
 import type { Environment } from '../base/env.ts';
 import { ReadOnlyError } from '../base/errors.ts';
+import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import { defined } from '../base/options.ts';
-import { Pacer } from '../base/pacer.ts';
 import type { VersionedBlock0 } from '../block0/block0-reader.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../block0/block0-register.ts';
@@ -27,13 +27,12 @@ import { putRepeatedly } from '../storage/contract/retries.ts';
 import { leadText, wrongMs } from '../storage/contract/store-clock.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import { Uploads } from '../tree/block-writer.ts';
 import type { LoggedCommit, View } from '../view/view.ts';
-import { inlineRoots } from './inlined-roots.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
 import type { MergeStats } from './merge-policy.ts';
-import { mergeTable } from './merge-table.ts';
-import type { MergedTable, TableMergeContext } from './merge-table.ts';
+import type { TableMergeContext, TreeBuild } from './merge-table.ts';
+
+const writing = new Later('merging', () => import('./new-trees.ts'));
 
 /** Block 0 names this many of the commits that were applied last. */
 export const appliedListLength = 128;
@@ -65,9 +64,6 @@ export interface MergeMembers {
   /** Returns the list of nodes that share write authority after a merge by this node. */
   afterMerge(present: Block0): NodeList;
 }
-
-/** Writes new trees of some tables, with the writers of the context. */
-export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<readonly MergedTable[]>;
 
 export class Merger {
   readonly #options: MergerOptions;
@@ -130,6 +126,7 @@ export class Merger {
     const { view } = follower;
     if (view.pending.length === 0) return true;
     const startedMs = environment.monotonicMs();
+    const { mergeTables } = writing.loaded ?? (await writing.load());
     const done = await this.#write(view, view.pending, (_, context) => mergeTables(view, context));
     if (done) {
       this.counters.merges++;
@@ -141,20 +138,16 @@ export class Merger {
 
   /** Replaces the Block 0 of a view by one with new trees, in which `applied` are applied: the commits that follow the present one's. */
   async #write({ block0 }: View, applied: readonly LoggedCommit[], build: TreeBuild, rests = false): Promise<boolean> {
-    const { follower, environment, register } = this.#options;
+    const { writeTrees } = writing.loaded ?? (await writing.load());
+    const { follower, register } = this.#options;
+    const { counters } = this;
     if (register.current.block0.generation !== block0.generation) {
       // Somebody merged just now; this view has not caught up.
       await follower.refresh();
       return false;
     }
-    const uploads = new Uploads(this.#options);
-    const birth = block0.generation + 1;
-    const pacer = new Pacer(environment, rests);
-    const context = { ...this.#options, uploads, birth, pacer, counters: this.counters };
     const done = await this.#unlessOutdated(block0, async () => {
-      const written = await build(block0, context);
-      const roots = await inlineRoots(block0, written, birth, uploads, this.#options);
-      await uploads.finish();
+      const roots = await writeTrees(block0, build, { ...this.#options, counters, rests });
       return this.#replace(block0, applied, roots);
     });
     if (done) {
@@ -219,23 +212,6 @@ export class Merger {
     const bytes = encodeBlock0({ ...block0, snapshots: [] });
     await putRepeatedly(environment, driver, `${prefix}/${historyName(block0.generation)}`, bytes, { if: 'any' });
   }
-}
-
-async function mergeTables(view: View, context: TableMergeContext): Promise<MergedTable[]> {
-  const merged: MergedTable[] = [];
-  for (const name of changedTables(view)) {
-    if (context.pacer.due()) await context.pacer.pause();
-    merged.push(await mergeTable(view, name, context));
-  }
-  return merged;
-}
-
-function changedTables(view: View): Set<string> {
-  const names = new Set<string>();
-  for (const { commit } of view.pending) {
-    for (const member of commit.members) for (const change of member.changes) names.add(change.schema.name);
-  }
-  return names;
 }
 
 export interface GenerationTimeOptions {

@@ -11,7 +11,7 @@ import {
 import type { Logger } from '../base/logger.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { TreeBuild } from '../merge/merger.ts';
+import type { TreeBuild } from '../merge/merge-table.ts';
 import { commitBlockName } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';

@@ -1,4 +1,5 @@
 /** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
+import { Later } from '../base/later.ts';
 import { defined, kinds, OptionTable } from '../base/options.ts';
 import type { Backoff } from '../base/env.ts';
 import { sleep, pauseMs } from '../base/env.ts';
@@ -10,7 +11,7 @@ import type { Engine } from '../engine/engine.ts';
 import type { EngineHost } from '../instance/engine-host.ts';
 import { describeValue } from '../base/messages.ts';
 import type { Instance } from '../instance/instance.ts';
-import { Transaction, TransactionHost, transactionCall } from './transaction.ts';
+import type { Transaction, TransactionHost } from './transaction.ts';
 
 /** Options of `db.transaction()`. */
 export interface TransactionOptions {
@@ -31,6 +32,9 @@ export interface TransactionOptions {
 
 /** The function that a transaction runs. Called once for each attempt. */
 export type TransactionFunction<T> = (tx: Transaction) => Promise<T> | T;
+
+const transacting = new Later('transactions', () => import('./transaction.ts'));
+const transactionCall = 'db.transaction()';
 
 const defaultMaxAttempts = 16;
 const betweenAttempts: Backoff = { firstMs: 20, maxMs: 2000, jitter: 'around' };
@@ -78,9 +82,10 @@ async function attemptUntilCommitted<T>(
   for (let attempt = 1; ; attempt++) {
     instance.admit(transactionCall);
     await freshen(engine, attempt > 1 || options.fresh !== false, options.signal);
-    const host = new TransactionHost(instance, attempt);
+    const code = transacting.loaded ?? (await transacting.load());
+    const host = new code.TransactionHost(instance, attempt);
     try {
-      const value = await makeAttempt(engine, host, run, options.signal);
+      const value = await makeAttempt(engine, host, (batch) => new code.Transaction(host, batch), run, options.signal);
       transactions.committed++;
       return value;
     } catch (error) {
@@ -108,11 +113,12 @@ async function freshen(engine: Engine, always: boolean, signal: AbortSignal | un
 async function makeAttempt<T>(
   engine: Engine,
   host: TransactionHost,
+  begin: (batch: Batch) => Transaction,
   run: TransactionFunction<T>,
   signal: AbortSignal | undefined,
 ): Promise<T> {
   const batch = new Batch(host);
-  const tx = new Transaction(host, batch);
+  const tx = begin(batch);
   let value: T;
   try {
     // An error that it throws at once is its failure too.

@@ -45,9 +45,9 @@ import { changesByTable } from '../view/view.ts';
 import type { View, LoggedCommit } from '../view/view.ts';
 import { ReadSet } from './read-set.ts';
 
-/** Names the call in errors. */
-export const transactionCall = 'db.transaction()';
+const transactionCall = 'db.transaction()';
 
+/** Names the call in errors. */
 /**
  * One attempt at a transaction: the view that it reads, its read set, and the conflict that stands in its way.
  *

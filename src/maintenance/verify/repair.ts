@@ -21,7 +21,7 @@ import type { Block0 } from '../../format/block0.ts';
 import { catalogueName } from '../../format/catalogue.ts';
 import type { CatalogueRef } from '../../format/catalogue.ts';
 import { blockName } from '../../format/object-names.ts';
-import type { TreeBuild } from '../../merge/merger.ts';
+import type { TreeBuild } from '../../merge/merge-table.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 import { BlockReader } from '../../tree/block-source.ts';

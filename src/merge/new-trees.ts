@@ -1,0 +1,45 @@
+/** Writes the trees of a new generation. Loaded with the first merge of a process. */
+import { Pacer } from '../base/pacer.ts';
+import type { Block0 } from '../format/block0.ts';
+import { Uploads } from '../tree/block-writer.ts';
+import type { UploadOptions } from '../tree/block-writer.ts';
+import type { View } from '../view/view.ts';
+import { inlineRoots } from './inlined-roots.ts';
+import type { InlinedRoots } from './inlined-roots.ts';
+import { mergeTable } from './merge-table.ts';
+import type { MergedTable, TableMergeContext, TreeBuild } from './merge-table.ts';
+
+/** Options of {@link writeTrees}. */
+export interface TreeWriteOptions extends UploadOptions, Omit<TableMergeContext, 'uploads' | 'birth' | 'pacer'> {
+  /** Whether most of the time is left to others. */
+  readonly rests: boolean;
+}
+
+/** Writes the trees that `build` makes for the generation after a Block 0, and returns what the next Block 0 holds of them. */
+export async function writeTrees(block0: Block0, build: TreeBuild, options: TreeWriteOptions): Promise<InlinedRoots> {
+  const uploads = new Uploads(options);
+  const birth = block0.generation + 1;
+  const pacer = new Pacer(options.environment, options.rests);
+  const written = await build(block0, { ...options, uploads, birth, pacer });
+  const roots = await inlineRoots(block0, written, birth, uploads, options);
+  await uploads.finish();
+  return roots;
+}
+
+/** Merges the pending commits of a view into its tables. */
+export async function mergeTables(view: View, context: TableMergeContext): Promise<MergedTable[]> {
+  const merged: MergedTable[] = [];
+  for (const name of changedTables(view)) {
+    if (context.pacer.due()) await context.pacer.pause();
+    merged.push(await mergeTable(view, name, context));
+  }
+  return merged;
+}
+
+function changedTables(view: View): Set<string> {
+  const names = new Set<string>();
+  for (const { commit } of view.pending) {
+    for (const member of commit.members) for (const change of member.changes) names.add(change.schema.name);
+  }
+  return names;
+}
