@@ -30,7 +30,7 @@ import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../co
 import type { RequestTally } from '../contract/request-attempts.ts';
 import { copyBlob, isCopyRefusal } from './azure-copy.ts';
 import { codeOf, statusOf } from './azure-errors.ts';
-import { checkAzureOptions } from './azure-options.ts';
+import { azureIdentity, checkAzureOptions } from './azure-options.ts';
 import type { AzureBlobDriverOptions, CheckedAzureOptions } from './azure-options.ts';
 import { BlobListing, isMissing, readBlob } from './azure-read.ts';
 import { AzureRequests } from './azure-requests.ts';
@@ -56,7 +56,7 @@ export class AzureBlobDriver implements StorageDriver {
     this.#requests = new AzureRequests(checked);
     this.#listing = new BlobListing(this.#requests);
     this.#signer = new UrlSigner(this.#requests, checked);
-    this.identity = `${checked.endpoint} ${checked.container}`;
+    this.identity = azureIdentity(checked);
   }
 
   async get(key: string, options: GetOptions = {}): Promise<GetResult> {

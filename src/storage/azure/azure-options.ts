@@ -162,3 +162,8 @@ function accountOf(options: AzureBlobDriverOptions, accountOptions: readonly str
     sasToken: sasToken?.replace(/^\?/, ''),
   };
 }
+
+/** Returns the identity of the driver for a container. */
+export function azureIdentity({ endpoint, container }: CheckedAzureOptions): string {
+  return `${endpoint} ${container}`;
+}

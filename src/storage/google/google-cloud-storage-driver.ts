@@ -28,7 +28,7 @@ import type {
 import { checkKey, checkList, checkNotAborted, clipRange } from '../contract/requests.ts';
 import type { RequestTally } from '../contract/request-attempts.ts';
 import { GoogleResponseError, isMissingObject } from './google-errors.ts';
-import { checkGoogleOptions } from './google-options.ts';
+import { checkGoogleOptions, googleIdentity } from './google-options.ts';
 import type { CheckedGoogleOptions, GoogleCloudStorageDriverOptions } from './google-options.ts';
 import { listObjects, readObject } from './google-read.ts';
 import { GoogleRequests, skipBody } from './google-requests.ts';
@@ -55,7 +55,7 @@ export class GoogleCloudStorageDriver implements StorageDriver {
   constructor(options: GoogleCloudStorageDriverOptions) {
     this.#options = checkGoogleOptions(options);
     this.#requests = new GoogleRequests(this.#options);
-    this.identity = `${this.#options.endpoint.origin} ${this.#options.bucket}`;
+    this.identity = googleIdentity(this.#options);
   }
 
   async get(key: string, options: GetOptions = {}): Promise<GetResult> {

@@ -99,3 +99,8 @@ export function checkGoogleOptions(options: GoogleCloudStorageDriverOptions): Ch
     environment: given.environment ?? realEnvironment,
   };
 }
+
+/** Returns the identity of the driver for a bucket. */
+export function googleIdentity({ endpoint, bucket }: CheckedGoogleOptions): string {
+  return `${endpoint.origin} ${bucket}`;
+}
