@@ -35,8 +35,12 @@ function entriesOf(targets: readonly string[]): string[] {
 
 /** The files of code that is loaded later, each with the folders of `src/` that it is made of. */
 const laterFiles: readonly (readonly [name: string, folders: RegExp])[] = [
+  // The first write needs these of a query.
+  ['lookups', /^query\/operators\/lookups\.ts$/],
   ['querying', /^query\//],
-  ['writing', /^(?:batch|log|merge|migration)\//],
+  ['sdk', /^storage\/s3\/sdk-s3-api\.ts$/],
+  ['credentials', /^storage\/s3\//],
+  ['writing', /^(?:batch|log|merge|migration|transaction|tree)\//],
   ['maintenance', /^(?!cli\/)/],
 ];
 
@@ -65,7 +69,9 @@ class SharedFiles {
     const path = id.startsWith(this.#source) ? id.slice(this.#source.length) : undefined;
     if (path === undefined || this.#entries.has(path.replace(/\.ts$/, ''))) return undefined;
     const isWith = (entry: string): boolean => this.#entries.has(entry) && this.#loadedWith(entry, graph).has(id);
-    if (isWith('index')) return isWith('storage/index') ? 'storage' : 'database';
+    // Credentials need a few lines for which they would load all drivers.
+    const isSmall = path === 'storage/contract/optional-package.ts';
+    if (isWith('index') || isSmall) return isWith('storage/index') ? 'storage' : 'database';
     if (isWith('storage/index')) return 'drivers';
     return isWith('testing/index') ? undefined : laterFiles.find(([, folders]) => folders.test(path))?.[0];
   }

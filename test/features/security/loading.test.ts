@@ -118,6 +118,17 @@ const neededLater = [
   /^src\/maintenance\/verify\/(?!verify-options)/,
   /^src\/maintenance\/doctor/,
   /^src\/storage\/certify\/(?!certificate\.ts)/,
+  /^src\/query\/operators\//,
+  /^src\/query\/planner\/(?:access-paths|plan-cache|plan-cost|planner)\.ts/,
+  /^src\/query\/(?:aggregate-rows|execute|explain|page)\.ts/,
+  /^src\/migration\/(?:\w+-daemon|added-chunk|chunk|daemons|index-status|migrations)\.ts/,
+  /^src\/batch\/(?:flush|folded-changes|make-member|unique-check)\.ts/,
+  /^src\/merge\/(?:inlined-roots|merge-table|new-trees)\.ts/,
+  /^src\/tree\/(?:block-writer|level-writer|write)\.ts/,
+  /^src\/transaction\/(?:read-set|transaction)\.ts/,
+  /^src\/storage\/s3\/(?:\w+-identity-credentials|metadata-credentials|other-sources|sdk-s3-api|shared-profiles)\.ts/,
+  /^src\/storage\/azure\/(?!azure-options|connection-string)/,
+  /^src\/storage\/google\/(?!google-options)/,
 ];
 
 describe('code of the package that is loaded later', () => {
