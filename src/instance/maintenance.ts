@@ -130,12 +130,11 @@ export class Maintenance {
     const { logger, options, registry } = this.#options;
     const isReplica = options.role === 'replica';
     if (isReplica ? view.block0.migrations.length === 0 : !mayHaveWork(view, registry)) return;
-    this.#daemonsOf(engine).then(
-      (daemons) => {
-        if (engine === this.#engine) daemons.viewChanged(engine.view);
-      },
-      (error: unknown) => logger.error(`Migrations and indexes wait: ${messageOf(error)}`),
-    );
+    const look = async (): Promise<void> => {
+      const daemons = await this.#daemonsOf(engine);
+      if (engine === this.#engine) daemons.viewChanged(engine.view);
+    };
+    look().catch((error: unknown) => logger.error(`Migrations and indexes wait: ${messageOf(error)}`));
   }
 
   get #othersGraceMs(): number {

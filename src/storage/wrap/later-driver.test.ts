@@ -15,7 +15,7 @@ function completeDriver(): LoadedDriver {
     storeTimeMs: () => 7,
     describe: () => ({ isOpen: String(isOpen) }),
     close: async () => void (isOpen = false),
-  }) as unknown as LoadedDriver;
+  });
 }
 
 it('makes the driver once, with the first request, and tries again if that fails', async () => {
