@@ -1,6 +1,15 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ByteWriter, encodeUtf8, compareBytes, compareStrings, compareValues } from './bytes.ts';
+import {
+  ByteWriter,
+  decodeUtf8,
+  encodeUtf8,
+  compareBytes,
+  readLatin1,
+  readUtf8,
+  compareStrings,
+  compareValues,
+} from './bytes.ts';
 import type { OrderedValue } from './bytes.ts';
 
 /** Any sequence of UTF-16 units: characters of one to four bytes, and lone surrogates. */
@@ -27,6 +36,46 @@ describe('UTF-8', () => {
         expect([...encodeUtf8(text)]).toEqual(expected(text));
       }),
       { numRuns: 2000 },
+    );
+  });
+
+  it('is read as the strict decoder reads it, from any bytes', () => {
+    const parts = fc.constantFrom(
+      0x00,
+      0x41,
+      0x7f,
+      0x80,
+      0xbf,
+      0xc0,
+      0xc1,
+      0xc2,
+      0xc3,
+      0xdf,
+      0xe0,
+      0xe2,
+      0x82,
+      0xf0,
+      0xff,
+    );
+    const bytesOf = fc.oneof(
+      texts.map(expected),
+      fc.array(fc.oneof(parts, fc.integer({ min: 0, max: 255 })), { maxLength: 14 }),
+    );
+    fc.assert(
+      fc.property(bytesOf, fc.integer({ min: 0, max: 3 }), (given, before) => {
+        const bytes = Uint8Array.from([...Array.from({ length: before }, () => 0x41), ...given, 0xa9]);
+        const outcome = (read: () => string): string => {
+          try {
+            return read();
+          } catch (error) {
+            return (error as Error).name;
+          }
+        };
+        const end = before + given.length;
+        expect(outcome(() => readUtf8(bytes, before, end))).toBe(outcome(() => decodeUtf8(Uint8Array.from(given))));
+        expect(readLatin1(bytes, before, end)).toBe(String.fromCharCode(...given));
+      }),
+      { numRuns: 5000 },
     );
   });
 

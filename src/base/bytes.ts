@@ -235,13 +235,69 @@ interface SliceMethods {
 }
 const { latin1Slice, utf8Slice } = Buffer.prototype as unknown as SliceMethods;
 
+/** Most bytes of a text that {@link textOfCodes} makes. The decoders of the runtime take several times as long for so few. */
+const fewBytes = 12;
+const fromCodes = String.fromCharCode as (...codes: (number | undefined)[]) => string;
+
+/**
+ * Makes a text of the `length` character codes at `i`, if there are few. With the codes as arguments the runtime makes the text at
+ * once; with a list of arguments of any length it does not. It copies two texts of so few characters to one.
+ */
+function textOfCodes(c: Uint8Array | Uint16Array, i: number, length: number): string {
+  switch (length) {
+    case 0:
+      return '';
+    case 1:
+      return fromCodes(c[i]);
+    case 2:
+      return fromCodes(c[i], c[i + 1]);
+    case 3:
+      return fromCodes(c[i], c[i + 1], c[i + 2]);
+    case 4:
+      return fromCodes(c[i], c[i + 1], c[i + 2], c[i + 3]);
+    case 5:
+      return fromCodes(c[i], c[i + 1], c[i + 2], c[i + 3], c[i + 4]);
+    case 6:
+      return fromCodes(c[i], c[i + 1], c[i + 2], c[i + 3], c[i + 4], c[i + 5]);
+    case 7:
+      return fromCodes(c[i], c[i + 1], c[i + 2], c[i + 3], c[i + 4], c[i + 5], c[i + 6]);
+    case 8:
+      return fromCodes(c[i], c[i + 1], c[i + 2], c[i + 3], c[i + 4], c[i + 5], c[i + 6], c[i + 7]);
+    default:
+      return textOfCodes(c, i, 8) + textOfCodes(c, i + 8, length - 8);
+  }
+}
+
 /** Decodes one character per byte. For ASCII bytes this is their text. */
 export function readLatin1(bytes: Uint8Array, start: number, end: number): string {
-  return latin1Slice.call(bytes, start, end);
+  const length = end - start;
+  return length <= fewBytes ? textOfCodes(bytes, start, length) : latin1Slice.call(bytes, start, end);
+}
+
+/** The character codes of a short text. */
+const codes = new Uint16Array(fewBytes);
+
+/** Decodes few bytes of UTF-8 with characters of one or two bytes; undefined for others, and for bytes that are not well-formed. */
+function readShortUtf8(bytes: Uint8Array, start: number, end: number): string | undefined {
+  let length = 0;
+  for (let at = start; at < end; at++) {
+    const first = bytes[at] as number;
+    if (first < 0x80) {
+      codes[length++] = first;
+      continue;
+    }
+    // 0xc0 and 0xc1 would begin a longer form of an ASCII character.
+    const next = at + 1 < end ? (bytes[++at] as number) : 0;
+    if (first < 0xc2 || first > 0xdf || (next & 0xc0) !== 0x80) return undefined;
+    codes[length++] = ((first & 0x1f) << 6) | (next & 0x3f);
+  }
+  return textOfCodes(codes, 0, length);
 }
 
 /** Decodes UTF-8. Throws a TypeError for bytes that are not well-formed. */
 export function readUtf8(bytes: Uint8Array, start: number, end: number): string {
+  const short = end - start <= fewBytes ? readShortUtf8(bytes, start, end) : undefined;
+  if (short !== undefined) return short;
   const text = utf8Slice.call(bytes, start, end);
   // U+FFFD replaces ill-formed bytes, but may also be in the text itself: the strict decoder distinguishes the two.
   return text.includes('\ufffd') ? decodeUtf8(bytes.subarray(start, end)) : text;

@@ -26,6 +26,7 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
     'strings that all rows share: a table of them for each decoder would take more than it saves',
   ],
   ['src/base/bytes.ts shortTexts', 'goes with the words'],
+  ['src/base/bytes.ts codes', 'written and read within one call that calls nothing else'],
   ['src/base/abort.ts followers', 'belongs to the signal of the application, and goes with it'],
   ['src/base/later.ts declared', 'modules of the package, which all databases of a process share'],
   ['src/base/ids.ts lastIds', 'belongs to the environment: ids ascend for all who have the same clock'],
