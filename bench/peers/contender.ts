@@ -34,6 +34,8 @@ export interface Changes {
 export interface StoreContender {
   loader(kind: LoadKind): Some<Loader>;
   get(id: number): unknown;
+  /** The same without a promise, where there is another call for rows in memory; undefined if `get` must be called. */
+  getCached?(id: number): unknown;
   /** By an index; those on an object store have it. */
   withPopulation?(population: number): Rows;
   /** Changes one row, and is durable when it has returned. */

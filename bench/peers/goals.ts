@@ -11,6 +11,8 @@ export interface Goal {
 /** At 1,000,000 rows. */
 export const goals: readonly Goal[] = [
   { workload: 'get', contender: 'lmdb', ratio: 1.3 },
+  { workload: 'get-cached', contender: 'lmdb', ratio: 1.3 },
+  { workload: 'get-cached-popular', contender: 'lmdb', ratio: 1.5 },
   { workload: 'ycsb-c', contender: 'lmdb', ratio: 1.5 },
   { workload: 'query-key', contender: 'better-sqlite3', ratio: 3 },
   { workload: 'country-all', contender: 'better-sqlite3', ratio: 3 },

@@ -12,6 +12,8 @@ import { CommitFiles, RowFile } from './commit-files.ts';
 /** Of what is it a limit: scans over objects are slow. */
 export const limitedWorkloads: readonly string[] = [
   'get',
+  'get-cached',
+  'get-cached-popular',
   'get-many',
   'query-key',
   'country-all',
@@ -96,6 +98,10 @@ export function openPlainMemory({ place }: OpenOptions): Contender {
       };
     },
     get,
+    getCached(id) {
+      const city = cities.get(id);
+      return city && { ...city };
+    },
     queryKey: async (id) => [await get(id)],
     byCountry: async (country, limit = Infinity) => copies(countries.get(country) ?? [], 0, limit),
     fromPopulation: async (least, limit) => copies(populations, firstFrom(populations, least), limit),

@@ -70,6 +70,7 @@ export async function openStoreDb({ place, memoryBytes }: OpenOptions): Promise<
   return {
     loader: (kind) => loaderOf(db, kind),
     get: (id) => db.get('cities', id),
+    getCached: (id) => db.getCached('cities', id),
     queryKey: (id) => db.query('cities').where('id', '=', id).execute(),
     byCountry(country, limit) {
       const query = db.query('cities').where('country', '=', country);

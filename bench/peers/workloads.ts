@@ -59,6 +59,11 @@ function each(call: (contender: Contender, i: number, input: Input) => unknown):
   };
 }
 
+/** By the call for rows in memory, where a contender has one. */
+function getCached(contender: Contender, key: number): unknown {
+  return contender.getCached?.(key) ?? contender.get(key);
+}
+
 /** One that goes over all rows. */
 function scan(call: (contender: Contender) => unknown): Workload['run'] {
   return async (contender, times, input) => {
@@ -125,6 +130,18 @@ export const workloads: readonly Workload[] = [
     title: 'get by key',
     unit: 'ops',
     run: each((contender, i, input) => contender.get(input.key(i))),
+  },
+  {
+    name: 'get-cached',
+    title: 'get by key, in memory',
+    unit: 'ops',
+    run: each((contender, i, input) => getCached(contender, input.key(i))),
+  },
+  {
+    name: 'get-cached-popular',
+    title: 'get by popular keys, in memory',
+    unit: 'ops',
+    run: each((contender, i, input) => getCached(contender, input.popularKey(i))),
   },
   {
     name: 'get-many',

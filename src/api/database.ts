@@ -256,6 +256,18 @@ export class Database {
   }
 
   /**
+   * Returns the row with a primary key from memory, as a new plain object: null if there is no such row, and undefined if that is not
+   * known without the store. Then `get()` finds out: `db.getCached(table, key) ?? (await db.get(table, key))`. Returns without a promise,
+   * makes no request, and starts nothing in the background. Shows the state that `get()` shows. Returns undefined for a key of
+   * another type, for which `get()` rejects, and while the view is older than two intervals. Throws `NotStartedError` and
+   * `SchemaNotFoundError`.
+   */
+  getCached<T extends TableRef>(table: T, primaryKey: KeyFor<T>): RowFor<T> | null | undefined {
+    const state = this.#instance.admit('db.getCached()').stateInMemory(tableName(table));
+    return this.#rows.getCached(state, primaryKey) as RowFor<T> | null | undefined;
+  }
+
+  /**
    * Wraps data for a blob field. The data is stored as a separate object when the batch is flushed, and the row holds its
    * reference. Strings are stored as UTF-8 and buffers are copied at once; streams are read once, by the flush.
    * Throws `InvalidOptionError` for anything else.

@@ -163,6 +163,13 @@ export class EngineHost implements BatchHost, QueryHost {
     return this.#staleReads.freshen().then(() => this.bridge.presentState(engine, table));
   }
 
+  /** Returns the present state of a table if it is known without a request or a promise, else undefined. Asks for nothing. */
+  stateInMemory(table: string): TableState | undefined {
+    const { engine } = this.admit('db.getCached()');
+    const state = this.bridge.stateInMemory(engine.view, table);
+    return engine.isStale ? undefined : state;
+  }
+
   earlyState(table: string): TableState | undefined {
     if (!this.engine.isLooking) return undefined;
     const stored = this.engine.view.table(table);

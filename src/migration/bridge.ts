@@ -116,13 +116,20 @@ export class Bridge {
    * version is not available, and `MigrationPendingError` if it is not available yet.
    */
   stateOf(view: View, table: string): TableState | Promise<TableState> {
+    const known = this.stateInMemory(view, table);
+    if (known !== undefined) return known;
+    return this.#stateOfNextVersion(view, view.table(table) as TableState, this.#registry.requireShape(table));
+  }
+
+  /** As {@link stateOf}, but undefined if the state must be made first. */
+  stateInMemory(view: View, table: string): TableState | undefined {
     const shape = this.#registry.requireShape(table);
     const active = view.table(table);
     if (active === undefined) return view.emptyTable(shape.schema);
     if (active.shape.isSame(shape)) return active;
     refuseOtherCode(view, shape, this.#registry);
     const known = this.#states.get(active);
-    return known?.shape === shape ? known : this.#stateOfNextVersion(view, active, shape);
+    return known?.shape === shape ? known : undefined;
   }
 
   /** Returns a table of the present view. If blocks are collected while the state is made, it is made from a newer view. */

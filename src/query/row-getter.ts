@@ -1,4 +1,7 @@
-/** `db.get()`: the row with a primary key, without a promise more than is handed out where its block is in memory. */
+/**
+ * `db.get()`: the row with a primary key, without a promise more than is handed out where its block is in memory; and
+ * `db.getCached()`, without any.
+ */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
 import { normalizeKey } from '../schema/table-shape.ts';
@@ -48,6 +51,22 @@ export class RowGetter {
     const found = state.lookup(key.bytes, key.length);
     if (isPromise(found)) return this.#getSlowly(state, found, key.finish());
     return Promise.resolve(decodeRef(shape, found));
+  }
+
+  /** Returns the row with a key in a state; null if there is none, and undefined if that is not known from memory. Reads nothing. */
+  getCached(state: TableState | undefined, primaryKey: unknown): Row | null | undefined {
+    if (state === undefined) return undefined;
+    const { shape } = state;
+    const key = this.#key;
+    key.length = 0;
+    try {
+      shape.writeKey(key, normalizeKey(shape, primaryKey));
+    } catch (error) {
+      if (!(error instanceof FieldProblem)) throw error;
+      return undefined;
+    }
+    const found = state.lookupCached(key.bytes, key.length);
+    return found && shape.decoder.decode(found.source, found.base);
   }
 
   async #getSlowly(state: TableState, first: Promise<RowRef | undefined>, key: Uint8Array): Promise<Row | undefined> {

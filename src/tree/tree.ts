@@ -154,6 +154,16 @@ export class Tree {
     return hitAt(node, node.find(key, length));
   }
 
+  /** Returns the row with a key; null if there is none, and undefined if a block on the path is not in memory. Reads nothing. */
+  lookupCached(key: Uint8Array, length: number): RowRef | null | undefined {
+    if (this.ref === null) return null;
+    let node = this.getCachedRoot();
+    while (node !== undefined && node.level > 0) {
+      node = this.source.getCachedChild(node, node.childFor(key, length));
+    }
+    return node === undefined ? undefined : (hitAt(node, node.find(key, length)) ?? null);
+  }
+
   /** Returns the leaf at the end of a {@link LookupPath} of at most two levels, if all nodes on it are in memory. */
   leafAt(path: number): Node | undefined {
     let node = this.getCachedRoot();

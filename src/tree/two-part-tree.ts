@@ -40,8 +40,16 @@ export class TwoPartTree extends Tree {
   }
 
   override lookup(key: Uint8Array, length: number = key.length): RowRef | undefined | Promise<RowRef | undefined> {
-    const isUnder = compareRanges(key, 0, length, this.bound, 0, this.bound.length) < 0;
-    return isUnder ? this.lower?.lookup(key, length) : this.upper.lookup(key, length);
+    return this.#isUnder(key, length) ? this.lower?.lookup(key, length) : this.upper.lookup(key, length);
+  }
+
+  override lookupCached(key: Uint8Array, length: number): RowRef | null | undefined {
+    if (!this.#isUnder(key, length)) return this.upper.lookupCached(key, length);
+    return this.lower === undefined ? null : this.lower.lookupCached(key, length);
+  }
+
+  #isUnder(key: Uint8Array, length: number): boolean {
+    return compareRanges(key, 0, length, this.bound, 0, this.bound.length) < 0;
   }
 
   /** Always false, because leaves of one tree may hold keys of the other side. */

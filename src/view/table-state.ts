@@ -125,6 +125,17 @@ export class TableState {
     return this.tree.lookup(key, length);
   }
 
+  /** Returns the row with a key; null if there is none, and undefined if that is not known from memory. Reads nothing. */
+  lookupCached(key: Uint8Array, length: number): RowRef | null | undefined {
+    if (!this.mayBeOverlaid(key, length)) return this.tree.lookupCached(key, length);
+    for (const layer of this.layers) {
+      const rowRef = layer.lookupCached(key, length);
+      if (rowRef === undefined) return undefined;
+      if (rowRef !== null) return visible(rowRef) ?? null;
+    }
+    return this.tree.lookupCached(key, length);
+  }
+
   async #lookupFrom(first: Promise<RowRef | undefined>, layer: number, key: Uint8Array): Promise<RowRef | undefined> {
     let rowRef = await first;
     for (let i = layer + 1; rowRef === undefined && i < this.layers.length; i++) {

@@ -14,6 +14,12 @@ export const querying: PagePromises = {
       'test/features/values/queries.slow.test.ts: is the key of no row, wherever one row is asked for',
       'src/query/conditions/comparison.test.ts: is named, with the field and the allowed operators',
     ],
+  '`getCached` returns `null` if there is no such row, and `undefined` if memory does not tell. It makes no request and shows the state that `get` shows.':
+    [
+      'test/features/query/get-cached.test.ts: gives a new object for each call, null for no row, and undefined while the blocks are not in memory',
+      'test/features/query/get-cached.test.ts: makes no request, also for a row that is not in memory, and reads nothing in the background',
+      'test/features/query/get-cached.test.ts: shows flushed commits that are not merged, deletions too, and no batch that is not flushed',
+    ],
   'If there are several conditions, a row must meet all of them.': [
     'test/features/values/queries.slow.test.ts: ANDs conditions, also two on one field',
   ],
