@@ -92,7 +92,7 @@ export class MutantHunt {
   async byTests(mutant: Mutant): Promise<Verdict> {
     const folder = path.join(this.#folder, 'tested', `${this.#mutants.indexOf(mutant)}`);
     mkdirSync(folder, { recursive: true });
-    for (const part of ['src', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts']) {
+    for (const part of ['src', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts', 'vitest.setup.ts']) {
       cpSync(path.join(repository, part), path.join(folder, part), { recursive: true });
     }
     symlinkSync(path.join(repository, 'node_modules'), path.join(folder, 'node_modules'));
