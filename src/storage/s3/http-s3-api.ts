@@ -15,8 +15,8 @@ import type { HttpConnection, HttpResponse } from '../http/http-connection.ts';
 import { accessPointOf, bucketAddress } from './bucket-address.ts';
 import type { AddressSettings, BucketAddress } from './bucket-address.ts';
 import type { AwsCredentials, CredentialCache } from './credentials.ts';
-import { encodeKey, RequestSigner } from './request-signer.ts';
-import type { SigningContext } from './request-signer.ts';
+import { encodeKey, signRequest, signUrl } from './request-signer.ts';
+import type { Signatures } from './request-signer.ts';
 import { responseError, S3ResponseError } from './response-error.ts';
 import type { ResponseMetadata } from './response-error.ts';
 import { maxResponseBytes } from './s3-api.ts';
@@ -53,6 +53,7 @@ export interface HttpS3ApiSettings extends AddressSettings {
   readonly region: string | undefined;
   readonly connection: HttpConnection;
   readonly credentials: CredentialCache;
+  readonly signatures: Signatures;
 }
 
 /** The clock's difference from the store's, in milliseconds, from which requests are signed by the store's. */
@@ -88,7 +89,6 @@ interface Success {
 /** The operations of S3 over HTTP. */
 export class HttpS3Api implements S3Api {
   readonly #settings: HttpS3ApiSettings;
-  readonly #signer = new RequestSigner();
   readonly #isAmazon: boolean;
   #region: string;
   /** Whether the region is the one that was set, or the one that the store accepts. */
@@ -249,7 +249,7 @@ export class HttpS3Api implements S3Api {
       'response-content-disposition': input.ResponseContentDisposition,
     });
     const request = { server, path: path + encodeKey(input.Key), query: parameters };
-    return this.#signer.signUrl(request, this.#context(credentials), expiresInSeconds);
+    return signUrl(this.#settings.signatures, request, this.#context(credentials), expiresInSeconds);
   }
 
   server(): string | undefined {
@@ -264,7 +264,7 @@ export class HttpS3Api implements S3Api {
     this.#settings.connection.close();
   }
 
-  #context(credentials: AwsCredentials): SigningContext {
+  #context(credentials: AwsCredentials): Parameters<typeof signRequest>[2] {
     return { credentials, region: this.#region, atMs: this.#settings.environment.now() + this.#offsetMs };
   }
 
@@ -325,10 +325,11 @@ export class HttpS3Api implements S3Api {
   }
 
   async #sendOnce(operation: Operation, credentials: AwsCredentials, signal: AbortSignal): Promise<Success> {
-    const { connection } = this.#settings;
+    const { connection, signatures } = this.#settings;
     const { server, path, query } = this.#address;
     const { method, key, body } = operation;
-    const signed = this.#signer.sign(
+    const signed = signRequest(
+      signatures,
       {
         method,
         server,

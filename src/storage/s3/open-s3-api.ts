@@ -8,6 +8,7 @@ import { CredentialCache } from './credentials.ts';
 import type { AwsCredentials, CredentialProvider } from './credentials.ts';
 import { defaultCredentials } from './default-credentials.ts';
 import { HttpS3Api } from './http-s3-api.ts';
+import { loadSignatures } from './request-signer.ts';
 import type { S3Api } from './s3-api.ts';
 
 /**
@@ -55,6 +56,7 @@ export async function openS3Api(settings: BucketSettings): Promise<S3Api> {
     const { SdkS3Api } = await usingSdk.get();
     return SdkS3Api.open(client, bucket, environment);
   }
+  const signatures = await loadSignatures();
   const connection = new HttpConnection({ environment, ca });
   const region = settings.region ?? variable('AWS_REGION', 'AWS_DEFAULT_REGION');
   const provider = credentials ?? defaultCredentials({ environment, http: connection, ...defined({ region }) });
@@ -66,5 +68,6 @@ export async function openS3Api(settings: BucketSettings): Promise<S3Api> {
     forcePathStyle: settings.forcePathStyle,
     connection,
     credentials: new CredentialCache(typeof provider === 'function' ? provider : async () => provider, environment),
+    signatures,
   });
 }

@@ -1,11 +1,17 @@
-/**
- * Signs requests and URLs with AWS Signature Version 4. A signature covers a canonical form of the request: its method, path,
- * parameters, headers and the hash of its body, each in an order and an encoding that the store makes again from the request that it
- * gets.
- */
-import { createHash, createHmac } from 'node:crypto';
-import { defined } from '../../base/options.ts';
+/** Signs requests and URLs with the library aws4 (AWS Signature Version 4). */
+import { createHash } from 'node:crypto';
+import type * as aws4 from 'aws4';
 import type { AwsCredentials } from './credentials.ts';
+
+/** The library's function that signs. */
+export type Signatures = Pick<typeof aws4, 'sign'>;
+
+/** Loads the library. */
+export async function loadSignatures(): Promise<Signatures> {
+  // A CommonJS module: some loaders show only its default export.
+  const library = (await import('aws4')) as Signatures & { readonly default?: Signatures };
+  return library.default ?? library;
+}
 
 /** A request to sign. */
 export interface UnsignedRequest {
@@ -32,9 +38,6 @@ export interface SigningContext {
   readonly atMs: number;
 }
 
-const algorithm = 'AWS4-HMAC-SHA256';
-/** Headers that are not signed, because proxies may change them. */
-const unsigned: ReadonlySet<string> = new Set(['cache-control', 'range']);
 /** The hash of an empty body. */
 const emptyHash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
@@ -58,111 +61,52 @@ function amzDate(ms: number): string {
   return new Date(ms).toISOString().replace(/[:-]|\.\d{3}/g, '');
 }
 
-/** Encodes a path as the store does to check a signature: in the rest of a path, a URL leaves characters that a signature encodes. */
-function canonicalPath(path: string): string {
-  return path
-    .split('/')
-    .map((part) => encodeText(decodeURIComponent(part.replaceAll('+', ' '))))
-    .join('/');
+function keysOf({ credentials: { accessKeyId, secretAccessKey, sessionToken } }: SigningContext): aws4.Credentials {
+  return { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) };
 }
 
-function canonicalQuery(query: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(query).map(([name, value]) => [encodeText(name), encodeText(value)] as const);
-  // The names differ.
-  pairs.sort(([one], [other]) => (one < other ? -1 : 1));
-  return pairs.map(([name, value]) => `${name}=${value}`).join('&');
-}
-
-function hashOf(data: string | Uint8Array): string {
-  return createHash('sha256').update(data).digest('hex');
-}
-
-function hmac(key: string | Uint8Array, text: string): Buffer {
-  return createHmac('sha256', key).update(text).digest();
-}
-
-const dayLength = 8;
-
-/** Names the day, the region and the service that a signature is good for. */
-function scopeOf(date: string, { region }: SigningContext): string {
-  return `${date.slice(0, dayLength)}/${region}/s3/aws4_request`;
-}
-
-/** The canonical headers of a request, as a store sorts them, and the names of these headers. */
-function canonicalHeaders(headers: Readonly<Record<string, string>>): readonly [headers: string, names: string] {
-  const names = Object.keys(headers)
-    .filter((name) => !unsigned.has(name))
-    .toSorted();
-  const lines = names.map((name) => `${name}:${(headers[name] as string).trim().replace(/\s+/g, ' ')}\n`);
-  return [lines.join(''), names.join(';')];
-}
-
-/** Signs requests and URLs, and keeps the last signing key. */
-export class RequestSigner {
-  /** The key that signs, and the secret, the day and the region that it is made of. */
-  #key: { readonly of: string; readonly bytes: Uint8Array } | undefined;
-
-  /** Signs a request. The names of its headers are in lower case. The date, the session token and the hash of the body become headers. */
-  sign({ method, server, path, query, headers, body }: UnsignedRequest, context: SigningContext): SignedRequest {
-    const date = amzDate(context.atMs);
-    const bodyHash = body === undefined ? emptyHash : hashOf(body);
-    const all = {
+/** Signs a request. The date, the session token and the hash of the body become headers. */
+export function signRequest(
+  { sign }: Signatures,
+  { method, server, path, query, headers, body }: UnsignedRequest,
+  context: SigningContext,
+): SignedRequest {
+  const request = {
+    service: 's3',
+    region: context.region,
+    method,
+    path: pathWithQuery(path, query),
+    headers: {
       ...headers,
       host: server.host,
-      'x-amz-date': date,
-      'x-amz-content-sha256': bodyHash,
-      ...defined({ 'x-amz-security-token': context.credentials.sessionToken }),
-    };
-    const [lines, names] = canonicalHeaders(all);
-    const canonical = [method, canonicalPath(path), canonicalQuery(query), lines, names, bodyHash].join('\n');
-    const scope = scopeOf(date, context);
-    const authorization = [
-      `${algorithm} Credential=${context.credentials.accessKeyId}/${scope}`,
-      `SignedHeaders=${names}`,
-      `Signature=${this.#signature(canonical, date, scope, context)}`,
-    ].join(', ');
-    return { path: pathWithQuery(path, query), headers: { ...all, authorization } };
-  }
+      'x-amz-date': amzDate(context.atMs),
+      'x-amz-content-sha256': body === undefined ? emptyHash : createHash('sha256').update(body).digest('hex'),
+    },
+    // Proxies may change it.
+    extraHeadersToIgnore: { 'cache-control': true },
+  };
+  const signed = sign(request, keysOf(context));
+  return { path: signed.path as string, headers: signed.headers as Readonly<Record<string, string>> };
+}
 
-  /** Returns a signed URL that reads an object. */
-  signUrl(
-    { server, path, query }: Pick<UnsignedRequest, 'server' | 'path' | 'query'>,
-    context: SigningContext,
-    expiresInSeconds: number,
-  ): string {
-    const date = amzDate(context.atMs);
-    const scope = scopeOf(date, context);
-    const parameters = {
-      ...query,
-      'X-Amz-Expires': String(expiresInSeconds),
-      'X-Amz-Date': date,
-      ...defined({ 'X-Amz-Security-Token': context.credentials.sessionToken }),
-      'X-Amz-Algorithm': algorithm,
-      'X-Amz-Credential': `${context.credentials.accessKeyId}/${scope}`,
-      'X-Amz-SignedHeaders': 'host',
-    };
-    const [lines, names] = canonicalHeaders({ host: server.host });
-    const canonical = ['GET', canonicalPath(path), canonicalQuery(parameters), lines, names, 'UNSIGNED-PAYLOAD'];
-    const signature = this.#signature(canonical.join('\n'), date, scope, context);
-    return `${server.origin}${pathWithQuery(path, { ...parameters, 'X-Amz-Signature': signature })}`;
-  }
-
-  #signature(canonical: string, date: string, scope: string, context: SigningContext): string {
-    const text = [algorithm, date, scope, hashOf(canonical)].join('\n');
-    return hmac(this.#signingKey(scope, context), text).toString('hex');
-  }
-
-  /** Returns the key for a day and a region. */
-  #signingKey(scope: string, { credentials, region }: SigningContext): Uint8Array {
-    const of = `${scope} ${credentials.secretAccessKey}`;
-    if (this.#key?.of !== of) {
-      const day = scope.slice(0, dayLength);
-      const parts = [day, region, 's3', 'aws4_request'];
-      this.#key = {
-        of,
-        bytes: parts.reduce<string | Uint8Array>(hmac, `AWS4${credentials.secretAccessKey}`) as Buffer,
-      };
-    }
-    return this.#key.bytes;
-  }
+/** Signs a URL that reads an object. */
+export function signUrl(
+  { sign }: Signatures,
+  { server, path, query }: Pick<UnsignedRequest, 'server' | 'path' | 'query'>,
+  context: SigningContext,
+  expiresInSeconds: number,
+): string {
+  const parameters = { ...query, 'X-Amz-Expires': String(expiresInSeconds), 'X-Amz-Date': amzDate(context.atMs) };
+  const signed = sign(
+    {
+      service: 's3',
+      region: context.region,
+      method: 'GET',
+      signQuery: true,
+      path: pathWithQuery(path, parameters),
+      headers: { host: server.host },
+    },
+    keysOf(context),
+  );
+  return `${server.origin}${signed.path as string}`;
 }

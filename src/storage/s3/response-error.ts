@@ -37,6 +37,15 @@ const codesByStatus: Readonly<Record<number, string>> = {
   416: 'InvalidRange',
 };
 
+/** Makes the error of a key without an object. Nobody needs the rest of its document. */
+function missingKey(headers: HttpResponse['headers'], secrets: readonly string[]): S3ResponseError {
+  const requestId = headers['x-amz-request-id'];
+  return new S3ResponseError('NoSuchKey', '', {
+    httpStatusCode: 404,
+    ...(requestId !== undefined && { requestId: withoutKnown(requestId, secrets) }),
+  });
+}
+
 /**
  * Makes the error of a response. `text` is its body; the secrets of the request are removed, because stores and gateways repeat the
  * headers that they received.
@@ -46,6 +55,8 @@ export async function responseError(
   text: string,
   secrets: readonly string[],
 ): Promise<S3ResponseError> {
+  // The answer that a slot of the log is free: a new process would load the parser for it, which takes longer than a request.
+  if (status === 404 && text.includes('<Code>NoSuchKey</Code>')) return missingKey(headers, secrets);
   const document = await parseXml(text);
   // Some stores wrap the error.
   const nested = document?.element['Error'];

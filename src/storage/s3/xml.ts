@@ -1,7 +1,4 @@
-/**
- * Reads and writes the XML of S3, with fast-xml-parser and fast-xml-builder. Each is loaded with the first document that needs it: loading
- * the parser takes longer than a request, so plain errors, which a new process gets when it looks for the next commit, are read without it.
- */
+/** Reads and writes the XML of S3, with fast-xml-parser and fast-xml-builder, which are loaded with the first document. */
 import type * as fastXmlParser from 'fast-xml-parser';
 
 /** The children of an element by their names; the elements that may repeat are lists. */
@@ -35,31 +32,10 @@ function newParser({ XMLParser }: Library): InstanceType<Library['XMLParser']> {
   });
 }
 
-/** Matches a document of texts without references: its root, and its children. The names are in the style of S3. */
-const flatDocument =
-  /^(?:<\?xml [^<>]*\?>\s*)?<([A-Z]\w*)(?: [^<>]*[^<>/])?>((?:\s*<[A-Z]\w*>[^<>&\r]*<\/\w+>)*)\s*<\/\1>$/;
-/** Longest text that is tried: errors are shorter. */
-const maxFlatLength = 4096;
-const flatChild = /<(\w+)>([^<]*)<\/(\w+)>/g;
-
-/** Parses a document whose elements are all texts in one root, as in most errors. Returns undefined for other documents. */
-function parseFlat(text: string): XmlDocument | undefined {
-  const [, root, children] = (text.length <= maxFlatLength ? flatDocument.exec(text) : null) ?? [];
-  if (root === undefined || children === undefined) return undefined;
-  const found = new Map<string, string>();
-  for (const [, name = '', value = '', end] of children.matchAll(flatChild)) {
-    if (name !== end || found.has(name) || repeated.has(name)) return undefined;
-    found.set(name, value);
-  }
-  return { root, element: Object.fromEntries(found) };
-}
-
 /** Parses a document. Resolves with undefined for a text that is not XML or that was cut off. */
 export async function parseXml(text: string): Promise<XmlDocument | undefined> {
   const trimmed = text.trim();
   if (!trimmed.startsWith('<')) return undefined;
-  const flat = parseFlat(trimmed);
-  if (flat !== undefined) return flat;
   const library = await import('fast-xml-parser');
   let parsed: Record<string, XmlElement | string>;
   try {

@@ -126,12 +126,12 @@ describe('a refresh', () => {
 
   it('comes before a query of an instance whose view is older than two intervals', async () => {
     await nodes.run(b.db.stop());
-    const late = await nodes.start(2, { writeForwardInterval: quietIntervalMs });
-    await nodes.run(nodes.insert(a, 1));
+    const late = await nodes.start(2, { polling: 'interval', writeForwardInterval: quietIntervalMs });
     // Its own turns fail, so that nothing else refreshes it.
-    late.driver.onGet(/^committed/, () => Promise.reject(new Error('not now')), 2);
+    late.driver.onGet(/^committed/, () => Promise.reject(new Error('not now')), Number.POSITIVE_INFINITY);
     await nodes.environment.advance(2 * quietIntervalMs + 1000);
     late.driver.heal();
+    await nodes.run(nodes.insert(a, 1));
     late.driver.takeLines();
     expect(await nodes.names(late, [1])).toEqual(['row 1']);
     expect(late.driver.takeLines()).toContain('get committed/1 found');

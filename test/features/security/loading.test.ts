@@ -90,7 +90,7 @@ describe('importing the library', () => {
 
   it('loads the S3 client with the first request to a bucket, a decoder where the runtime has none, and nothing else later', () => {
     const proxies = ['http-proxy-agent', 'https-proxy-agent', 'proxy-from-env'];
-    const client = ['fast-xml-builder', 'fast-xml-parser', ...proxies];
+    const client = ['aws4', 'fast-xml-builder', 'fast-xml-parser', ...proxies];
     expect([...library.later.keys()].toSorted()).toEqual([...Object.keys(optional), ...client, 'zstddec'].toSorted());
     for (const [name, paths] of library.later) {
       const ofClient = optional[name] ?? /^src\/storage\/(?:s3|http)\//;
