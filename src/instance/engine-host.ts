@@ -163,10 +163,11 @@ export class EngineHost implements BatchHost, QueryHost {
     return this.#staleReads.freshen().then(() => this.bridge.presentState(engine, table));
   }
 
-  /** Returns the present state of a table if it is known without a request or a promise, else undefined. Asks for nothing. */
+  /** Returns the present state of a table if it is known without a request or a promise, else undefined. */
   stateInMemory(table: string): TableState | undefined {
     const { engine } = this.admit('db.getCached()');
     const state = this.bridge.stateInMemory(engine.view, table);
+    engine.asked();
     return engine.isStale ? undefined : state;
   }
 

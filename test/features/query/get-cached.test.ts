@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { defineSchema, StoreDb, Types } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { MemoryDriver } from '../../../src/storage/index.ts';
+import { createDatabase, VirtualEnvironment } from '../../../src/testing/index.ts';
 import { keys, open as openNotes, schema as notes } from '../encryption/envelope-store.ts';
 import { Nodes, people } from '../protocol/nodes.ts';
 import { hangs } from '../protocol/scripted-driver.ts';
@@ -70,6 +71,22 @@ describe('getCached', () => {
     });
     expect(db.stats().requests).toEqual(before);
     expect(db.getCached(items, rows >> 1)).toBeUndefined();
+  });
+
+  it('counts as a read, so that an instance that polls adaptively keeps its view fresh', async () => {
+    const environment = new VirtualEnvironment();
+    const driver = environment.connect(new MemoryDriver({ environment }));
+    const db = createDatabase({ dbPrefix: 'p', nodeId: 0, driver, logLevel: 'silent' }, environment);
+    db.registerSchema(items);
+    await environment.run(db.start());
+    const batch = db.batch();
+    void batch.insert(items, { id: 1, name: 'one' });
+    await environment.run(batch.flush());
+    for (let second = 0; second < 600; second++) {
+      await environment.advance(1000);
+      expect(db.getCached(items, 1)).toEqual({ id: 1, name: 'one' });
+    }
+    await environment.run(db.stop());
   });
 
   it('shows flushed commits that are not merged, deletions too, and no batch that is not flushed', async () => {
