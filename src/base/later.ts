@@ -2,7 +2,17 @@
  * Code that is loaded when it is first needed. A process that opens a database and reads a few rows needs a small part of the package, and
  * loading all of it takes longer than the requests. `test/features/security/loading.test.ts` says which code is not loaded then.
  */
+import type { Environment } from './env.ts';
 import { CodeNotLoadedError } from './errors.ts';
+
+/** The time from the start of a database until all code that it may need is loaded, in milliseconds: its first rows come before that. */
+const soonMs = 3000;
+
+/** Options of {@link Later}. */
+export interface LaterOptions {
+  /** Whether a process loads the code only for a call that needs it, as for the driver of another store. Default false. */
+  readonly onlyOnUse?: boolean;
+}
 
 /** Every module that can be loaded later, so that a test with virtual time can load them before time passes. */
 const declared = new Set<Later<unknown>>();
@@ -11,14 +21,16 @@ const declared = new Set<Later<unknown>>();
 export class Later<M> {
   /** Names the code in errors. */
   readonly name: string;
+  readonly isOnlyOnUse: boolean;
   readonly #import: () => Promise<M>;
   #loading: Promise<M> | undefined;
   /** The module once it is loaded. */
   loaded: M | undefined;
 
   /** `load` must be an `import()` of a literal, for bundlers. */
-  constructor(name: string, load: () => Promise<M>) {
+  constructor(name: string, load: () => Promise<M>, { onlyOnUse = false }: LaterOptions = {}) {
     this.name = name;
+    this.isOnlyOnUse = onlyOnUse;
     this.#import = load;
     declared.add(this);
   }
@@ -43,6 +55,23 @@ export class Later<M> {
       throw new CodeNotLoadedError(this.name, cause);
     }
   }
+}
+
+/**
+ * Loads the code that a running database may need, in the background and a while after its start: an installation may be replaced while
+ * the process runs, and the files are gone then. Sets no timer if all of it is there. Code that cannot be loaded is tried again by the
+ * call that needs it.
+ */
+export function loadSoon(environment: Environment): void {
+  const missing = [...declared].filter((later) => !later.isOnlyOnUse && later.loaded === undefined);
+  if (missing.length === 0) return;
+  const loadEach = async (): Promise<void> => {
+    for (const later of missing) {
+      await later.load().catch(() => undefined);
+      await environment.yieldToEventLoop();
+    }
+  };
+  environment.setTimer(() => void loadEach(), soonMs, { background: true });
 }
 
 /** Names the code that has been loaded later. For tests. */

@@ -6,6 +6,7 @@ import { SignalPool } from '../base/abort.ts';
 import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { NotStartedError, ReadOnlyError } from '../base/errors.ts';
+import { loadSoon } from '../base/later.ts';
 import { filteredLogger } from '../base/logger.ts';
 import type { Logger } from '../base/logger.ts';
 import type { BatchOwner, FlushOptions } from '../batch/batch.ts';
@@ -202,6 +203,7 @@ export class Instance implements BatchOwner, QueryHost {
       maxCommitBytes: this.#maxCommitBytes,
     });
     this.maintenance.begin(engine);
+    loadSoon(this.environment);
   }
 
   /** Logs that a database was replaced between a stop and a start. A running instance would have stopped. */

@@ -7,10 +7,13 @@ import { checkGoogleOptions, googleIdentity } from './google/google-options.ts';
 import { bucketDriver } from './s3/driver-from-env.ts';
 import { LaterDriver } from './wrap/later-driver.ts';
 
-const usingAzure = new Later('the driver for Azure Blob Storage', () => import('./azure/azure-blob-driver.ts'));
+const usingAzure = new Later('the driver for Azure Blob Storage', () => import('./azure/azure-blob-driver.ts'), {
+  onlyOnUse: true,
+});
 const usingGoogle = new Later(
   'the driver for Google Cloud Storage',
   () => import('./google/google-cloud-storage-driver.ts'),
+  { onlyOnUse: true },
 );
 
 /** Makes the driver for a container; its options are checked at once. */

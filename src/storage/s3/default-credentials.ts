@@ -20,7 +20,7 @@ export interface DefaultCredentialsOptions {
   readonly region?: string | undefined;
 }
 
-const searching = new Later('sources of credentials', () => import('./other-sources.ts'));
+const searching = new Later('sources of credentials', () => import('./other-sources.ts'), { onlyOnUse: true });
 
 const fromVariables: Source = async (context) => {
   const accessKeyId = variableOf(context, 'AWS_ACCESS_KEY_ID');

@@ -37,7 +37,7 @@ export interface BucketSettings {
   readonly client: SdkClient | undefined;
 }
 
-const usingSdk = new Later('the use of a client of the AWS SDK', () => import('./sdk-s3-api.ts'));
+const usingSdk = new Later('the use of a client of the AWS SDK', () => import('./sdk-s3-api.ts'), { onlyOnUse: true });
 
 /** Returns the first of some variables of the environment that is set. Empty variables count as not set. */
 function variable(...names: readonly string[]): string | undefined {
