@@ -292,8 +292,9 @@ describe('starting and stopping', () => {
 
   it('the write-forward loop merges by itself, on the turn of this node', async () => {
     const driver = newDriver();
-    const db = make(driver, { writeForwardInterval: 20 });
-    const other = make(driver, { writeForwardInterval: 20, nodeId: 1 });
+    const turns = { writeForwardInterval: 20, mergePolicy: { minCommits: 1 } };
+    const db = make(driver, turns);
+    const other = make(driver, { ...turns, nodeId: 1 });
     await Promise.all([db.start(), other.start()]);
     await insert(db, 1);
     await expect.poll(() => db.stats().log?.appliedSeq, { timeout: 20_000 }).toBe(1);
@@ -302,7 +303,7 @@ describe('starting and stopping', () => {
   });
 
   it('a node whose turn it never is merges nothing', async () => {
-    const db = make(newDriver(), { writeForwardInterval: 10, nodes: () => [7] });
+    const db = make(newDriver(), { writeForwardInterval: 10, polling: 'interval', nodes: () => [7] });
     await db.start();
     await insert(db, 1);
     const before = db.stats().requests.getUnchanged;
