@@ -257,10 +257,9 @@ export class Database {
 
   /**
    * Returns the row with a primary key from memory, as a new plain object: null if there is no such row, and undefined if that is not
-   * known without the store. Then `get()` finds out: `db.getCached(table, key) ?? (await db.get(table, key))`. Returns without a promise,
-   * and makes no request. Counts as a read for `polling`, so that the view stays fresh. Shows the state that `get()` shows. Returns undefined for a key of
-   * another type, for which `get()` rejects, and while the view is older than two intervals. Throws `NotStartedError` and
-   * `SchemaNotFoundError`.
+   * known without the store, so that `get()` must find out. Returns without a promise, and makes no request. Counts as a read for
+   * `polling`, so that the view stays fresh. Shows the state that `get()` shows. Returns undefined for a key of another type, for which
+   * `get()` rejects, and while the view is older than two intervals. Throws `NotStartedError` and `SchemaNotFoundError`.
    */
   getCached<T extends TableRef>(table: T, primaryKey: KeyFor<T>): RowFor<T> | null | undefined {
     const state = this.#instance.admit('db.getCached()').stateInMemory(tableName(table));

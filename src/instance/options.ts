@@ -100,7 +100,8 @@ export interface StoreDbOptions {
   readonly maxStaleWaitMs?: number;
   /**
    * When pending commits are merged. Default: once there are 16 of them, or the oldest has waited for a minute. While a version of
-   * a table comes or goes, they are merged at this node's next turn. In any case a node that merges alone rests after each merge, three times as long as that took and a minute at most.
+   * a table comes or goes, they are merged at this node's next turn. In any case a node that merges alone rests after each merge, three
+   * times as long as that took and a minute at most.
    */
   readonly mergePolicy?: MergePolicy;
   /**

@@ -8,7 +8,10 @@ export interface MergePolicy {
    * where only `maxWaitMs` is given.
    */
   readonly minCommits?: number;
-  /** How long the oldest of them waits for others at most, in milliseconds, 0 to 86,400,000. Default 60000, or 600000 where only `minCommits` is given. */
+  /**
+   * How long the oldest of them waits for others at most, in milliseconds, 0 to 86,400,000. Default 60000, or 600000 where only
+   * `minCommits` is given.
+   */
   readonly maxWaitMs?: number;
 }
 

@@ -40,12 +40,8 @@ export class RowGetter {
   #getIn(state: TableState, primaryKey: unknown): Promise<Row | undefined> {
     const { shape } = state;
     const key = this.#key;
-    key.length = 0;
-    try {
-      shape.writeKey(key, normalizeKey(shape, primaryKey));
-    } catch (error) {
-      if (!(error instanceof FieldProblem)) throw error;
-      // No key can have this value: a query finds out whether it is only out of range or of another kind.
+    if (!this.#writeKey(shape, primaryKey)) {
+      // A query finds out whether the value is only out of range or of another kind.
       return byKey(new Query(this.#host, shape.name), shape, primaryKey).first();
     }
     const found = state.lookup(key.bytes, key.length);
@@ -58,15 +54,21 @@ export class RowGetter {
     if (state === undefined) return undefined;
     const { shape } = state;
     const key = this.#key;
-    key.length = 0;
-    try {
-      shape.writeKey(key, normalizeKey(shape, primaryKey));
-    } catch (error) {
-      if (!(error instanceof FieldProblem)) throw error;
-      return undefined;
-    }
+    if (!this.#writeKey(shape, primaryKey)) return undefined;
     const found = state.lookupCached(key.bytes, key.length);
     return found && shape.decoder.decode(found.source, found.base);
+  }
+
+  /** Writes the key of a row. Returns false if no key can have the value. */
+  #writeKey(shape: TableShape, primaryKey: unknown): boolean {
+    this.#key.length = 0;
+    try {
+      shape.writeKey(this.#key, normalizeKey(shape, primaryKey));
+      return true;
+    } catch (error) {
+      if (!(error instanceof FieldProblem)) throw error;
+      return false;
+    }
   }
 
   async #getSlowly(state: TableState, first: Promise<RowRef | undefined>, key: Uint8Array): Promise<Row | undefined> {

@@ -27,6 +27,7 @@ import type {
   StorageDriver,
 } from '../contract/driver.ts';
 import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
+import { severalOf } from '../contract/request-attempts.ts';
 import type { RequestTally } from '../contract/request-attempts.ts';
 import { copyBlob, isCopyRefusal } from './azure-copy.ts';
 import { codeOf, statusOf } from './azure-errors.ts';
@@ -88,10 +89,10 @@ export class AzureBlobDriver implements StorageDriver {
           container.getBlockBlobClient(key).upload(bytes, bytes.length, { ...headers, conditions, abortSignal }),
       );
       if (etag === undefined) throw new StorageError(key, 'unknown', `The store answered ${key} without an ETag.`);
-      return { status: 'written', etag, ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'written', etag, ...severalOf(tally) };
     } catch (error) {
       if (error instanceof StorageError) throw error;
-      return { status: 'lost', ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'lost', ...severalOf(tally) };
     }
   }
 
@@ -175,10 +176,10 @@ export class AzureBlobDriver implements StorageDriver {
     const tally: RequestTally = { requests: 0 };
     try {
       await copyBlob({ requests: this.#requests, environment, cacheHeaders, from, to, options, tally });
-      return { status: 'copied', ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'copied', ...severalOf(tally) };
     } catch (error) {
       if (!isCopyRefusal(error)) throw error;
-      return { status: 'refused', ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'refused', ...severalOf(tally) };
     }
   }
 

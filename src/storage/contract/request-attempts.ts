@@ -9,6 +9,11 @@ export interface RequestTally {
   requests: number;
 }
 
+/** Returns the requests of a call for its result, if there were several: one needs no mention. */
+export function severalOf({ requests }: RequestTally): Partial<RequestTally> {
+  return requests > 1 ? { requests } : {};
+}
+
 /** How a request is sent. */
 export interface AttemptOptions {
   readonly signal?: AbortSignal | undefined;

@@ -26,6 +26,7 @@ import type {
   StorageDriver,
 } from '../contract/driver.ts';
 import { checkKey, checkList, checkNotAborted, clipRange } from '../contract/requests.ts';
+import { severalOf } from '../contract/request-attempts.ts';
 import type { RequestTally } from '../contract/request-attempts.ts';
 import { GoogleResponseError, isMissingObject } from './google-errors.ts';
 import { checkGoogleOptions, googleIdentity } from './google-options.ts';
@@ -121,7 +122,7 @@ export class GoogleCloudStorageDriver implements StorageDriver {
         const request: GoogleRequest = { operation: 'objects.rewrite', key: to, method: 'POST', path: path + query };
         const { body } = await this.#requests.json(request, sending);
         const { done, rewriteToken } = isPlainObject(body) ? body : {};
-        if (done === true) return { status: 'copied', ...(tally.requests > 1 ? tally : {}) };
+        if (done === true) return { status: 'copied', ...severalOf(tally) };
         if (typeof rewriteToken !== 'string' || step >= maxCopySteps) {
           throw new StorageError(to, 'unknown', `The store does not complete the copy to ${to}.`);
         }
@@ -129,7 +130,7 @@ export class GoogleCloudStorageDriver implements StorageDriver {
       }
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      return { status: 'refused', ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'refused', ...severalOf(tally) };
     }
   }
 

@@ -12,6 +12,7 @@ import type { PutCondition, PutOptions, PutResult } from '../contract/driver.ts'
 import { sendFinal } from '../contract/final-request.ts';
 import { checkNotAborted, readBody } from '../contract/requests.ts';
 import { streamChunks } from '../contract/stream-chunks.ts';
+import { severalOf } from '../contract/request-attempts.ts';
 import type { RequestTally } from '../contract/request-attempts.ts';
 import { md5Metadata, newMd5 } from './google-checksums.ts';
 import { GoogleResponseError, isMissingObject } from './google-errors.ts';
@@ -123,19 +124,15 @@ export class GoogleUpload {
     if (condition === undefined) return { status: 'lost', requests: 0 };
     try {
       const etag = await write(condition);
-      return { status: 'written', etag, ...this.#counted() };
+      return { status: 'written', etag, ...severalOf(this.#tally) };
     } catch (error) {
-      if (this.#isLost(error)) return { status: 'lost', ...this.#counted() };
+      if (this.#isLost(error)) return { status: 'lost', ...severalOf(this.#tally) };
       if (error instanceof StorageError) throw error;
       const outcome = this.#tally.requests === 0 ? 'none' : 'unknown';
       checkNotAborted(this.#key, this.#options.signal, outcome);
       const message = `Uploading ${this.#key} failed: ${(error as Error).message}`;
       throw new StorageError(this.#key, outcome, message, { cause: error });
     }
-  }
-
-  #counted(): { readonly requests?: number } {
-    return this.#tally.requests > 1 ? { requests: this.#tally.requests } : {};
   }
 
   #sending(more: Partial<SendOptions> = {}): SendOptions {

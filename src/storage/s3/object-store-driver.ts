@@ -27,6 +27,7 @@ import type {
 } from '../contract/driver.ts';
 import { sendFinal } from '../contract/final-request.ts';
 import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
+import { severalOf } from '../contract/request-attempts.ts';
 import type { RequestTally } from '../contract/request-attempts.ts';
 import { copyObject, isCopyRefusal } from './object-store-copy.ts';
 import { ObjectDeletion } from './object-store-delete.ts';
@@ -114,11 +115,11 @@ export class ObjectStoreDriver implements StorageDriver {
         (api, inner) => api.putObject({ ...input, Body: body }, inner),
       );
       if (ETag === undefined) throw new StorageError(key, 'unknown', `The store answered ${key} without an ETag.`);
-      return { status: 'written', etag: ETag, ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'written', etag: ETag, ...severalOf(tally) };
     } catch (error) {
       if (error instanceof StorageError) throw error;
       if (statusOf(error) === 404) this.#missingAnswer = '404';
-      return { status: 'lost', ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'lost', ...severalOf(tally) };
     }
   }
 
@@ -194,10 +195,10 @@ export class ObjectStoreDriver implements StorageDriver {
     const tally: RequestTally = { requests: 0 };
     try {
       await copyObject({ ...this.#options, requests: this.#requests, from, to, options, tally });
-      return { status: 'copied', ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'copied', ...severalOf(tally) };
     } catch (error) {
       if (!isCopyRefusal(error)) throw error;
-      return { status: 'refused', ...(tally.requests > 1 ? tally : {}) };
+      return { status: 'refused', ...severalOf(tally) };
     }
   }
 

@@ -3,6 +3,7 @@ import { StorageError } from '../../base/errors.ts';
 import { defined } from '../../base/options.ts';
 import type { FoundObject, GetOptions, GetResult, ListEntry, ListOptions, ListPage } from '../contract/driver.ts';
 import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from '../contract/requests.ts';
+import { severalOf } from '../contract/request-attempts.ts';
 import type { AttemptOptions, RequestTally } from '../contract/request-attempts.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { uploadMark } from './object-store-requests.ts';
@@ -169,7 +170,7 @@ export async function readObject(
 ): Promise<GetResult> {
   const tally: RequestTally = { requests: 0 };
   const result = await readCounted(requests, bucket, key, options, tally);
-  return tally.requests > 1 ? { ...result, ...tally } : result;
+  return { ...result, ...severalOf(tally) };
 }
 
 async function readCounted(
@@ -226,7 +227,7 @@ export async function listObjects(
       }),
     );
     const more = page.IsTruncated;
-    if (entries.length > 0 || !more) return { entries, more, ...(tally.requests > 1 ? tally : {}) };
+    if (entries.length > 0 || !more) return { entries, more, ...severalOf(tally) };
     token = page.NextContinuationToken;
     if (token === undefined || empty >= maxEmptyPages) {
       throw new StorageError(prefix, 'none', `The listing of ${prefix} promises more pages, but has no entries.`);
