@@ -112,7 +112,7 @@ describe('trouble with the store in the background', () => {
     const driver = new ScriptedDriver(new MemoryDriver(), 'app');
     const warn = (message: string): void => void warnings.push(message);
     const logger = { debug: noop, info: noop, warn, error: noop };
-    const db = StoreDb({ dbPrefix: 'app', nodeId: 0, driver, writeForwardInterval: 10, logger });
+    const db = StoreDb({ dbPrefix: 'app', nodeId: 0, driver, writeForwardInterval: 10, polling: 'interval', logger });
     await db.start();
     driver.onGet(/^block0$/, () => Promise.reject(new Error('no network')), 3);
     await expect.poll(() => warnings.length, { timeout: 20_000 }).toBeGreaterThan(0);
