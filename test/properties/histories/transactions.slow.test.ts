@@ -224,7 +224,8 @@ class History {
       const faulty = new FaultyDriver(store, { environment, seed: nodeId, faults: noFaults });
       this.#drivers.push(faulty);
       const driver = environment.connect(faulty);
-      const options = { dbPrefix: 'db', nodeId, driver, writeForwardInterval: 400, blockSizeBytes: 512 };
+      const turns = { writeForwardInterval: 400, polling: 'interval', mergePolicy: { minCommits: 1 } } as const;
+      const options = { dbPrefix: 'db', nodeId, driver, ...turns, blockSizeBytes: 512 };
       const db = createDatabase({ ...options, logLevel: 'silent' }, environment);
       for (const schema of [rows, done]) db.registerSchema(schema);
       db.registerFunction('isOdd', isOdd);

@@ -135,7 +135,8 @@ class History {
       const environment = this.#clock.fork({ seed: `${nodeId} of ${this.#random.integer(0, 1_000_000)}` });
       const faulty = new FaultyDriver(this.#store, { environment, seed: nodeId, faults: noFaults });
       this.#drivers.push(faulty);
-      const options = { dbPrefix: 'db', nodeId, driver: environment.connect(faulty), writeForwardInterval: 400 };
+      const turns = { writeForwardInterval: 400, polling: 'interval', mergePolicy: { minCommits: 1 } } as const;
+      const options = { dbPrefix: 'db', nodeId, driver: environment.connect(faulty), ...turns };
       const checked = checkOptions({ ...options, blockSizeBytes: 512, logLevel: 'silent' }, () => undefined);
       // Some stage all that they write.
       const db = new Database(new Instance(checked, environment, this.#random.chance(0.2) ? 100 : 8_388_608));

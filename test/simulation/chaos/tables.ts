@@ -121,7 +121,9 @@ export function openingBalances(bank: string): Balances {
 }
 
 /** Small blocks, so that every merge writes several. */
-export const databaseOptions: Pick<StoreDbOptions, 'blockSizeBytes' | 'logLevel'> = {
+export const databaseOptions: Pick<StoreDbOptions, 'blockSizeBytes' | 'logLevel' | 'polling' | 'mergePolicy'> = {
+  polling: 'interval',
+  mergePolicy: { minCommits: 1 },
   blockSizeBytes: 2048,
   logLevel: 'silent',
 };

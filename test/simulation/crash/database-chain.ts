@@ -13,6 +13,8 @@ export const databaseOptions: Omit<StoreDbOptions, 'driver'> = {
   dbPrefix: 'db',
   nodeId: 0,
   writeForwardInterval: 10,
+  polling: 'interval',
+  mergePolicy: { minCommits: 1 },
   blockSizeBytes: 512,
   logLevel: 'silent',
 };

@@ -25,7 +25,8 @@ class CertifiedFileDriver extends FileDriver {
 function open(disk: ModelDisk, nodeId: number, environment: Environment, turn: () => Promise<void>): Database {
   const fileSystem = disk.mount(turn);
   const driver = new CertifiedFileDriver({ path: '/data', environment, fileSystem, keptVersions: 2 });
-  const options = { dbPrefix: 'db', nodeId, driver, blockSizeBytes: 512, writeForwardInterval: 1000 };
+  const turns = { writeForwardInterval: 1000, polling: 'interval', mergePolicy: { minCommits: 1 } } as const;
+  const options = { dbPrefix: 'db', nodeId, driver, blockSizeBytes: 512, ...turns };
   const db = createDatabase({ ...options, logLevel: 'silent' }, environment);
   for (const table of tables) db.registerSchema(table);
   return db;

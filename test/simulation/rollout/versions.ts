@@ -64,7 +64,9 @@ export const fences: SchemaDefinition = {
   primaryKey: 'id',
 };
 
-export const databaseOptions: Pick<StoreDbOptions, 'blockSizeBytes' | 'logLevel'> = {
+export const databaseOptions: Pick<StoreDbOptions, 'blockSizeBytes' | 'logLevel' | 'polling' | 'mergePolicy'> = {
+  polling: 'interval',
+  mergePolicy: { minCommits: 1 },
   blockSizeBytes: 1024,
   logLevel: 'silent',
 };
