@@ -3,6 +3,8 @@
  * as many plain requests of `node:http`, and the memory of a process that has read one row.
  *
  *   s3-client.ts [rounds] [folder of another build of the package, to compare with]
+ *
+ * `NODE_BINARY` is the Node.js that runs the programs, by default the one that runs this file.
  */
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,6 +19,7 @@ import { medianOf } from './peers/figures.ts';
 const run = promisify(execFile);
 const rounds = Number(process.argv[2] ?? 15);
 const other = process.argv[3];
+const node = process.env['NODE_BINARY'] ?? process.execPath;
 /** Time that the store takes for each request, in milliseconds. */
 const delayMs = 20;
 const folder = mkdtempSync(join(tmpdir(), 'store-db-bench-'));
@@ -32,15 +35,34 @@ interface Target {
 
 const schema = `{ name: 'cities', version: 1, fields: { id: { typeId: 3 }, name: { typeId: 10 } }, primaryKey: 'id' }`;
 
-/** A process that makes three requests one after the other, and then pairs of them. */
-const plain = `
+/** The end of a program that reports when it had its first row, and its memory. */
+const reportFirst = `
+console.log(JSON.stringify({ value: Date.now(), rss: process.memoryUsage.rss() }));
+process.exit();
+`;
+const reportCommits = `
+console.log(JSON.stringify({ value: commits.sort((a, b) => a - b)[10], rss: process.memoryUsage.rss() }));
+process.exit();
+`;
+const plainGet = `
 import http from 'node:http';
 const agent = new http.Agent({ keepAlive: true });
 const get = () => new Promise((resolve, reject) => {
   http.get(process.env.STOREDB_ENDPOINT + '/nothing', { agent }, (res) => res.resume().on('end', resolve)).on('error', reject);
 });
+`;
+
+/** The programs of a contender. The one that commits does so in a database of its own, so that a first row has no commits to read. */
+interface Programs {
+  readonly firstRow: string;
+  readonly commits: string;
+}
+
+const plain: Programs = {
+  firstRow: `${plainGet}
 for (let i = 0; i < 3; i++) await get();
-const atMs = Date.now();
+${reportFirst}`,
+  commits: `${plainGet}
 const commits = [];
 for (let i = 0; i < 20; i++) {
   const startedMs = performance.now();
@@ -48,37 +70,32 @@ for (let i = 0; i < 20; i++) {
   await get();
   commits.push(performance.now() - startedMs);
 }
-console.log(JSON.stringify({ atMs, rss: process.memoryUsage.rss(), commits }));
-process.exit();
-`;
+${reportCommits}`,
+};
 
-/** A process that reads one row, and then commits. */
-function storeDb(build: string): string {
-  return `
+function storeDb(build: string): Programs {
+  const open = (dbPrefix: string, role: string): string => `
 import { StoreDb } from '${pathToFileURL(join(build, 'dist/index.js')).href}';
-const options = { dbPrefix: 'db', logLevel: 'silent' };
-const reader = StoreDb({ ...options, nodeId: 1, role: 'replica' });
-reader.registerSchema(${schema});
-await reader.start();
-const row = await reader.get('cities', 1);
-const atMs = Date.now();
+const db = StoreDb({ dbPrefix: '${dbPrefix}', logLevel: 'silent', nodeId: 1, role: '${role}' });
+db.registerSchema(${schema});
+await db.start();
+`;
+  return {
+    firstRow: `${open('db', 'replica')}
+const row = await db.get('cities', 1);
 if (row?.name !== 'Turku') throw new Error('It read ' + JSON.stringify(row));
-const rss = process.memoryUsage.rss();
-await reader.stop();
-const writer = StoreDb({ ...options, nodeId: 1 });
-writer.registerSchema(${schema});
-await writer.start();
+${reportFirst}`,
+    commits: `${open('commits', 'writer')}
 const commits = [];
 for (let i = 0; i < 20; i++) {
-  const batch = writer.batch();
+  const batch = db.batch();
   batch.upsert('cities', { id: 2, name: 'Oulu' });
   const startedMs = performance.now();
   await batch.flush();
   commits.push(performance.now() - startedMs);
 }
-console.log(JSON.stringify({ atMs, rss, commits }));
-process.exit();
-`;
+${reportCommits}`,
+  };
 }
 
 interface Round {
@@ -87,11 +104,15 @@ interface Round {
   readonly commitMs: number;
 }
 
-async function measure(script: string, env: NodeJS.ProcessEnv): Promise<Round> {
+async function runProgram(script: string, env: NodeJS.ProcessEnv): Promise<{ value: number; rss: number }> {
+  const { stdout } = await run(node, [script], { env, cwd: folder });
+  return JSON.parse(stdout) as { value: number; rss: number };
+}
+
+async function measureFirst(name: string, env: NodeJS.ProcessEnv): Promise<Pick<Round, 'firstMs' | 'rssMb'>> {
   const startedMs = Date.now();
-  const { stdout } = await run(process.execPath, [script], { env, cwd: folder });
-  const { atMs, rss, commits } = JSON.parse(stdout) as { atMs: number; rss: number; commits: number[] };
-  return { firstMs: atMs - startedMs, rssMb: rss / 2 ** 20, commitMs: medianOf(commits) };
+  const { value, rss } = await runProgram(join(folder, `${name} first row.mjs`), env);
+  return { firstMs: value - startedMs, rssMb: rss / 2 ** 20 };
 }
 
 const server = fork(join(root, 'bench/peers/store-server.ts'), { execArgv: ['--import', 'tsx'] });
@@ -128,16 +149,22 @@ try {
   await db.checkpoint();
   await db.stop();
   await ask({ kind: 'delay', delayMs });
-  const scripts: Record<string, string> = { 'plain requests': plain, StoreDb: storeDb(root) };
-  if (other !== undefined) scripts['other build'] = storeDb(resolve(other));
+  const contenders: Record<string, Programs> = { 'plain requests': plain, StoreDb: storeDb(root) };
+  if (other !== undefined) contenders['other build'] = storeDb(resolve(other));
   const results = new Map<string, Round[]>();
-  for (const [name, text] of Object.entries(scripts)) {
-    writeFileSync(join(folder, `${name}.mjs`), text);
-    await measure(join(folder, `${name}.mjs`), env);
+  for (const [name, programs] of Object.entries(contenders)) {
+    writeFileSync(join(folder, `${name} first row.mjs`), programs.firstRow);
+    writeFileSync(join(folder, `${name} commits.mjs`), programs.commits);
+    await measureFirst(name, env);
     results.set(name, []);
   }
   for (let round = 0; round < rounds; round++) {
-    for (const name of results.keys()) results.get(name)?.push(await measure(join(folder, `${name}.mjs`), env));
+    const firsts = new Map<string, Pick<Round, 'firstMs' | 'rssMb'>>();
+    for (const name of results.keys()) firsts.set(name, await measureFirst(name, env));
+    for (const [name, first] of firsts) {
+      const { value: commitMs } = await runProgram(join(folder, `${name} commits.mjs`), env);
+      results.get(name)?.push({ ...first, commitMs });
+    }
   }
   const median = (name: string, value: keyof Round): number =>
     medianOf((results.get(name) ?? []).map((round) => round[value]));
