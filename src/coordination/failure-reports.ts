@@ -11,16 +11,26 @@ export class FailureReports {
   readonly #logger: Logger;
   readonly #register: Block0Register;
   readonly #events: EngineEvents;
+  readonly #stopping: AbortSignal;
 
-  constructor(environment: Environment, logger: Logger, register: Block0Register, events: EngineEvents) {
+  /** `stopping` is aborted when the engine is closed. */
+  constructor(
+    environment: Environment,
+    logger: Logger,
+    register: Block0Register,
+    events: EngineEvents,
+    stopping: AbortSignal,
+  ) {
     this.#log = new FailureLog(logger, environment);
     this.#logger = logger;
     this.#register = register;
     this.#events = events;
+    this.#stopping = stopping;
   }
 
-  /** Reports that some work failed. `work` names it. */
+  /** Reports that some work failed. `work` names it. Work that `stop()` has ended is not tried again, and not reported. */
   report(work: string, error: unknown): void {
+    if (this.#stopping.aborted) return;
     // A database that was replaced stays so until it is opened again.
     if (this.#register.isReplaced) {
       this.#events.replaced.emit();

@@ -133,7 +133,7 @@ export class Engine {
     const parts = { ...options, node, register, log, follower, clock, room, events, stopping };
     this.pins = new Pins(parts);
     this.history = new History(parts);
-    const failures = new FailureReports(environment, logger, register, events);
+    const failures = new FailureReports(environment, logger, register, events, stopping);
     this.failures = failures;
     const rotation = new MergeRotation(intervalMs, node);
     const membership = new Membership({ ...parts, rotation });

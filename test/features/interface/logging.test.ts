@@ -1,4 +1,5 @@
 /** The contents of log lines, their destination, and their filter. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { Database, LogLevel, StoreDbOptions } from '../../../src/index.ts';
@@ -118,5 +119,29 @@ describe('trouble with the store in the background', () => {
     await expect.poll(() => warnings.length, { timeout: 20_000 }).toBeGreaterThan(0);
     expect(warnings[0]).toContain('no network');
     await db.stop();
+  });
+
+  it('is not logged if stop() has ended the request', async () => {
+    const lines: string[] = [];
+    const noop = (): void => undefined;
+    const note = (message: string): void => void lines.push(message);
+    const store = new MemoryDriver();
+    const creator = StoreDb({ dbPrefix: 'app', nodeId: 1, driver: store, logLevel: 'silent' });
+    await creator.start();
+    await creator.stop();
+    const driver = new ScriptedDriver(store, 'app');
+    const logger = { debug: noop, info: noop, warn: note, error: note };
+    const db = StoreDb({ dbPrefix: 'app', nodeId: 0, driver, writeForwardInterval: 10, polling: 'interval', logger });
+    await db.start();
+    const joining = new Promise<void>((resolve) => {
+      driver.onPut(/^block0$/, async (pass) => {
+        resolve();
+        await sleep(200);
+        return pass();
+      });
+    });
+    await joining;
+    await db.stop();
+    expect(lines).toEqual([]);
   });
 });
