@@ -4,7 +4,7 @@ import type { ActionEntry, ActionInfo } from '../checker/model.ts';
 import { nodeName } from './log-state.ts';
 
 const append = 'src/log/log-writer.ts';
-const slotRace = 'src/log/log-writer.ts';
+const slotRace = 'src/log/rivals.ts';
 const follow = 'src/log/log-follower.ts';
 const merge = 'src/merge/merger.ts';
 const trim = 'src/maintenance/gc/collector.ts';
@@ -43,6 +43,11 @@ const list = [
   ],
   ['refresh for a verdict', [append, 'async #refreshFor('], (a) => `${nodeName(a)}: must refresh before it may reject`],
   ['put', [append, 'await log.put(slot'], (a, b, c) => `${nodeName(a)}: its put for slot ${b} ${putOutcomes[c]}`],
+  [
+    'read with the put',
+    [append, 'const early = isFirstPut'],
+    (a, b) => `${nodeName(a)}: reads slot ${b}, at the same time as it puts`,
+  ],
   ['read own slot', [append, 'await log.read(slot, signal)'], (a, b) => `${nodeName(a)}: reads slot ${b}`],
   [
     'confirm',

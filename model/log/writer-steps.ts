@@ -124,6 +124,7 @@ export abstract class WriterSteps extends FollowerSteps {
     const lowest = 31 - Math.clz32(accepted & -accepted);
     n[at + Field.commit] = accepted | (this.tries(n, lowest) << this.flushes);
     n[at + Field.slot] = slot;
+    n[at + Field.seen] = 0;
     n[at + Field.again] = 0;
     n[at + Field.writer] = Writer.put;
     if (this.broken['acknowledged-early']) {
@@ -172,6 +173,12 @@ export abstract class WriterSteps extends FollowerSteps {
     const slot = this.get(state, at + Field.slot);
     const commit = this.get(state, at + Field.commit);
     let n = this.begin();
+    // A node that expects others reads the slot at the same time. That counts only if there was something in it.
+    if (state[at + Field.again] === 0 && state[at + Field.seen] === 0 && this.stored(n, slot) !== 0) {
+      n[at + Field.seen] = this.stored(n, slot);
+      this.emit(Act['read with the put'], node, slot);
+      n = this.begin();
+    }
     const isWritten = this.land(n, slot, commit);
     if (isWritten) {
       n[at + Field.seen] = commit;
@@ -210,10 +217,10 @@ export abstract class WriterSteps extends FollowerSteps {
     }
   }
 
-  /** The answer says nothing: the slot is read. */
+  /** The answer says nothing: the slot is read, unless it was read with the put. */
   #readSlot(n: Uint8Array, node: number): void {
     const at = this.nodeAt(node);
-    n[at + Field.writer] = Writer.read;
+    n[at + Field.writer] = n[at + Field.seen] === 0 ? Writer.read : Writer.confirm;
     n[at + Field.again] = 1;
     if (this.broken['new-slot-before-decided']) this.#lost(n, node);
   }

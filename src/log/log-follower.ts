@@ -283,6 +283,11 @@ export class LogFollower {
     return commit;
   }
 
+  /** Reads Block 0, and moves the view over commits that were read before. */
+  async confirm(slots: readonly LoggedCommit[], signal?: AbortSignal): Promise<void> {
+    this.advance(await this.#register.refresh(signal), slots);
+  }
+
   /**
    * Moves the view to a Block 0 and over commits whose slots were read or won before that Block 0 was asked for. Slots
    * at or under its floor decide nothing and are left out.

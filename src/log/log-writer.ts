@@ -11,9 +11,9 @@
  * - Every error but `CommitOutcomeUnknownError` is definite: the flush was not applied, and never will be.
  */
 import { untilAborted } from '../base/abort.ts';
-import { sleep, backOff, pauseMs } from '../base/env.ts';
-import type { Environment, Timer, Backoff } from '../base/env.ts';
-import { StorageError, TransactionConflictError, ContentionError } from '../base/errors.ts';
+import { backOff } from '../base/env.ts';
+import type { Environment, Backoff } from '../base/env.ts';
+import { StorageError, TransactionConflictError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 import type { NodeId } from '../block0/node-identity.ts';
@@ -32,7 +32,10 @@ import {
   refKey,
 } from './commit-outcome.ts';
 import type { CommitRef, CommitOutcome, InDoubtCommit } from './commit-outcome.ts';
+import { GroupDelay } from './group-delay.ts';
+import { LogEnd } from './log-end.ts';
 import type { LogFollower } from './log-follower.ts';
+import { Rivals, SlotRace } from './rivals.ts';
 
 /** A flush that waits to be committed. */
 export interface FlushRequest {
@@ -116,8 +119,8 @@ export class LogWriter {
   readonly #encoder = new CommitEncoder();
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
-  /** Whether other writers were faster last time: the last put lost its slot, or the poll before it found a commit. */
-  #cameLate = false;
+  readonly #rivals: Rivals;
+  readonly #end: LogEnd;
   readonly #inDoubt: Map<string, InDoubtCommit>;
   readonly #resolutions = new Set<Promise<boolean>>();
   /** Outcomes that a caller may still ask for, by slot and commit id. */
@@ -126,6 +129,9 @@ export class LogWriter {
   constructor(options: LogWriterOptions) {
     this.#options = options;
     this.#delay = new GroupDelay(options.environment);
+    const { environment, log, follower, freshness } = options;
+    this.#rivals = new Rivals(environment);
+    this.#end = new LogEnd({ log, follower, rivals: this.#rivals, catchUp: () => freshness.catchUp() });
     this.#inDoubt = options.inDoubt;
   }
 
@@ -243,16 +249,19 @@ export class LogWriter {
   }
 
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
-    const { follower, environment, freshness, backpressure } = this.#options;
+    const { follower, freshness, backpressure } = this.#options;
     follower.throwIfDamaged();
     await backpressure.makeRoom();
     if (freshness.isStale) await this.#refreshFor(group, freshness.freshen(undefined));
-    // Where others write all the time, a look is cheaper than a put that comes too late.
-    else if (this.#cameLate) this.#cameLate = await follower.peek();
+    const isOver = (): boolean => group.every((waiting) => waiting.answered);
+    let isOwnTurn = false;
     for (const race = new SlotRace(); ; ) {
+      // Where others write all the time, a look is cheaper than a put that comes too late.
+      if (!isOwnTurn) await this.#end.awaitTurn(race.isFirst, isOver);
+      if (isOver()) return;
+      isOwnTurn = true;
       const view = follower.view;
       const { accepted, members, contradicted } = await this.#prepare(group, view);
-      if (accepted.length === 0 && group.every((waiting) => waiting.answered)) return;
       // A flush was given up, or the view was refreshed: flushes validated on top of the old state must be validated again.
       if (accepted.length === 0 || accepted.some((waiting) => waiting.answered) || follower.view !== view) continue;
       const conclude = (): void => {
@@ -279,10 +288,9 @@ export class LogWriter {
       if (outcome === 'committed') return conclude();
       if (outcome === 'unknown') return fail(this.#failureOf(accepted[0]?.inFlight?.commitId));
       for (const waiting of accepted) waiting.inFlight = undefined;
-      await sleep(environment, race.lost(environment.random()));
-      // The winner's slot is seldom the last one taken: without a look, each slot taken since would cost a put to find out.
-      this.#cameLate = true;
-      await follower.peek();
+      isOwnTurn = false;
+      this.#rivals.noteLoss();
+      race.noteLoss();
     }
   }
 
@@ -418,6 +426,8 @@ export class LogWriter {
   ): Promise<CommitOutcome | undefined> {
     const { log, register, follower, freshness } = this.#options;
     const { slot, commit, bytes } = inDoubt;
+    // Where others write all the time, the slot is read at once: if the put is lost, the winner is known with its answer.
+    const early = isFirstPut && this.#rivals.areThere ? log.read(slot, signal).catch(() => undefined) : undefined;
     let written = false;
     try {
       written = (await log.put(slot, bytes, signal)).status === 'written';
@@ -426,7 +436,7 @@ export class LogWriter {
       if (isFirstPut && error.outcome === 'none') throw new NotCommittedError(error);
       inDoubt.failure = error;
     }
-    const stored = written ? commit : await log.read(slot, signal);
+    const stored = written ? commit : ((await early) ?? (await log.read(slot, signal)));
     // This read of Block 0 starts after the slot was won or read: only it confirms the slot.
     const versioned = await register.refresh(signal);
     if (versioned.block0.logFloor >= slot) {
@@ -453,90 +463,4 @@ export class LogWriter {
 function rejectAll(flushes: readonly Waiting[], failure: unknown): void {
   for (const { inFlight, reject } of flushes)
     reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));
-}
-
-/** Confirmed losses in a row after which the flushes of a group fail with `ContentionError`. */
-const maxLosses = 32;
-const afterLoss: Backoff = { firstMs: 32, maxMs: 1000, jitter: 'full' };
-
-/** The attempts of a group of flushes to win a slot, any slot. */
-class SlotRace {
-  #losses = 0;
-
-  /**
-   * Counts a lost slot. Returns for how many milliseconds to wait, or throws `ContentionError`. `random` is from 0 to 1. The more
-   * writers there are, the longer they must wait until few of them try the same slot.
-   */
-  lost(random: number): number {
-    const losses = ++this.#losses;
-    if (losses >= maxLosses) {
-      throw new ContentionError(`Other writers won ${losses} slots in a row. The flush was not applied: try it again.`);
-    }
-    return pauseMs(afterLoss, losses, random);
-  }
-}
-
-/** The longest delay of a commit, as a part of the time that the last commit took. */
-const partOfCommit = 0.1;
-/** The longest delay in milliseconds, however long the last commit took. */
-const maxMs = 25;
-/** The shortest delay that is worth a timer: clocks tick by the millisecond. */
-const minTimerMs = 1;
-
-/**
- * Delays a commit for a short time, for the flushes of writers whose last flushes were committed a moment ago: a writer that writes
- * again and again comes back at once. Without the delay the first of them would take the next commit for itself, and all others would
- * wait for two commits: twice the time, and twice the requests. One flush alone is never delayed.
- */
-class GroupDelay {
-  readonly #environment: Environment;
-  /** The number of flushes in the last commit and of flushes that waited for its end. */
-  #expected = 0;
-  #begunMs = 0;
-  #untilMs = 0;
-  #onAll: (() => void) | undefined;
-
-  constructor(environment: Environment) {
-    this.#environment = environment;
-  }
-
-  /** Notes that a commit has ended. `flushes`: how many were in it, or came meanwhile. */
-  noteEnd(flushes: number): void {
-    const nowMs = this.#environment.monotonicMs();
-    this.#expected = flushes;
-    this.#untilMs = nowMs + Math.min(maxMs, (nowMs - this.#begunMs) * partOfCommit);
-  }
-
-  /** Notes that a flush has come. `flushes`: how many wait now. */
-  noteArrival(flushes: number): void {
-    if (flushes >= this.#expected) this.#onAll?.();
-  }
-
-  /**
-   * Resolves when the next commit should begin: once as many flushes wait as are expected, or waiting for more is not worth
-   * while.
-   */
-  async wait(waiting: () => number): Promise<void> {
-    if (this.#isWorthwhile(waiting(), 0)) {
-      // Some writers have their answer already, and have only not come to run.
-      await this.#environment.yieldToEventLoop();
-      if (this.#isWorthwhile(waiting(), minTimerMs)) await this.#allOrTime();
-    }
-    this.#begunMs = this.#environment.monotonicMs();
-  }
-
-  async #allOrTime(): Promise<void> {
-    let timer: Timer | undefined;
-    await new Promise<void>((resolve) => {
-      this.#onAll = resolve;
-      timer = this.#environment.setTimer(resolve, this.#untilMs - this.#environment.monotonicMs());
-    });
-    this.#onAll = undefined;
-    timer?.cancel();
-  }
-
-  #isWorthwhile(waiting: number, minMs: number): boolean {
-    const leftMs = this.#untilMs - this.#environment.monotonicMs();
-    return this.#expected > 1 && waiting < this.#expected && leftMs > minMs;
-  }
 }

@@ -215,6 +215,28 @@ export const logMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: 'a read that was sent with the put counts although it found nothing',
+    edits: [
+      {
+        file: append,
+        find: '((await early) ?? (await log.read(slot, signal)))',
+        replace: 'await (early ?? log.read(slot, signal))',
+      },
+    ],
+    tests: ['test/features/protocol/many-writers.test.ts'],
+  },
+  {
+    name: 'an instance with rivals never lets others go first',
+    edits: [
+      {
+        file: 'src/log/rivals.ts',
+        find: 'return this.#environment.random() * this.#present < putsPerSlot;',
+        replace: 'return this.#environment.random() * this.#present < putsPerSlot * 1e6;',
+      },
+    ],
+    tests: ['src/log/rivals.test.ts'],
+  },
+  {
     name: 'a new slot before the old one is decided',
     edits: [
       {

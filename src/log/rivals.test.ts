@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { ContentionError } from '../base/errors.ts';
+import { VirtualEnvironment } from '../testing/virtual-environment.ts';
+import { Rivals, SlotRace } from './rivals.ts';
+
+/** Of a thousand slots, the number that the instance would try. */
+function turns(rivals: Rivals): number {
+  let count = 0;
+  for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn()) count++;
+  return count;
+}
+
+function after(losses: number): { readonly environment: VirtualEnvironment; readonly rivals: Rivals } {
+  const environment = new VirtualEnvironment({ seed: 'rivals' });
+  const rivals = new Rivals(environment);
+  for (let i = 0; i < losses; i++) rivals.noteLoss();
+  return { environment, rivals };
+}
+
+describe('an instance', () => {
+  it('has no rivals before it loses a slot, and tries every slot', () => {
+    const { rivals } = after(0);
+    expect(rivals.areThere).toBe(false);
+    expect(turns(rivals)).toBe(1000);
+  });
+
+  it('tries the next slot after one loss, and lets others go first after several', () => {
+    const { rivals } = after(1);
+    expect(rivals.areThere).toBe(true);
+    expect(turns(rivals)).toBe(1000);
+    const [few, many] = [turns(after(4).rivals), turns(after(8).rivals)];
+    expect(few).toBeLessThan(400);
+    expect(many).toBeLessThan(few / 3);
+    expect(many).toBeGreaterThan(10);
+  });
+
+  it('tries more often if nobody takes the slot, until it has no rivals', () => {
+    const { rivals } = after(4);
+    const before = turns(rivals);
+    rivals.noteFree();
+    expect(turns(rivals)).toBeGreaterThan(1.5 * before);
+    for (let i = 0; i < 4; i++) rivals.noteFree();
+    expect(rivals.areThere).toBe(false);
+  });
+
+  it('forgets its rivals by and by, and never waits for good', async () => {
+    const { environment, rivals } = after(1000);
+    expect(turns(rivals)).toBeLessThan(10);
+    await environment.advance(10_000);
+    expect(turns(rivals)).toBe(1000);
+  });
+});
+
+describe('a race for slots', () => {
+  it('ends with ContentionError at the 32nd loss', () => {
+    const race = new SlotRace();
+    for (let i = 0; i < 31; i++) race.noteLoss();
+    expect(() => race.noteLoss()).toThrow(ContentionError);
+  });
+});

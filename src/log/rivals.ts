@@ -1,0 +1,79 @@
+/**
+ * The other instances that want the next slot of the log: about how many there are, and so how often this one puts its commit, and
+ * how often it lets others go first. Only the store decides which commit wins (docs/protocol.md, "Many writers").
+ */
+import type { Environment } from '../base/env.ts';
+import { ContentionError } from '../base/errors.ts';
+
+/** So many instances should put a commit at the same slot. With fewer, slots stay free; with more, more puts are lost. */
+const putsPerSlot = 2;
+/** A lost slot multiplies the number of instances by this, and adds a half. */
+const afterLoss = 1.5;
+/** A slot that nobody takes multiplies it by this. */
+const afterFree = 0.5;
+/** Without news, half of the instances are assumed to be gone after so many milliseconds. */
+const halfLifeMs = 1000;
+/** The highest estimate. */
+const maxCount = 1024;
+
+export class Rivals {
+  readonly #environment: Environment;
+  /** About how many instances want the next slot, this one included, at {@link #notedMs}. */
+  #count = 1;
+  #notedMs = 0;
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** Whether this instance has lost a slot, and has not seen since that nobody else wants the next one. */
+  get areThere(): boolean {
+    return this.#count > 1;
+  }
+
+  get #present(): number {
+    const agoMs = this.#environment.monotonicMs() - this.#notedMs;
+    return Math.max(1, this.#count * 0.5 ** (agoMs / halfLifeMs));
+  }
+
+  #note(count: number): void {
+    this.#count = Math.min(maxCount, count);
+    this.#notedMs = this.#environment.monotonicMs();
+  }
+
+  /** Notes that a put has lost its slot. */
+  noteLoss(): void {
+    this.#note(this.#present * afterLoss + 0.5);
+  }
+
+  /** Notes that nobody has taken the next slot for a while. */
+  noteFree(): void {
+    this.#note(Math.max(1, this.#present * afterFree));
+  }
+
+  /** Whether to put a commit at the next slot. Random, so that the instances take turns without knowing each other. */
+  isOwnTurn(): boolean {
+    return this.#environment.random() * this.#present < putsPerSlot;
+  }
+}
+
+/** Confirmed losses in a row after which the flushes of a group fail with `ContentionError`. */
+const maxLosses = 32;
+
+/** The attempts of a group of flushes to win a slot, any slot. */
+export class SlotRace {
+  #losses = 0;
+
+  /** Whether no slot was lost yet. */
+  get isFirst(): boolean {
+    return this.#losses === 0;
+  }
+
+  /** Counts a lost slot. Throws `ContentionError` if it was the last one that the group may lose. */
+  noteLoss(): void {
+    const losses = ++this.#losses;
+    if (losses >= maxLosses) {
+      throw new ContentionError(`Other writers won ${losses} slots in a row. The flush was not applied: try it again.`);
+    }
+  }
+}
