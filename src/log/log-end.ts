@@ -38,6 +38,7 @@ export class LogEnd {
       found = await this.#lookOn(found);
       if (found !== undefined) {
         free = 0;
+        rivals.noteTaken();
         if (++taken < farBehind) continue;
         await this.#confirm(found);
         found = undefined;

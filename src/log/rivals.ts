@@ -46,6 +46,11 @@ export class Rivals {
     this.#note(this.#present * afterLoss + 0.5);
   }
 
+  /** Notes that another instance has taken a slot: the rivals are still there. */
+  noteTaken(): void {
+    this.#note(this.#count);
+  }
+
   /** Notes that nobody has taken the next slot for a while. */
   noteFree(): void {
     this.#note(Math.max(1, this.#present * afterFree));
