@@ -2,6 +2,7 @@
  * The end of the log, as an instance sees it that has rivals: it reads slot after slot, confirms each of them while it reads the next one,
  * and decides when to put (docs/protocol.md, "Many writers").
  */
+import type { NodeId } from '../block0/node-identity.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import type { CommitLog } from './commit-log.ts';
 import type { LogFollower } from './log-follower.ts';
@@ -16,6 +17,7 @@ export interface LogEndOptions {
   readonly log: CommitLog;
   readonly follower: LogFollower;
   readonly rivals: Rivals;
+  readonly node: NodeId;
   /** Catches up with everything that was committed before the call. */
   readonly catchUp: () => Promise<void>;
 }
@@ -32,7 +34,7 @@ export class LogEnd {
    * were not put before.
    */
   async awaitTurn(isFirst: boolean, isOver: () => boolean): Promise<void> {
-    const { rivals, follower } = this.#options;
+    const { rivals, follower, node } = this.#options;
     let found: LoggedCommit | undefined;
     for (let taken = 0, free = 0; rivals.areThere && !isOver(); ) {
       found = await this.#lookOn(found);
@@ -45,7 +47,7 @@ export class LogEnd {
         await follower.peek();
         taken = 0;
       } else if (++free >= freeTooLong || (isFirst && taken === 0)) rivals.noteFree();
-      if (rivals.isOwnTurn()) return;
+      if (rivals.isOwnTurn(node.id, follower.view.tail + 1)) return;
     }
     if (found !== undefined) await this.#confirm(found);
   }

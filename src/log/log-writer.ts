@@ -32,6 +32,7 @@ import {
   refKey,
 } from './commit-outcome.ts';
 import type { CommitRef, CommitOutcome, InDoubtCommit } from './commit-outcome.ts';
+import type { EngineEvents } from './engine-events.ts';
 import { GroupDelay } from './group-delay.ts';
 import { LogEnd } from './log-end.ts';
 import type { LogFollower } from './log-follower.ts';
@@ -99,6 +100,7 @@ export interface LogWriterOptions {
   readonly follower: LogFollower;
   readonly log: CommitLog;
   readonly node: NodeId;
+  readonly events: EngineEvents;
   readonly freshness: ViewFreshness;
   readonly backpressure: FlushBackpressure;
   /**
@@ -129,9 +131,13 @@ export class LogWriter {
   constructor(options: LogWriterOptions) {
     this.#options = options;
     this.#delay = new GroupDelay(options.environment);
-    const { environment, log, follower, freshness } = options;
-    this.#rivals = new Rivals(environment);
-    this.#end = new LogEnd({ log, follower, rivals: this.#rivals, catchUp: () => freshness.catchUp() });
+    const { environment, log, follower, node, freshness, events } = options;
+    const rivals = new Rivals(environment);
+    events.committed.on((news) => {
+      for (const { slot, commit } of news) rivals.noteWinner(slot, commit.nodeId);
+    });
+    this.#rivals = rivals;
+    this.#end = new LogEnd({ log, follower, node, rivals, catchUp: () => freshness.catchUp() });
     this.#inDoubt = options.inDoubt;
   }
 

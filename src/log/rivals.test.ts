@@ -6,7 +6,7 @@ import { Rivals, SlotRace } from './rivals.ts';
 /** Of a thousand slots, the number that the instance would try. */
 function turns(rivals: Rivals): number {
   let count = 0;
-  for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn()) count++;
+  for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(0, 10)) count++;
   return count;
 }
 
@@ -48,6 +48,33 @@ describe('an instance', () => {
     expect(turns(rivals)).toBeLessThan(10);
     await environment.advance(10_000);
     expect(turns(rivals)).toBe(1000);
+  });
+});
+
+describe('an instance that has waited for longer', () => {
+  it('tries more often than one that has just won a slot', () => {
+    const { rivals } = after(5);
+    for (let id = 0; id < 20; id++) rivals.noteWinner(100 + id, id);
+    const tries = (id: number): number => {
+      let count = 0;
+      for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(id, 120)) count++;
+      return count;
+    };
+    expect(tries(0)).toBe(1000);
+    expect(tries(19)).toBeLessThan(tries(10));
+    expect(tries(19)).toBeGreaterThan(10);
+    // It has won no slot that others remember.
+    expect(tries(30)).toBe(1000);
+  });
+
+  it('does not wait for nodes that have written nothing for long', () => {
+    const { rivals } = after(5);
+    for (let id = 0; id < 20; id++) rivals.noteWinner(100 + id, id);
+    rivals.noteWinner(900, 20);
+    rivals.noteWinner(901, 21);
+    let count = 0;
+    for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(20, 902)) count++;
+    expect(count).toBeGreaterThan(150);
   });
 });
 

@@ -4,6 +4,7 @@
  */
 import type { Environment } from '../base/env.ts';
 import { ContentionError } from '../base/errors.ts';
+import type { NodeId } from '../block0/node-identity.ts';
 
 /** So many instances should put a commit at the same slot. With fewer, slots stay free; with more, more puts are lost. */
 const putsPerSlot = 2;
@@ -15,12 +16,16 @@ const afterFree = 0.5;
 const halfLifeMs = 1000;
 /** The highest estimate. */
 const maxCount = 1024;
+/** A node that has won none of so many slots does not count as waiting. */
+const winnersKept = 256;
 
 export class Rivals {
   readonly #environment: Environment;
   /** About how many instances want the next slot, this one included, at {@link #notedMs}. */
   #count = 1;
   #notedMs = 0;
+  /** The last slot that each node has won. There are at most 256 nodes. */
+  readonly #wonBy = new Map<NodeId['id'], number>();
 
   constructor(environment: Environment) {
     this.#environment = environment;
@@ -56,9 +61,29 @@ export class Rivals {
     this.#note(Math.max(1, this.#present * afterFree));
   }
 
-  /** Whether to put a commit at the next slot. Random, so that the instances take turns without knowing each other. */
-  isOwnTurn(): boolean {
-    return this.#environment.random() * this.#present < putsPerSlot;
+  /** Notes which node has won a slot. */
+  noteWinner(slot: number, nodeId: number): void {
+    this.#wonBy.set(nodeId, slot);
+  }
+
+  /**
+   * Whether a node should put a commit at the next slot. Random, since nobody knows who wants it; the longer ago its last commit is,
+   * compared with the commits of other nodes, the more often.
+   */
+  isOwnTurn(nodeId: number, slot: number): boolean {
+    return this.#environment.random() * this.#placeInLine(nodeId, slot) * this.#present < putsPerSlot;
+  }
+
+  /** The part of the nodes that have waited for longer, doubled: 1 on average, and almost 0 for a node that has waited for longest. */
+  #placeInLine(nodeId: number, slot: number): number {
+    const own = this.#wonBy.get(nodeId) ?? 0;
+    let [nodes, before] = [1, 1];
+    for (const [id, won] of this.#wonBy) {
+      if (id === nodeId || won < slot - winnersKept) continue;
+      nodes++;
+      if (won < own) before++;
+    }
+    return nodes === 1 ? 1 : (2 * before) / (nodes + 1);
   }
 }
 

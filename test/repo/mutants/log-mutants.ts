@@ -230,10 +230,20 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/log/rivals.ts',
-        find: 'return this.#environment.random() * this.#present < putsPerSlot;',
-        replace: 'return this.#environment.random() * this.#present < putsPerSlot * 1e6;',
+        find: '* this.#present < putsPerSlot;',
+        replace: '* this.#present < putsPerSlot * 1e6;',
       },
     ],
+    tests: ['src/log/rivals.test.ts'],
+  },
+  {
+    name: 'an instance that has just won a slot goes first again',
+    edits: [{ file: 'src/log/rivals.ts', find: 'if (won < own) before++;', replace: 'if (won > own) before++;' }],
+    tests: ['src/log/rivals.test.ts'],
+  },
+  {
+    name: 'an instance waits for nodes that have written nothing for long',
+    edits: [{ file: 'src/log/rivals.ts', find: 'won < slot - winnersKept', replace: 'won < 0' }],
     tests: ['src/log/rivals.test.ts'],
   },
   {
