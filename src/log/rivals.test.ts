@@ -13,6 +13,7 @@ function turns(rivals: Rivals): number {
 function after(losses: number): { readonly environment: VirtualEnvironment; readonly rivals: Rivals } {
   const environment = new VirtualEnvironment({ seed: 'rivals' });
   const rivals = new Rivals(environment);
+  rivals.noteWinner(9, 0);
   for (let i = 0; i < losses; i++) rivals.noteLoss();
   return { environment, rivals };
 }
@@ -63,8 +64,9 @@ describe('an instance that has waited for longer', () => {
     expect(tries(0)).toBe(1000);
     expect(tries(19)).toBeLessThan(tries(10));
     expect(tries(19)).toBeGreaterThan(10);
-    // It has won no slot that others remember.
-    expect(tries(30)).toBe(1000);
+    // Nobody remembers a slot that it has won: it may be one of many.
+    expect(tries(30)).toBeGreaterThan(100);
+    expect(tries(30)).toBeLessThan(500);
   });
 
   it('does not wait for nodes that have written nothing for long', () => {

@@ -18,6 +18,8 @@ const halfLifeMs = 1000;
 const maxCount = 1024;
 /** A node that has won none of so many slots does not count as waiting. */
 const winnersKept = 256;
+/** The place of a node that has won none of these slots. */
+const unknownPlace = 0.5;
 
 export class Rivals {
   readonly #environment: Environment;
@@ -74,9 +76,13 @@ export class Rivals {
     return this.#environment.random() * this.#placeInLine(nodeId, slot) * this.#present < putsPerSlot;
   }
 
-  /** The part of the nodes that have waited for longer, doubled: 1 on average, and almost 0 for a node that has waited for longest. */
+  /**
+   * The part of the nodes that have waited for longer, doubled: 1 on average, and almost 0 for the node that has waited for longest. A
+   * node whose last commit is out of sight may be one of many such nodes.
+   */
   #placeInLine(nodeId: number, slot: number): number {
-    const own = this.#wonBy.get(nodeId) ?? 0;
+    const own = this.#wonBy.get(nodeId);
+    if (own === undefined || own < slot - winnersKept) return unknownPlace;
     let [nodes, before] = [1, 1];
     for (const [id, won] of this.#wonBy) {
       if (id === nodeId || won < slot - winnersKept) continue;
