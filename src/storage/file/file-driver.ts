@@ -85,7 +85,7 @@ export class FileDriver implements StorageDriver {
     const given = driverOptions.check('new FileDriver()', typeof options === 'string' ? { path: options } : options);
     const { durability = 'fsync', environment = realEnvironment } = given;
     const system = given.fileSystem ?? new NodeFileSystem(environment);
-    const folders = new Folders(system, durability);
+    const folders = new Folders(system, durability, given.path);
     const temporaries = new TemporaryFiles(system, environment, folders, durability);
     this.#lanes = new WriteLanes(environment);
     this.#root = path.join(path.resolve(given.path), path.sep);

@@ -15,24 +15,29 @@ const maxAttempts = 4;
 export class Folders {
   readonly #system: FileSystem;
   readonly #durability: Durability;
+  /** The folder of the driver. */
+  readonly #root: string;
   /** Folders that this process knows to exist, durably, up to the root of the file system. */
   #known = new Set<string>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #waiting = new Map<string, Promise<void>>();
 
-  constructor(system: FileSystem, durability: Durability) {
+  constructor(system: FileSystem, durability: Durability, root: string) {
     this.#system = system;
     this.#durability = durability;
+    this.#root = path.resolve(root);
   }
 
   /**
    * Makes sure that the folder exists and survives a loss of power. It may exist without being durable, created by a process that
-   * is not finished or was killed; so the first use in each process always syncs.
+   * is not finished or was killed; so the first use in each process always syncs. That holds for each folder above, too, up to the
+   * folder of the driver.
    */
   async ensure(folder: string): Promise<void> {
     if (this.#known.has(folder)) return;
     const parent = path.dirname(folder);
     if (parent === folder) return;
+    if (folder.length > this.#root.length) await this.ensure(parent);
     let made = await this.#system.createFolder(folder);
     for (let attempts = 1; made === 'missing'; attempts++) {
       if (attempts > maxAttempts) throw leadsNowhere(parent);

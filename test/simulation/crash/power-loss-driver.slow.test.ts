@@ -3,8 +3,12 @@
  * acknowledged, or seen by anyone, must be there afterwards, and nothing may be torn.
  */
 import { describe, expect, it } from 'vitest';
+import { FileDriver } from '../../../src/storage/file/file-driver.ts';
+import type { FileSystem } from '../../../src/storage/file/file-system.ts';
+import { seededClockless } from '../../properties/model/seeded-environment.ts';
 import { isLinearizable, type Event } from './linearizable.ts';
-import { createVersions, randomProcess, Schedule } from './schedule.ts';
+import { ModelDisk } from './model-disk.ts';
+import { createVersions, randomProcess, Schedule, seededRandom } from './schedule.ts';
 
 const RUNS = Number(process.env['INTERLEAVING_RUNS'] ?? 2000);
 const FIRST_SEED = Number(process.env['INTERLEAVING_SEED'] ?? 1);
@@ -40,6 +44,21 @@ describe('FileDriver, loss of power', () => {
       await schedule.run([randomProcess(schedule, 10, 4)]);
       const events = [...before, ...schedule.events.slice(beforeCount)];
       expect(isLinearizable(events), `seed ${seed}\n${schedule.trace.join('\n')}`).toBe(true);
+    }
+  });
+
+  it('keeps a write in folders that a process made and did not sync before it was killed', async () => {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + 20; seed++) {
+      const disk = new ModelDisk(seededRandom(seed));
+      const environment = seededClockless(seed);
+      const mount = (from: ModelDisk): FileSystem => from.mount(() => Promise.resolve());
+      // The folders of the database and of its commits.
+      await mount(disk).createFolder('/data');
+      await mount(disk).createFolder('/data/db@');
+      const driver = new FileDriver({ path: '/data', environment, fileSystem: mount(disk) });
+      await driver.put('db/committed/1', new Uint8Array([1]), { if: 'absent' });
+      const after = new FileDriver({ path: '/data', environment, fileSystem: mount(disk.afterPowerLoss()) });
+      expect((await after.get('db/committed/1')).status, `seed ${seed}`).toBe('found');
     }
   });
 });
