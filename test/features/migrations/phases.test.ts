@@ -135,7 +135,7 @@ describe('a migration', () => {
         await fleet.deleteRows(step % 2 === 0 ? one : two, [id]);
         expected.delete(id);
       }
-      if (step % 7 === 0) await fleet.advance(300);
+      if (step % 7 === 0) await fleet.advance(600);
       states.add((await fleet.status(two)).state);
       const all = [...expected.values()].toSorted((a, b) => (a['id'] as number) - (b['id'] as number));
       if (step % 10 !== 0 && step < 55) continue;
