@@ -142,7 +142,7 @@ export const logMutants: readonly Mutant[] = [
         find: `    let written = false;
     try {
       written = (await log.put`,
-        replace: `    const early = await register.refresh(signal);
+        replace: `    const tooEarly = await register.refresh(signal);
     let written = false;
     try {
       written = (await log.put`,
@@ -151,7 +151,7 @@ export const logMutants: readonly Mutant[] = [
         file: append,
         find: `    const versioned = await register.refresh(signal);
     if (versioned`,
-        replace: `    const versioned = early;
+        replace: `    const versioned = tooEarly;
     if (versioned`,
       },
     ],
