@@ -5,17 +5,7 @@
  * are sampled: scans read a million rows.
  */
 import { execFile } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  openSync,
-  closeSync,
-  readdirSync,
-  readSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, openSync, closeSync, readdirSync, readSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,6 +15,7 @@ import CliTable from 'cli-table3';
 import { defineSchema, StoreDb, Types } from 'store-db';
 import type { Database } from 'store-db';
 import { FileDriver } from 'store-db/lib/storage';
+import { fractionOf } from './peers/cities.ts';
 
 const run = promisify(execFile);
 const mebibyte = 1024 * 1024;
@@ -61,9 +52,7 @@ const { values: given } = parseArgs({
 
 /** A number from 0 to `count` - 1 that belongs to another, spread evenly. */
 function spread(n: number, count: number): number {
-  const mixed = Math.imul(n ^ (n >>> 16), 0x85ebca6b);
-  const again = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return Math.floor((((again ^ (again >>> 16)) >>> 0) / 2 ** 32) * count);
+  return Math.floor(fractionOf(n) * count);
 }
 
 function entry(id: number): { id: number; day: number; author: number; title: string } {
@@ -72,8 +61,8 @@ function entry(id: number): { id: number; day: number; author: number; title: st
 }
 
 interface Figures {
-  /** Units of work: reads, rows, commits. */
-  readonly count: number;
+  /** Units of work: reads, thousands of rows, commits. */
+  readonly units: number;
   readonly ms: number;
   readonly requests: number;
   readonly bytes: number;
@@ -131,16 +120,16 @@ const works: Readonly<Record<string, (db: Database, rows: number) => Promise<num
       .where('id', '>=', from)
       .where('id', '<', from + count);
     check((await found.where('author', '<', 10_000).count()) === count, 'scan');
-    return count;
+    return count / 1000;
   },
   'verify, 1,000 rows': async (db, rows) => {
     const report = await db.verify();
     check(report.ok && report.tables.some((table) => table.rows === rows), 'verify');
-    return rows;
+    return rows / 1000;
   },
   'back up, 1,000 rows': async (db, rows) => {
     await db.backup(backups);
-    return rows;
+    return rows / 1000;
   },
   'back up again, after a commit': async (db) => {
     await update(db, 5);
@@ -177,16 +166,16 @@ async function load(rows: number): Promise<Figures> {
     console.error(id);
   }
   const ms = performance.now() - began;
-  const figures = figuresOf(db, rows, ms, process.memoryUsage.rss() - before);
+  const figures = figuresOf(db, rows / 1000, ms, process.memoryUsage.rss() - before);
   await db.gc({ graceMs: 0, logRetentionMs: 0 });
   await db.stop();
   return figures;
 }
 
-function figuresOf(db: Database, count: number, ms: number, grownBytes: number): Figures {
+function figuresOf(db: Database, units: number, ms: number, grownBytes: number): Figures {
   const { bytesRead, bytesWritten, deletedKeys: _, ...requests } = db.stats().requests;
   const sum = Object.values(requests).reduce((total, each) => total + each, 0);
-  return { count, ms, requests: sum, bytes: bytesRead + bytesWritten, grownBytes };
+  return { units, ms, requests: sum, bytes: bytesRead + bytesWritten, grownBytes };
 }
 
 async function measure(name: string, rows: number): Promise<Figures> {
@@ -198,10 +187,10 @@ async function measure(name: string, rows: number): Promise<Figures> {
   const isOpening = name.startsWith('open');
   const start = figuresOf(db, 0, 0, 0);
   const began = isOpening ? opened : performance.now();
-  const count = (await works[name]?.(db, rows)) ?? 0;
+  const units = (await works[name]?.(db, rows)) ?? 0;
   const ms = performance.now() - began;
   clearInterval(watching);
-  const end = figuresOf(db, count, ms, Math.max(most, process.memoryUsage.rss()) - before);
+  const end = figuresOf(db, units, ms, Math.max(most, process.memoryUsage.rss()) - before);
   await db.stop();
   if (isOpening) return end;
   return { ...end, requests: end.requests - start.requests, bytes: end.bytes - start.bytes };
@@ -215,17 +204,14 @@ async function inProcess(work: string, rows: number, onLine?: (line: string) => 
 }
 
 async function loaded(rows: number): Promise<Figures> {
-  const done = path.join(folderOf(rows), 'loaded');
-  if (existsSync(done)) throw new Error(`${folderOf(rows)} holds a table already: remove it, or name another folder.`);
+  if (existsSync(folderOf(rows))) {
+    throw new Error(`${folderOf(rows)} holds a table already: remove it, or name another folder.`);
+  }
   mkdirSync(folderOf(rows), { recursive: true });
-  const bar = new SingleBar(
-    { format: `${rows} rows {bar} {percentage} %`, noTTYOutput: false },
-    Presets.shades_classic,
-  );
+  const bar = new SingleBar({ format: `${rows} rows {bar} {percentage} %` }, Presets.shades_classic);
   bar.start(rows, 0);
   const figures = await inProcess('load', rows, (line) => bar.update(Number(line.split('\n').at(-1)) || 0));
   bar.stop();
-  writeFileSync(done, '');
   return figures;
 }
 
@@ -263,8 +249,7 @@ async function main(): Promise<void> {
     const add = (name: string, values: readonly number[]): void => {
       lines.set(name, [...(lines.get(name) ?? []), values.map(printed).join(' · ')]);
     };
-    const addFigures = (name: string, { count, ms, requests, bytes, grownBytes }: Figures): void => {
-      const units = name.endsWith('1,000 rows') ? count / 1000 : count;
+    const addFigures = (name: string, { units, ms, requests, bytes, grownBytes }: Figures): void => {
       add(name, [requests / units, bytes / units / 1000, ms / units, grownBytes / mebibyte]);
     };
     rmSync(path.join(given.folder, 'backups'), { recursive: true, force: true });

@@ -35,15 +35,16 @@ interface Target {
 
 const schema = `{ name: 'cities', version: 1, fields: { id: { typeId: 3 }, name: { typeId: 10 } }, primaryKey: 'id' }`;
 
-/** The end of a program that reports when it had its first row, and its memory. */
-const reportFirst = `
-console.log(JSON.stringify({ value: Date.now(), rss: process.memoryUsage.rss() }));
+/** Returns the end of a program: it reports a value, given as code, and its memory. */
+function reportOf(value: string): string {
+  return `
+console.log(JSON.stringify({ value: ${value}, rss: process.memoryUsage.rss() }));
 process.exit();
 `;
-const reportCommits = `
-console.log(JSON.stringify({ value: commits.sort((a, b) => a - b)[10], rss: process.memoryUsage.rss() }));
-process.exit();
-`;
+}
+
+const reportFirst = reportOf('Date.now()');
+const reportCommits = reportOf('commits.sort((a, b) => a - b)[10]');
 const plainGet = `
 import http from 'node:http';
 const agent = new http.Agent({ keepAlive: true });

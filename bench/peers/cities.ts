@@ -10,7 +10,7 @@ interface RawCity {
 }
 
 /** A number from 0 to 1 that belongs to an integer. */
-function fractionOf(n: number): number {
+export function fractionOf(n: number): number {
   let h = Math.imul(n ^ (n >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
   return ((h ^ (h >>> 16)) >>> 0) / 0x1_0000_0000;
