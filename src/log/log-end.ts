@@ -4,7 +4,6 @@
  */
 import type { NodeId } from '../block0/node-identity.ts';
 import type { LoggedCommit } from '../view/view.ts';
-import type { CommitLog } from './commit-log.ts';
 import type { LogFollower } from './log-follower.ts';
 import type { Rivals } from './rivals.ts';
 
@@ -14,7 +13,6 @@ const farBehind = 3;
 const freeTooLong = 3;
 
 export interface LogEndOptions {
-  readonly log: CommitLog;
   readonly follower: LogFollower;
   readonly rivals: Rivals;
   readonly node: NodeId;
@@ -54,10 +52,10 @@ export class LogEnd {
 
   /** Reads the next slot, while a read of Block 0 confirms the commit found before. Returns the commit in the slot, if any. */
   async #lookOn(before: LoggedCommit | undefined): Promise<LoggedCommit | undefined> {
-    const { log, follower } = this.#options;
+    const { follower } = this.#options;
     const slot = Math.max(follower.view.tail, before?.slot ?? 0) + 1;
     // Both are waited for, even if one fails: no request goes on after the caller has its answer.
-    const [read, confirmed] = await Promise.allSettled([log.read(slot), before && this.#confirm(before)]);
+    const [read, confirmed] = await Promise.allSettled([follower.readSlot(slot), before && this.#confirm(before)]);
     if (confirmed.status === 'rejected') throw confirmed.reason;
     if (read.status === 'rejected') throw read.reason;
     return read.value && { slot, commit: read.value };

@@ -242,7 +242,7 @@ export class LogFollower {
       const count = Math.min(wanted, most - slots.length, Math.max(1, Math.floor(room / largest)));
       const window = Array.from({ length: count }, (_, i) => next + i);
       // All reads are waited for, even if one fails: no request goes on after the caller has its answer.
-      const reads = await Promise.allSettled(window.map((slot) => this.#readSlot(slot, signal)));
+      const reads = await Promise.allSettled(window.map((slot) => this.readSlot(slot, signal)));
       for (const [i, read] of reads.entries()) {
         if (read.status === 'rejected') throw read.reason;
         if (read.value === undefined) {
@@ -268,7 +268,7 @@ export class LogFollower {
    * Reads a slot, and makes the table shapes that showing a commit of many tables needs: they take longest, are made once, and can be made with
    * pauses here, whereas a view takes in a commit in one step.
    */
-  async #readSlot(slot: number, signal: AbortSignal | undefined): Promise<Commit | undefined> {
+  async readSlot(slot: number, signal?: AbortSignal): Promise<Commit | undefined> {
     const commit = await this.#log.read(slot, signal);
     const members = commit?.members ?? [];
     // For a small commit no shapes are made in advance.

@@ -131,13 +131,13 @@ export class LogWriter {
   constructor(options: LogWriterOptions) {
     this.#options = options;
     this.#delay = new GroupDelay(options.environment);
-    const { environment, log, follower, node, freshness, events } = options;
+    const { environment, follower, node, freshness, events } = options;
     const rivals = new Rivals(environment);
     events.committed.on((news) => {
       for (const { slot, commit } of news) rivals.noteWinner(slot, commit.nodeId);
     });
     this.#rivals = rivals;
-    this.#end = new LogEnd({ log, follower, node, rivals, catchUp: () => freshness.catchUp() });
+    this.#end = new LogEnd({ follower, node, rivals, catchUp: () => freshness.catchUp() });
     this.#inDoubt = options.inDoubt;
   }
 
