@@ -85,10 +85,11 @@ export class FileDriver implements StorageDriver {
     const given = driverOptions.check('new FileDriver()', typeof options === 'string' ? { path: options } : options);
     const { durability = 'fsync', environment = realEnvironment } = given;
     const system = given.fileSystem ?? new NodeFileSystem(environment);
-    const folders = new Folders(system, durability, given.path);
+    const root = path.resolve(given.path);
+    const folders = new Folders(system, durability, root);
     const temporaries = new TemporaryFiles(system, environment, folders, durability);
     this.#lanes = new WriteLanes(environment);
-    this.#root = path.join(path.resolve(given.path), path.sep);
+    this.#root = path.join(root, path.sep);
     const keptVersions = given.keptVersions ?? KEPT_VERSIONS;
     this.#context = { system, environment, folders, temporaries, keptVersions, lastListed: {} };
   }

@@ -15,17 +15,17 @@ const maxAttempts = 4;
 export class Folders {
   readonly #system: FileSystem;
   readonly #durability: Durability;
-  /** The folder of the driver. */
   readonly #root: string;
   /** Folders that this process knows to exist, durably, up to the root of the file system. */
   #known = new Set<string>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #waiting = new Map<string, Promise<void>>();
 
+  /** `root`: the folder of the driver, as an absolute path. */
   constructor(system: FileSystem, durability: Durability, root: string) {
     this.#system = system;
     this.#durability = durability;
-    this.#root = path.resolve(root);
+    this.#root = root;
   }
 
   /**
