@@ -55,7 +55,7 @@ describe('in a terminal', () => {
   });
 
   it('shows how far it is, and leaves nothing half done after Ctrl-C', async () => {
-    await terminal.line(`clear; ${importing('many', 'rows.ndjson')} --rows-per-flush 500; echo "status:$?"`);
+    await terminal.start(`${importing('many', 'rows.ndjson')} --rows-per-flush 500`);
     await terminal.until(({ text }) => /importing t .*█.* to go/.test(text));
     await terminal.key('C-c');
     const { text, showsCursor } = await terminal.until((screen) => /^status:\d+$/m.test(screen.text));
@@ -73,15 +73,15 @@ describe('in a terminal', () => {
 
   it('asks before steps that cannot be undone', async () => {
     const question = /Delete the garbage of file:.*\(y\/N\)/s;
-    await terminal.line('clear; store-db gc "$DATA#many"; echo "status:$?"');
+    await terminal.start('store-db gc "$DATA#many"');
     await terminal.until(({ text }) => question.test(text));
     await terminal.key('Enter');
     expect((await terminal.until(({ text }) => /^status:/m.test(text))).text).toContain('status:130');
-    await terminal.line('clear; store-db gc "$DATA#many" --log-hours 0; echo "status:$?"');
+    await terminal.start('store-db gc "$DATA#many" --log-hours 0');
     await terminal.until(({ text }) => question.test(text));
     await terminal.line('y');
     expect((await terminal.until(({ text }) => /^status:/m.test(text))).text).toMatch(/deleted|Nothing to delete/);
-    await terminal.line('clear; store-db gc "$DATA#many"; echo "status:$?"');
+    await terminal.start('store-db gc "$DATA#many"');
     await terminal.until(({ text }) => question.test(text));
     await terminal.key('C-c');
     const { text, showsCursor } = await terminal.until((screen) => /^status:/m.test(screen.text));
@@ -91,14 +91,14 @@ describe('in a terminal', () => {
 
   it('makes a table of a file once somebody has said yes', async () => {
     await writeFile(folder.file('cities.csv'), 'code,name\nFR,Paris\n');
-    const create = `clear; store-db import "$DATA#drafted" '${folder.file('cities.csv')}' --create; echo "status:$?"`;
+    const create = `store-db import "$DATA#drafted" '${folder.file('cities.csv')}' --create`;
     const question = /Create table cities in .*1 row\?.*\(y\/N\)/s;
-    await terminal.line(create);
+    await terminal.start(create);
     expect((await terminal.until(({ text }) => question.test(text))).text).toContain("primaryKey: 'code'");
     await terminal.key('Enter');
     expect((await terminal.until(({ text }) => /^status:/m.test(text))).text).toContain('status:130');
     expect((await terminal.run('store-db tables "$DATA#drafted"')).status).toBe(2);
-    await terminal.line(create);
+    await terminal.start(create);
     await terminal.until(({ text }) => question.test(text));
     await terminal.line('y');
     expect((await terminal.until(({ text }) => /^status:/m.test(text))).text).toContain('1 row imported into cities.');

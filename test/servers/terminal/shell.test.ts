@@ -7,7 +7,7 @@ import { TmuxTerminal } from './tmux.ts';
 let folder: TestFolder;
 let terminal: TmuxTerminal;
 
-const start = 'clear; STOREDB_PAGER=cat STOREDB_HISTORY="$PWD_HISTORY" store-db shell "$DATA#shop"; echo "status:$?"';
+const shell = 'STOREDB_PAGER=cat STOREDB_HISTORY="$PWD_HISTORY" store-db shell "$DATA#shop"';
 
 beforeAll(async () => {
   folder = await TestFolder.make();
@@ -43,7 +43,7 @@ afterAll(async () => {
 const atPrompt = (screen: { readonly text: string }): boolean => screen.text.endsWith('\nshop>');
 
 async function open(): Promise<void> {
-  await terminal.line(start);
+  await terminal.start(shell);
   await terminal.until(atPrompt);
 }
 

@@ -90,6 +90,16 @@ export class TmuxTerminal implements AsyncDisposable {
     }
   }
 
+  /**
+   * Clears the screen and starts a command. Returns once the screen is clear, so that `until` cannot take the question or
+   * the status of an earlier command for one of this command. Prints `status:` and the exit status at the end.
+   */
+  async start(text: string): Promise<void> {
+    const mark = randomUUID().slice(0, 8);
+    await this.line(`clear; echo ${mark}; ${text}; echo "status:$?"`);
+    await this.until((screen) => screen.text.startsWith(`${mark}\n`) || screen.text === mark);
+  }
+
   /** Runs a line, and gives what is seen once the prompt is back, with the exit status. */
   async run(text: string): Promise<Screen & { readonly status: number }> {
     const mark = randomUUID().slice(0, 8);
