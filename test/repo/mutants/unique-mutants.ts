@@ -101,6 +101,7 @@ export async function encodeChanges(`,
     this.keys.rewind(count);`,
       },
     ],
+    tests: [flushes],
   },
   {
     name: 'unique: staged rows are not checked',
