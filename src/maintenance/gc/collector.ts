@@ -513,9 +513,9 @@ export interface LogTrimOptions {
 type Slot = ListEntry & { readonly name: string; readonly slot: number };
 
 /**
- * Trims the log: raises its floor over slots that are applied and older than the retention, and deletes the commits at or under
- * the floor. The retention serves slow readers, not safety, and is measured by the store's own clock. Commits that a pin reads stay.
- * Returns the floor.
+ * Trims the log: raises its floor over slots that are applied and older than the retention, and deletes the commits under the
+ * floor. The commit in the slot at the floor stays: it refuses a put that comes late, right before the first slot that counts. The
+ * retention serves slow readers, not safety, and is measured by the store's own clock. Commits that a pin reads stay. Returns the floor.
  */
 async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number> {
   const { store, register, isOld, dryRun, signal } = options;
@@ -525,7 +525,7 @@ async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number>
     // Commits that are applied later are left to a later run.
     if (slot !== undefined && slot <= block0.appliedSeq) slots.push({ ...entry, slot });
   }
-  if (slots.length === 0) return block0.logFloor;
+  if (slots.every(({ slot }) => slot === block0.logFloor)) return block0.logFloor;
   // Slots are trimmed in order: the first slot that is too young keeps all slots after it.
   let wanted = block0.appliedSeq;
   for (const { slot, lastModifiedMs } of slots) {
@@ -543,12 +543,12 @@ async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number>
     floor = (await register.refresh(signal)).block0.logFloor;
   }
   for (const { name, slot, sizeBytes } of slots) {
-    if (slot > floor) continue;
+    if (slot >= floor) continue;
     await store.delete({
       kind: 'commit',
       name,
       sizeBytes,
-      reason: `applied, and at or under the log's floor ${floor}`,
+      reason: `applied, and under the log's floor ${floor}`,
     });
   }
   await store.finish();

@@ -85,8 +85,8 @@ export class ObjectCensus {
     if (name === block0Name || name.startsWith(probePrefix)) return 'kept';
     const { run, block0 } = this.#options;
     const slot = parseCommitName(name);
-    // Commits over the floor may still be read.
-    if (slot !== undefined) return slot <= block0.logFloor ? 'garbage' : 'kept';
+    // Commits over the floor may still be read, and the one at the floor holds its slot.
+    if (slot !== undefined) return slot < block0.logFloor ? 'garbage' : 'kept';
     const birth = parseBlockName(name)?.birth;
     if (birth !== undefined) {
       // It belongs to a merge that is under way or was given up. Which of the two, the next generation shows.

@@ -104,8 +104,9 @@ class Walk {
     }
   }
 
-  /** Slots over the floor may still be read; those that are not merged name more. */
+  /** Slots over the floor may still be read; those that are not merged name more. The slot at the floor stays, if it is there. */
   async #addLog({ logFloor, appliedSeq }: Block0): Promise<void> {
+    if (logFloor > 0) this.names.add(commitName(logFloor));
     for (let slot = logFloor + 1; ; slot++) {
       const found = await this.#store.get(`${this.#prefix}/${commitName(slot)}`);
       if (found.status !== 'found') return;

@@ -57,9 +57,9 @@ describe('staged runs', () => {
     }
     await cluster.advance(200_000);
     const preview = await cluster.run(node.db.gc({ dryRun: true }));
-    expect(preview.counts).toMatchObject({ commit: 1, staged: runs.length });
+    expect(preview.counts).toMatchObject({ commit: 0, staged: runs.length });
     expect(await cluster.run(node.db.gc({ loopGraceMs: 0 }))).toMatchObject({
-      counts: { commit: 1, staged: runs.length },
+      counts: { commit: 0, staged: runs.length },
     });
     expect(await cluster.namesIn('staged')).toEqual([]);
     await expectLarge(cluster, node);
@@ -227,8 +227,9 @@ describe('staged runs', () => {
     const flushed = large(sleeper);
     await cluster.run(gate.reached);
     await cluster.run(cluster.put(collector, [1], 'second'));
+    await cluster.run(cluster.put(collector, [1], 'third'));
     await cluster.collectAll(collector);
-    expect(await cluster.namesIn('committed')).toEqual([]);
+    expect(await cluster.namesIn('committed')).toHaveLength(1);
     gate.open();
     await cluster.run(flushed);
     await expectLarge(cluster, collector);

@@ -167,7 +167,7 @@ describe('gc() on a full disk', () => {
     const disk = path.join(root, 'disk');
     mkdirSync(disk);
     try {
-      execFileSync('/bin/mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk], { stdio: 'ignore' });
+      execFileSync('/bin/mount', ['-t', 'tmpfs', '-o', 'size=2100k', 'tmpfs', disk], { stdio: 'ignore' });
       isMounted = true;
     } catch {
       isMounted = false;

@@ -269,8 +269,12 @@ export const gcMutants: readonly Mutant[] = [
     name: 'gc: slots deleted past the applied ones, the floor not raised over them',
     edits: [
       { file: gcLog, find: 'slot !== undefined && slot <= block0.appliedSeq', replace: 'slot !== undefined' },
-      { file: gcLog, find: 'if (slot > floor) continue;', replace: 'if (slot > floor + 1) continue;' },
+      { file: gcLog, find: 'if (slot >= floor) continue;', replace: 'if (slot > floor + 1) continue;' },
     ],
+  },
+  {
+    name: 'gc: the slot at the floor is deleted',
+    edits: [{ file: gcLog, find: 'if (slot >= floor) continue;', replace: 'if (slot > floor) continue;' }],
   },
   {
     name: 'gc: slots deleted before the floor is raised',
@@ -280,7 +284,7 @@ export const gcMutants: readonly Mutant[] = [
         find: `  let floor = floorBelowPins(wanted, block0);
 `,
         replace: `  let floor = floorBelowPins(wanted, block0);
-  for (const { name, slot, sizeBytes } of slots) if (slot <= floor) await store.delete({ kind: 'commit', name, sizeBytes, reason: '' });
+  for (const { name, slot, sizeBytes } of slots) if (slot < floor) await store.delete({ kind: 'commit', name, sizeBytes, reason: '' });
   await store.finish();
 `,
       },

@@ -117,7 +117,7 @@ export class Maintenance {
     trace.add('caretaker', `raises the floor to ${logFloor}: ${result.status}`);
   }
 
-  /** Deletes slots under the floor, those of zombies too. */
+  /** Deletes slots under the floor, those of zombies too, and keeps the slot at the floor. */
   async sweep(): Promise<void> {
     const { opened: store, prefix, trace } = this.#world;
     const stored = await store.get(`${prefix}/${block0Name}`);
@@ -128,7 +128,7 @@ export class Maintenance {
       const slot = parseCommitName(key.slice(prefix.length + 1)) as number;
       // Zombies are left for a while.
       const chance = slot <= this.#swept ? 0.3 : 0.9;
-      return slot <= logFloor && this.#random.chance(chance);
+      return slot < logFloor && this.#random.chance(chance);
     });
     this.#swept = logFloor;
     if (dead.length === 0) return;

@@ -169,7 +169,7 @@ export class Reachable {
     if (block0 === undefined) return undefined;
     const { generation, logFloor, history, snapshots } = block0;
     const slot = parseCommitName(name);
-    if (slot !== undefined) return slot > logFloor && slot <= this.#ledger.tail ? 'the log' : undefined;
+    if (slot !== undefined) return slot >= logFloor && slot <= this.#ledger.tail ? 'the log' : undefined;
     if (snapshots.some(({ id }) => rootName(id) === name)) return 'its snapshot';
     const kept = parseHistoryName(name);
     if (kept !== undefined) {
@@ -207,6 +207,7 @@ export class Reachable {
     if (block0 === undefined) return names;
     const { generation, logFloor, history, snapshots } = block0;
     const { blobs, tail } = this.#ledger;
+    if (logFloor > 0) names.add(commitName(logFloor));
     for (let slot = logFloor + 1; slot <= tail; slot++) {
       names.add(commitName(slot));
       for (const name of this.#staged(slot)) names.add(name);

@@ -346,7 +346,10 @@ const keeping: PagePromises = {
     'test/features/gc/blocks.test.ts: are deleted at once, and exactly the reachable ones stay',
     'test/features/gc/blocks.test.ts: go once it can no longer win, and not before',
   ],
-  'slots at or under it are deleted.': [
+  'So a put that comes late is refused right before the first slot that counts.': [
+    'test/features/gc/log.test.ts: keeps the slot at the floor: a put that comes late is refused right before the first slot that counts',
+  ],
+  'slots under it are deleted.': [
     'test/features/gc/log.test.ts: is not touched before the floor is stored',
     'test/features/gc/log.test.ts: is trimmed as far as it is merged, and no further',
   ],
