@@ -10,6 +10,7 @@
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { atOnce, withPauses } from '../base/pacer.ts';
+import { defined } from '../base/options.ts';
 import type { Steps } from '../base/pacer.ts';
 import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from './block.ts';
 import { commitName, parseStagedName, stagedName } from './object-names.ts';
@@ -49,6 +50,8 @@ export interface Commit {
   readonly nodeId: number;
   /** Time of the write by the writer's clock. For people; nothing depends on it. */
   readonly atMs: number;
+  /** The first slot that its flushes wanted, if they have lost slots to others. Writers that wait go by it; no data depends on it. */
+  readonly since?: number | undefined;
   readonly members: readonly CommitMember[];
 }
 
@@ -98,8 +101,8 @@ export class CommitEncoder {
       });
       return `{"changes":[${changes.join(',')}]}`;
     });
-    const { databaseId, commitId, previousId, nodeId, atMs } = commit;
-    const about = JSON.stringify({ databaseId, commitId, previousId, nodeId, atMs });
+    const { databaseId, commitId, previousId, nodeId, atMs, since } = commit;
+    const about = JSON.stringify({ databaseId, commitId, previousId, nodeId, atMs, since });
     const header = encodeUtf8(`${about.slice(0, -1)},"members":[${members.join(',')}]}`);
     const blocksAt = blockHeaderBytes + 4 + padTo4(header.length);
     const bytes = new Uint8Array(blocksAt + offset);
@@ -156,6 +159,7 @@ interface Header {
   readonly previousId?: string;
   readonly nodeId: number;
   readonly atMs: number;
+  readonly since?: number;
   readonly members: readonly { readonly changes: readonly HeaderChange[] }[];
 }
 
@@ -164,10 +168,11 @@ const changesInStep = 64;
 
 function* headerOf(value: unknown, slot: number): Steps<Header | undefined> {
   if (typeof value !== 'object' || value === null) return undefined;
-  const { databaseId, commitId, previousId, nodeId, atMs, members } = value as Record<string, unknown>;
+  const { databaseId, commitId, previousId, nodeId, atMs, since, members } = value as Record<string, unknown>;
   if (typeof databaseId !== 'string' || typeof commitId !== 'string') return undefined;
   if (previousId !== undefined && typeof previousId !== 'string') return undefined;
   if (!Number.isSafeInteger(nodeId) || (nodeId as number) < 0 || typeof atMs !== 'number') return undefined;
+  if (since !== undefined && (!Number.isSafeInteger(since) || (since as number) < 0)) return undefined;
   if (!Array.isArray(members)) return undefined;
   let count = 0;
   for (const member of members as ({ readonly changes?: unknown } | null)[]) {
@@ -218,7 +223,7 @@ function* decodingOf(slot: number, bytes: Uint8Array): Steps<Commit> {
   }
   const header = yield* headerOf(parsed, slot);
   if (header === undefined) return fail();
-  const { databaseId, commitId, previousId, nodeId, atMs } = header;
+  const { databaseId, commitId, previousId, nodeId, atMs, since } = header;
   // Blocks follow each other and fill the object, so reading all of them takes time proportional to its length.
   let end = blocksAt;
   let count = 0;
@@ -237,5 +242,5 @@ function* decodingOf(slot: number, bytes: Uint8Array): Steps<Commit> {
     members.push({ changes });
   }
   if (end !== bytes.length) fail();
-  return { databaseId, commitId, ...(previousId !== undefined && { previousId }), nodeId, atMs, members };
+  return { databaseId, commitId, ...defined({ previousId }), nodeId, atMs, ...defined({ since }), members };
 }

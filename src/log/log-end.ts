@@ -2,10 +2,11 @@
  * The end of the log, as an instance sees it that has rivals: it reads slot after slot, confirms each of them while it reads the next one,
  * and decides when to put (docs/protocol.md, "Many writers").
  */
-import type { NodeId } from '../block0/node-identity.ts';
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import type { LogFollower } from './log-follower.ts';
-import type { Rivals } from './rivals.ts';
+import type { Rivals, SlotRace } from './rivals.ts';
 
 /** After so many commits in a row the instance is far behind, and reads several slots at the same time. */
 const farBehind = 3;
@@ -13,9 +14,9 @@ const farBehind = 3;
 const freeTooLong = 3;
 
 export interface LogEndOptions {
+  readonly environment: Environment;
   readonly follower: LogFollower;
   readonly rivals: Rivals;
-  readonly node: NodeId;
   /** Catches up with everything that was committed before the call. */
   readonly catchUp: () => Promise<void>;
 }
@@ -28,11 +29,11 @@ export class LogEnd {
   }
 
   /**
-   * Resolves when the instance should put a commit, at once if it has no rivals; or when `isOver` returns true. `isFirst`: the flushes
-   * were not put before.
+   * Resolves when the instance should put a commit, at once if it has no rivals; or when `isOver` returns true.
    */
-  async awaitTurn(isFirst: boolean, isOver: () => boolean): Promise<void> {
-    const { rivals, follower, node } = this.#options;
+  async awaitTurn({ isFirst, since }: SlotRace, isOver: () => boolean): Promise<void> {
+    const { environment, rivals, follower } = this.#options;
+    if (rivals.isOverdue(since)) return;
     let found: LoggedCommit | undefined;
     for (let taken = 0, free = 0; rivals.areThere && !isOver(); ) {
       found = await this.#lookOn(found);
@@ -45,7 +46,11 @@ export class LogEnd {
         await follower.peek();
         taken = 0;
       } else if (++free >= freeTooLong || (isFirst && taken === 0)) rivals.noteFree();
-      if (rivals.isOwnTurn(node.id, follower.view.tail + 1)) return;
+      if (rivals.isOwnTurn(since, free)) return;
+      const pauseMs = rivals.pauseMs(since);
+      if (pauseMs === 0) continue;
+      await sleep(environment, pauseMs);
+      free = 0;
     }
     if (found !== undefined) await this.#confirm(found);
   }

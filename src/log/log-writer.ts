@@ -131,13 +131,13 @@ export class LogWriter {
   constructor(options: LogWriterOptions) {
     this.#options = options;
     this.#delay = new GroupDelay(options.environment);
-    const { environment, follower, node, freshness, events } = options;
+    const { environment, follower, freshness, events } = options;
     const rivals = new Rivals(environment);
     events.committed.on((news) => {
-      for (const { slot, commit } of news) rivals.noteWinner(slot, commit.nodeId);
+      for (const { slot, commit } of news) rivals.noteWinner(slot, commit.since ?? slot, commit.atMs);
     });
     this.#rivals = rivals;
-    this.#end = new LogEnd({ follower, node, rivals, catchUp: () => freshness.catchUp() });
+    this.#end = new LogEnd({ environment, follower, rivals, catchUp: () => freshness.catchUp() });
     this.#inDoubt = options.inDoubt;
   }
 
@@ -261,9 +261,9 @@ export class LogWriter {
     if (freshness.isStale) await this.#refreshFor(group, freshness.freshen(undefined));
     const isOver = (): boolean => group.every((waiting) => waiting.answered);
     let isOwnTurn = false;
-    for (const race = new SlotRace(); ; ) {
+    for (const race = new SlotRace(follower.view.tail + 1); ; ) {
       // Where others write all the time, a look is cheaper than a put that comes too late.
-      if (!isOwnTurn) await this.#end.awaitTurn(race.isFirst, isOver);
+      if (!isOwnTurn) await this.#end.awaitTurn(race, isOver);
       if (isOver()) return;
       isOwnTurn = true;
       const view = follower.view;
@@ -287,7 +287,7 @@ export class LogWriter {
       };
       let outcome: CommitOutcome;
       try {
-        outcome = await this.#commitMembers(accepted, view, members);
+        outcome = await this.#commitMembers(accepted, view, members, race.since);
       } catch (error) {
         return fail(error);
       }
@@ -355,11 +355,15 @@ export class LogWriter {
     if ((await refresh) !== false) for (const waiting of group) waiting.refreshed = true;
   }
 
-  /** Puts a commit at the slot after the view that it was validated on, and learns whether it won the slot. */
+  /**
+   * Puts a commit at the slot after the view that it was validated on, and learns whether it won the slot. `since`: the first slot that
+   * its flushes wanted.
+   */
   async #commitMembers(
     accepted: readonly Waiting[],
     view: View,
     members: readonly CommitMember[],
+    since: number,
   ): Promise<CommitOutcome> {
     const { environment, register, node } = this.#options;
     const slot = view.tail + 1;
@@ -370,6 +374,7 @@ export class LogWriter {
       previousId: view.tailId,
       nodeId: node.id,
       atMs: environment.now(),
+      ...(since < slot && { since }),
       members,
     };
     const bytes = this.#encoder.encode(slot, commit);

@@ -3,19 +3,27 @@ import { ContentionError } from '../base/errors.ts';
 import { VirtualEnvironment } from '../testing/virtual-environment.ts';
 import { Rivals, SlotRace } from './rivals.ts';
 
-/** Of a thousand slots, the number that the instance would try. */
-function turns(rivals: Rivals): number {
+/** Of a thousand slots, the number that the instance would try. `free`: the reads that found each of them free. */
+function turns(rivals: Rivals, since = 10, free = 1): number {
   let count = 0;
-  for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(0, 10)) count++;
+  for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(since, free)) count++;
   return count;
 }
 
-function after(losses: number): { readonly environment: VirtualEnvironment; readonly rivals: Rivals } {
+interface Waiting {
+  readonly environment: VirtualEnvironment;
+  readonly rivals: Rivals;
+  /** Another instance wins a slot that it has wanted since an earlier one. */
+  readonly won: (slot: number, since: number) => void;
+}
+
+function after(losses: number): Waiting {
   const environment = new VirtualEnvironment({ seed: 'rivals' });
   const rivals = new Rivals(environment);
-  rivals.noteWinner(9, 0);
+  const won = (slot: number, since: number): void => rivals.noteWinner(slot, since, environment.now());
+  won(9, 9);
   for (let i = 0; i < losses; i++) rivals.noteLoss();
-  return { environment, rivals };
+  return { environment, rivals, won };
 }
 
 describe('an instance', () => {
@@ -52,37 +60,60 @@ describe('an instance', () => {
   });
 });
 
-describe('an instance that has waited for longer', () => {
-  it('tries more often than one that has just won a slot', () => {
-    const { rivals } = after(5);
-    for (let id = 0; id < 20; id++) rivals.noteWinner(100 + id, id);
-    const tries = (id: number): number => {
-      let count = 0;
-      for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(id, 120)) count++;
-      return count;
-    };
-    expect(tries(0)).toBe(1000);
-    expect(tries(19)).toBeLessThan(tries(10));
-    expect(tries(19)).toBeGreaterThan(10);
-    // Nobody remembers a slot that it has won: it may be one of many.
-    expect(tries(30)).toBeGreaterThan(100);
-    expect(tries(30)).toBeLessThan(500);
+describe('instances that wait', () => {
+  it('go first in the order in which they began to wait', () => {
+    const { rivals, won } = after(5);
+    won(40, 30);
+    expect(turns(rivals, 29)).toBe(1000);
+    const [next, behind] = [turns(rivals, 31), turns(rivals, 33)];
+    expect(next).toBeGreaterThan(50);
+    expect(next).toBeLessThan(1000);
+    expect(behind).toBe(0);
+    won(41, 31);
+    expect(turns(rivals, 33)).toBeGreaterThan(50);
   });
 
-  it('does not wait for nodes that have written nothing for long', () => {
-    const { rivals } = after(5);
-    for (let id = 0; id < 20; id++) rivals.noteWinner(100 + id, id);
-    rivals.noteWinner(900, 20);
-    rivals.noteWinner(901, 21);
-    let count = 0;
-    for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(20, 902)) count++;
-    expect(count).toBeGreaterThan(150);
+  it('go as well, more and more of them, if nobody takes the slot', () => {
+    const { rivals, won } = after(1);
+    won(40, 30);
+    expect([1, 2, 3, 4].map((free) => turns(rivals, 36, free))).toEqual([0, 0, 1000, 1000]);
+    expect([3, 4, 5].map((free) => turns(rivals, 60, free))).toEqual([0, 1000, 1000]);
+  });
+
+  it('do not look at the log while many are before them', async () => {
+    const { environment, rivals, won } = after(1);
+    await environment.advance(100);
+    won(10, 10);
+    await environment.advance(100);
+    won(11, 10);
+    expect(rivals.pauseMs(20)).toBe(0);
+    const pauseMs = rivals.pauseMs(40);
+    expect(pauseMs).toBeGreaterThan(500);
+    expect(pauseMs).toBeLessThan(1500);
+    // However long ago the last commit is.
+    await environment.advance(600_000);
+    won(12, 10);
+    expect(rivals.pauseMs(40)).toBeLessThanOrEqual(2000);
+  });
+
+  it('are noticed by an instance that has just begun', () => {
+    const { environment, rivals, won } = after(0);
+    won(40, 40);
+    expect(rivals.areThere).toBe(false);
+    won(41, 30);
+    expect(rivals.areThere).toBe(true);
+    rivals.noteFree();
+    expect(rivals.areThere).toBe(false);
+    won(42, 31);
+    expect(rivals.areThere).toBe(true);
+    rivals.noteWinner(43, 32, environment.now() - 3000);
+    expect(rivals.areThere).toBe(false);
   });
 });
 
 describe('a race for slots', () => {
   it('ends with ContentionError at the 32nd loss', () => {
-    const race = new SlotRace();
+    const race = new SlotRace(1);
     for (let i = 0; i < 31; i++) race.noteLoss();
     expect(() => race.noteLoss()).toThrow(ContentionError);
   });

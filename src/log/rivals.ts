@@ -4,7 +4,6 @@
  */
 import type { Environment } from '../base/env.ts';
 import { ContentionError } from '../base/errors.ts';
-import type { NodeId } from '../block0/node-identity.ts';
 
 /** So many instances should put a commit at the same slot. With fewer, slots stay free; with more, more puts are lost. */
 const putsPerSlot = 2;
@@ -16,26 +15,53 @@ const afterFree = 0.5;
 const halfLifeMs = 1000;
 /** The highest estimate. */
 const maxCount = 1024;
-/** A node that has won none of so many slots does not count as waiting. */
-const winnersKept = 256;
-/** The place of a node that has won none of these slots. */
-const unknownPlace = 0.5;
+/** Reads in a row that find the next slot free, until instances that have waited for less long put as well. */
+const freeTooLong = 3;
+/** After a commit that has waited, others count as waiting for so many milliseconds. */
+const contendedMs = 2000;
+/** With fewer instances before it, an instance looks at the log all the time. */
+const minPauseSlots = 8;
+/** The longest time between two commits that counts for the pace of the log, in milliseconds. */
+const maxSlotMs = 200;
+/** Each further read lets so many times as many instances put. */
+const wideningFactor = 4;
+
+/** A commit that has won a slot. */
+interface Winner {
+  readonly slot: number;
+  /** The first slot that it wanted. */
+  readonly since: number;
+  /** When this instance heard of it, by the monotonic clock. */
+  readonly notedMs: number;
+  /** Until then others that have waited like it count as waiting still, by the monotonic clock. */
+  readonly untilMs: number;
+}
 
 export class Rivals {
   readonly #environment: Environment;
   /** About how many instances want the next slot, this one included, at {@link #notedMs}. */
   #count = 1;
   #notedMs = 0;
-  /** The last slot that each node has won. There are at most 256 nodes. */
-  readonly #wonBy = new Map<NodeId['id'], number>();
+  /** The last slot that is known to be taken, and the first slot that its commit wanted; undefined before there is news. */
+  #winner: Winner | undefined;
+  /** About how long it takes until a slot is taken, in milliseconds. */
+  #slotMs = 0;
 
   constructor(environment: Environment) {
     this.#environment = environment;
   }
 
-  /** Whether this instance has lost a slot, and has not seen since that nobody else wants the next one. */
+  /**
+   * Whether others want the next slot: this instance has lost a slot and has not seen since that nobody else wants the next one, or the
+   * last winner has waited for its slot.
+   */
   get areThere(): boolean {
-    return this.#count > 1;
+    return this.#count > 1 || this.#isContended;
+  }
+
+  get #isContended(): boolean {
+    const winner = this.#winner;
+    return winner !== undefined && winner.since < winner.slot && this.#environment.monotonicMs() < winner.untilMs;
   }
 
   get #present(): number {
@@ -61,35 +87,48 @@ export class Rivals {
   /** Notes that nobody has taken the next slot for a while. */
   noteFree(): void {
     this.#note(Math.max(1, this.#present * afterFree));
+    if (this.#winner !== undefined) this.#winner = { ...this.#winner, untilMs: -Infinity };
   }
 
-  /** Notes which node has won a slot. */
-  noteWinner(slot: number, nodeId: number): void {
-    this.#wonBy.set(nodeId, slot);
-  }
-
-  /**
-   * Whether a node should put a commit at the next slot. Random, since nobody knows who wants it; the longer ago its last commit is,
-   * compared with the commits of other nodes, the more often.
-   */
-  isOwnTurn(nodeId: number, slot: number): boolean {
-    return this.#environment.random() * this.#placeInLine(nodeId, slot) * this.#present < putsPerSlot;
-  }
-
-  /**
-   * The part of the nodes that have waited for longer, doubled: 1 on average, and almost 0 for the node that has waited for longest. A
-   * node whose last commit is out of sight may be one of many such nodes.
-   */
-  #placeInLine(nodeId: number, slot: number): number {
-    const own = this.#wonBy.get(nodeId);
-    if (own === undefined || own < slot - winnersKept) return unknownPlace;
-    let [nodes, before] = [1, 1];
-    for (const [id, won] of this.#wonBy) {
-      if (id === nodeId || won < slot - winnersKept) continue;
-      nodes++;
-      if (won < own) before++;
+  /** Notes that a commit has won a slot. `since`: the first slot that it wanted; `atMs`: the time, by the writer's clock. */
+  noteWinner(slot: number, since: number, atMs: number): void {
+    if (slot < (this.#winner?.slot ?? 0)) return;
+    const environment = this.#environment;
+    const nowMs = environment.monotonicMs();
+    const before = this.#winner;
+    if (before !== undefined && slot > before.slot) {
+      this.#slotMs = Math.min(maxSlotMs, (this.#slotMs + (nowMs - before.notedMs) / (slot - before.slot)) / 2);
     }
-    return nodes === 1 ? 1 : (2 * before) / (nodes + 1);
+    const agoMs = Math.abs(environment.now() - atMs);
+    this.#winner = { slot, since, notedMs: nowMs, untilMs: nowMs + contendedMs - agoMs };
+  }
+
+  /**
+   * How long an instance should not look at the log, in milliseconds: half of the time that the instances before it will take. `since`:
+   * the first slot that it wanted.
+   */
+  pauseMs(since: number): number {
+    const winner = this.#winner;
+    const before = winner === undefined ? 0 : since - winner.since - putsPerSlot;
+    return before <= minPauseSlots ? 0 : ((before - minPauseSlots) * this.#slotMs) / 2;
+  }
+
+  /** Whether an instance has waited for longer than the last winner. */
+  isOverdue(since: number): boolean {
+    return since < (this.#winner?.since ?? 0);
+  }
+
+  /**
+   * Whether an instance should put a commit at the next slot, which it has found free in `free` reads. `since`: the first slot that it
+   * wanted. Commits win slots about in the order in which they began to wait: the last winner tells how long the others have waited.
+   * Among the instances that have waited for as long, it is random.
+   */
+  isOwnTurn(since: number, free: number): boolean {
+    const winner = this.#winner;
+    const more = wideningFactor ** Math.max(0, free - freeTooLong + 1);
+    if (winner !== undefined && since > winner.since + putsPerSlot * more) return false;
+    if (this.isOverdue(since)) return true;
+    return this.#environment.random() * this.#present < putsPerSlot;
   }
 }
 
@@ -98,7 +137,13 @@ const maxLosses = 32;
 
 /** The attempts of a group of flushes to win a slot, any slot. */
 export class SlotRace {
+  /** The first slot that the group wanted. */
+  readonly since: number;
   #losses = 0;
+
+  constructor(since: number) {
+    this.since = since;
+  }
 
   /** Whether no slot was lost yet. */
   get isFirst(): boolean {

@@ -1,6 +1,8 @@
 /** Instances that want the same slot: which requests they send, and that all of them get a slot (docs/protocol.md, "Many writers"). */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Nodes } from './nodes.ts';
+import { decodeCommit } from '../../../src/format/commit.ts';
+import { commitName } from '../../../src/format/object-names.ts';
+import { Nodes, prefix } from './nodes.ts';
 import type { TestNode } from './nodes.ts';
 import { after, requestLost } from './scripted-driver.ts';
 
@@ -51,7 +53,7 @@ describe('the requests of a flush', () => {
       'put committed/2 lost',
       'get committed/2 found',
       'get block0 unchanged',
-      'get committed/3 missing',
+      // The winner has waited for less long, so the next put is sent without a look.
       'get committed/3 missing',
       'put committed/3 written',
       'get block0 unchanged',
@@ -71,6 +73,21 @@ describe('the requests of a flush', () => {
       'put committed/4 written',
       'get block0 unchanged',
     ]);
+  });
+});
+
+describe('a commit', () => {
+  it('tells since which slot its flushes have waited, if they have', async () => {
+    loseSlots(2);
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(nodes.insert(a, 2));
+    const since: (number | undefined)[] = [];
+    for (const slot of [1, 3, 4]) {
+      const found = await nodes.store.get(`${prefix}/${commitName(slot)}`);
+      if (found.status !== 'found') throw new Error(`slot ${slot} is ${found.status}`);
+      since.push(decodeCommit(slot, found.bytes).since);
+    }
+    expect(since).toEqual([undefined, 1, undefined]);
   });
 });
 

@@ -237,14 +237,25 @@ export const logMutants: readonly Mutant[] = [
     tests: ['src/log/rivals.test.ts'],
   },
   {
-    name: 'an instance that has just won a slot goes first again',
-    edits: [{ file: 'src/log/rivals.ts', find: 'if (won < own) before++;', replace: 'if (won > own) before++;' }],
+    name: 'an instance that has begun to wait goes first',
+    edits: [
+      {
+        file: 'src/log/rivals.ts',
+        find: 'since > winner.since + putsPerSlot * more',
+        replace: 'since < winner.since - putsPerSlot * more',
+      },
+    ],
     tests: ['src/log/rivals.test.ts'],
   },
   {
-    name: 'an instance waits for nodes that have written nothing for long',
-    edits: [{ file: 'src/log/rivals.ts', find: 'won < slot - winnersKept', replace: 'won < 0' }],
+    name: 'an instance waits for others that have gone',
+    edits: [{ file: 'src/log/rivals.ts', find: 'Math.max(0, free - freeTooLong + 1)', replace: '0' }],
     tests: ['src/log/rivals.test.ts'],
+  },
+  {
+    name: 'a commit does not tell since when its flushes have waited',
+    edits: [{ file: append, find: '...(since < slot && { since }),', replace: '' }],
+    tests: ['test/features/protocol/many-writers.test.ts'],
   },
   {
     name: 'a new slot before the old one is decided',
