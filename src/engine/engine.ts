@@ -101,6 +101,8 @@ export class Engine {
   readonly #turns: WriteForwardLoop;
   readonly #leftovers: Leftovers;
   readonly #stopping = newAbortController();
+  /** The end of the wait of the last call that waits for the first look at the log. Later calls run after it, as they were called. */
+  #lastWaiting: Promise<void> | undefined;
   /** Other work under way that must end before the engine is closed. */
   readonly #work = new Set<Promise<unknown>>();
 
@@ -162,7 +164,7 @@ export class Engine {
   }
 
   /**
-   * Runs a call that reaches the store under the usual deadline. With `pool`, the signal is used again: nothing may listen to
+   * Runs a call that reaches the store under the usual deadline. Calls that wait for the first look at the log run in their order. With `pool`, the signal is used again: nothing may listen to
    * it afterwards.
    */
   withDeadline<T>(
@@ -173,9 +175,20 @@ export class Engine {
   ): Promise<T> {
     const { environment } = this.#options;
     const run = (): Promise<T> => withinDeadline(environment, callName, operationTimeoutMs, signal, call, pool);
-    if (!this.isLooking) return run();
+    if (!this.isLooking && this.#lastWaiting === undefined) return run();
+    const before = this.#lastWaiting;
     // The first look at the log has a deadline of its own: where much has piled up, it would use up the deadline of the call.
-    return this.withSignal(callName, signal, () => this.#freshness.looked()).then(run);
+    const looked = this.withSignal(callName, signal, async () => {
+      await before;
+      await this.#freshness.looked();
+    });
+    const running = looked.then(run);
+    const ended = (): void => {
+      if (this.#lastWaiting === waiting) this.#lastWaiting = undefined;
+    };
+    const waiting = looked.then(ended, ended);
+    this.#lastWaiting = waiting;
+    return running;
   }
 
   /** Runs a call that may take any time, and that only the caller's signal ends early. */
