@@ -62,6 +62,12 @@ export interface MergedVersion {
   readonly added: readonly MergedAddedIndex[];
 }
 
+/** A version of a table whose trees may grow on. */
+export interface GrownVersion extends MergedVersion {
+  readonly tree: GrowingTree;
+  readonly indexes: ReadonlyMap<string, GrowingTree>;
+}
+
 /** An index that is being added, after a merge. */
 export interface MergedAddedIndex extends Pick<AddedIndex, 'stored' | 'built' | 'rows' | 'birth' | 'problem'> {
   readonly tree: MergedTree;
@@ -121,6 +127,12 @@ export class GrowingTree {
     else if (this.root.kind === 'stored') {
       this.#tree = new Tree(this.#tree.source, { ...this.root.ref, level: this.root.level });
     }
+  }
+
+  /** Stores the root, and returns the tree. No other round may follow. */
+  async stored(): Promise<Tree> {
+    if (this.root.kind === 'new') await this.#storeRoot(this.root.entries);
+    return this.#tree;
   }
 
   async #storeRoot(entries: NodeEntries): Promise<void> {
@@ -197,7 +209,7 @@ export async function mergeVersion(
   table: TableState,
   context: TableMergeContext,
   given?: ChangeStream,
-): Promise<MergedVersion> {
+): Promise<GrownVersion> {
   const { shape } = table;
   const rows = growingRows(table, context);
   const indexes = shape.indexes.map((index) => {

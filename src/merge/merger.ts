@@ -31,6 +31,7 @@ import type { LoggedCommit, View } from '../view/view.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
 import type { MergeStats } from './merge-policy.ts';
 import type { TableMergeContext, TreeBuild } from './merge-table.ts';
+import type { WrittenAhead } from './new-trees.ts';
 
 const writing = new Later('merging', () => import('./new-trees.ts'));
 
@@ -63,6 +64,11 @@ export interface MergerOptions {
 export interface MergeMembers {
   /** Returns the list of nodes that share write authority after a merge by this node. */
   afterMerge(present: Block0): NodeList;
+}
+
+interface WriteConditions {
+  readonly rests: boolean;
+  readonly mayFollow?: ((present: Block0) => boolean) | undefined;
 }
 
 export class Merger {
@@ -108,17 +114,36 @@ export class Merger {
   /**
    * Replaces trees by others that hold the same rows, in a generation of its own: no commit is applied by it. This node
    * merges nothing meanwhile. False as for {@link merge}: then `build` must be called again, with the newer Block 0.
-   * `rests`: most of the time is left to others.
+   * `rests`: most of the time is left to others. `mayFollow`: whether the trees may follow a Block 0, which is asked again whenever
+   * its bookkeeping has changed.
    */
-  async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
+  async rebuild(build: TreeBuild, rests = false, mayFollow?: (present: Block0) => boolean): Promise<boolean> {
     while (this.#running !== undefined) await this.idle();
     this.#isRebuilding = true;
-    const rebuilding = this.#write(this.#options.follower.view, [], build, rests).finally(() => {
+    const rebuilding = this.#write(this.#options.follower.view, [], build, { rests, mayFollow }).finally(() => {
       this.#isRebuilding = false;
       this.#running = undefined;
     });
     this.#running = rebuilding;
     return rebuilding;
+  }
+
+  /**
+   * Writes trees ahead, for one of the next `generations`. This node goes on merging meanwhile. Undefined if a block that the work
+   * reads was collected. `build` must make everything from the given Block 0, and store the roots.
+   */
+  async ahead<T>(
+    block0: Block0,
+    generations: number,
+    build: (context: TableMergeContext) => Promise<T>,
+  ): Promise<WrittenAhead<T> | undefined> {
+    const { writeAhead } = writing.loaded ?? (await writing.load());
+    try {
+      return await writeAhead(block0, generations, build, { ...this.#options, counters: this.counters, rests: true });
+    } catch (error) {
+      if (!(error instanceof BlockGone) || !(await this.#isOutdated(block0))) throw error;
+      return undefined;
+    }
   }
 
   async #merge(): Promise<boolean> {
@@ -137,7 +162,12 @@ export class Merger {
   }
 
   /** Replaces the Block 0 of a view by one with new trees, in which `applied` are applied: the commits that follow the present one's. */
-  async #write({ block0 }: View, applied: readonly LoggedCommit[], build: TreeBuild, rests = false): Promise<boolean> {
+  async #write(
+    { block0 }: View,
+    applied: readonly LoggedCommit[],
+    build: TreeBuild,
+    { rests, mayFollow }: WriteConditions = { rests: false },
+  ): Promise<boolean> {
     const { writeTrees } = writing.loaded ?? (await writing.load());
     const { follower, register } = this.#options;
     const { counters } = this;
@@ -148,7 +178,7 @@ export class Merger {
     }
     const done = await this.#unlessOutdated(block0, async () => {
       const roots = await writeTrees(block0, build, { ...this.#options, counters, rests });
-      return this.#replace(block0, applied, roots);
+      return this.#replace(block0, applied, roots, mayFollow);
     });
     if (done) {
       // The register holds the Block 0 that was just written, or a newer one: nothing has to be read.
@@ -161,21 +191,26 @@ export class Merger {
   }
 
   /** Returns false if a block that the work reads was collected, since another node has merged meanwhile: the work is lost. */
-  async #unlessOutdated({ generation }: Block0, work: () => Promise<boolean>): Promise<boolean> {
+  async #unlessOutdated(block0: Block0, work: () => Promise<boolean>): Promise<boolean> {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof BlockGone)) throw error;
-      const { block0: present } = await this.#options.register.refresh();
-      if (present.generation === generation) throw error;
+      if (!(error instanceof BlockGone) || !(await this.#isOutdated(block0))) throw error;
       return false;
     }
+  }
+
+  /** Whether the store has a newer generation than a Block 0. */
+  async #isOutdated({ generation }: Block0): Promise<boolean> {
+    const { block0: present } = await this.#options.register.refresh();
+    return present.generation !== generation;
   }
 
   async #replace(
     { generation }: Block0,
     applied: readonly LoggedCommit[],
     { tables, inlined, catalogue, migrationsAfter }: InlinedRoots,
+    mayFollow: WriteConditions['mayFollow'],
   ): Promise<boolean> {
     const { register, membership } = this.#options;
     const added = applied.map(
@@ -185,6 +220,7 @@ export class Merger {
       const present: VersionedBlock0 = register.current;
       if (present.block0.generation !== generation) return false;
       const { block0 } = present;
+      if (mayFollow?.(block0) === false) return false;
       await this.#keep(block0);
       const change: Block0Change = {
         ...changeableOf(block0),

@@ -53,6 +53,8 @@ export type Step =
       readonly rows: number;
       /** Time that the step and the rest after it should take, in milliseconds. Default 0. */
       readonly fillMs?: number;
+      /** Whether later chunks get their size from this one. Default true. */
+      readonly isSized?: boolean;
       /** Reports the work done. */
       readonly tell: () => Promise<void> | void;
     };
@@ -172,7 +174,7 @@ export class ChunkWork {
         this.#rows = Math.max(minRows, this.#rows >> 1);
       } else {
         lost = 0;
-        this.#fit(done.rows, tookMs);
+        if (done.isSized !== false) this.#fit(done.rows, tookMs);
         await done.tell();
         fillMs = done.fillMs ?? 0;
       }
@@ -198,25 +200,30 @@ export class ChunkWork {
 
   /**
    * Computes a chunk on the newest Block 0 that this node knows, and stores its table. Returns `lost` if another node was
-   * faster. A chunk without a table is returned without being stored.
+   * faster. A chunk without a table is returned without being stored. `mayFollow`: whether the chunk may follow a Block 0.
    */
   async store<C extends { readonly table: MergedTable | undefined }>(
     build: (block0: Block0, limits: ChunkLimits, context: TableMergeContext) => Promise<C | undefined>,
+    mayFollow?: (present: Block0) => boolean,
   ): Promise<C | 'lost' | undefined> {
     const { environment, engine } = this.#options;
     let chunk: C | undefined;
     try {
-      const done = await engine.merger.rebuild(async (block0, context) => {
-        const untilMs = environment.monotonicMs() + this.#chunkMs;
-        const limits = {
-          rows: this.#rows,
-          bytes: engine.memory.workBytes * memoryShare,
-          isOver: () => environment.monotonicMs() > untilMs || this.isStopped,
-        };
-        chunk = await build(block0, limits, context);
-        if (chunk?.table === undefined) throw new NothingToStore();
-        return [chunk.table];
-      }, true);
+      const done = await engine.merger.rebuild(
+        async (block0, context) => {
+          const untilMs = environment.monotonicMs() + this.#chunkMs;
+          const limits = {
+            rows: this.#rows,
+            bytes: engine.memory.workBytes * memoryShare,
+            isOver: () => environment.monotonicMs() > untilMs || this.isStopped,
+          };
+          chunk = await build(block0, limits, context);
+          if (chunk?.table === undefined) throw new NothingToStore();
+          return [chunk.table];
+        },
+        true,
+        mayFollow,
+      );
       return done ? chunk : 'lost';
     } catch (error) {
       if (error instanceof NothingToStore) return chunk;

@@ -16,6 +16,7 @@ import { changeableOf } from '../block0/block0-register.ts';
 import type { Registry } from '../catalog/registry.ts';
 import { isOtherCode } from '../catalog/migration-code.ts';
 import { isRetiring, retirementOf } from '../catalog/retired-versions.ts';
+import { mayRefer } from '../merge/new-trees.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { View } from '../view/view.ts';
 import { isInStep, withEndAsked, MigrationRates, usersOfOld } from './migration-status.ts';
@@ -24,6 +25,8 @@ import type { Step } from './chunk-work.ts';
 import { nextChunk } from './chunk.ts';
 import type { Chunk } from './chunk.ts';
 import { RowTranslation } from './row-translation.ts';
+import { canMakeAhead, makeAhead, storeAhead } from './rows-ahead.ts';
+import type { AheadLimits } from './rows-ahead.ts';
 import { hasUniqueIndex, uniqueProblems } from './index-daemon.ts';
 
 export interface MigrationDaemonOptions {
@@ -44,6 +47,13 @@ const maxRows = 20_000;
  * whole for every chunk, however few rows it has.
  */
 const steadyRows = 8000;
+/** Longest time in which rows are made ahead, in milliseconds: so much is lost if the process dies. */
+const longestAheadMs = 30_000;
+/** Rows that are made ahead at most, as a multiple of the rows that a chunk makes. */
+const aheadChunks = 16;
+/** Generations that others may write while rows are made ahead: first, and after many losses. */
+const firstGenerations = 16;
+const mostGenerations = 1024;
 /** Intervals in which an instance that has seen a migration reports which version it uses. */
 const intervalsToSay = 3;
 
@@ -58,6 +68,10 @@ export class MigrationDaemon {
   readonly #told = new Map<string, number>();
   /** For each table, the migration that has switched, and since when this instance knows it. */
   readonly #switched = new Map<string, { readonly birth: number; readonly sinceMs: number }>();
+  /** Generations that others may write while rows are made ahead. */
+  #generations = firstGenerations;
+  /** Tables whose rows were last made ahead in vain: a chunk comes next. */
+  readonly #inVain = new Set<string>();
   readonly #chunks: ChunkWork;
 
   constructor(options: MigrationDaemonOptions) {
@@ -230,10 +244,16 @@ export class MigrationDaemon {
     if (mayMark && !(await isRetiring(engine.view, migration)) && (await this.#isUnique(table))) {
       await this.#giveUp(migration);
     }
-    const chunk = await this.#chunk(table);
+    const ahead = await this.#ahead(table);
+    if (ahead === 'lost') {
+      this.#inVain.add(table);
+      this.#generations = Math.min(this.#generations * 4, mostGenerations);
+    }
+    const chunk = ahead ?? (await this.#chunk(table));
     if (chunk === 'lost') return chunk;
     return {
       rows: chunk.rows,
+      isSized: ahead === undefined,
       fillMs: (chunk.built * 1000) / (migration.target?.rowsPerSecond ?? 1),
       tell: async () => {
         await this.#tell(table, migration, chunk);
@@ -253,15 +273,60 @@ export class MigrationDaemon {
     return (await uniqueProblems(nextVersion.rows, new Pacer(environment), 1)).length === 0;
   }
 
+  /** The rows that a chunk of a migration makes at most. */
+  #mostBuilt({ target }: StoredMigration): number {
+    return Math.ceil(((target?.rowsPerSecond ?? 1) * this.#options.intervalMs) / 4000);
+  }
+
+  /**
+   * Makes many rows ahead and stores them. Undefined if the next rows must be made by a chunk; `lost` if the rows could not be stored
+   * because another node has worked on the migration, or because gc has collected the generation from which they were made.
+   */
+  async #ahead(table: string): Promise<Chunk | 'lost' | undefined> {
+    const { engine } = this.#options;
+    const view = View.ofBlock0(engine.context, engine.view.block0);
+    const migration = view.nextVersion(table)?.migration;
+    const translation = migration && this.#translation(view, migration);
+    if (this.#inVain.delete(table) || migration === undefined || translation === undefined) return undefined;
+    const most = this.#mostBuilt(migration);
+    const missing = (view.table(table)?.tree.count ?? 0) - (view.nextVersion(table)?.rows.tree.count ?? 0);
+    // At a low rate the rows of a chunk are few, and so are the rows that are made ahead in their place.
+    if (most < Math.min(maxRows, missing / 4) || !canMakeAhead(view, table, translation)) return undefined;
+    const limits = this.#aheadLimits(migration, most * aheadChunks);
+    const written = await engine.merger.ahead(view.block0, this.#generations, (context) => {
+      return makeAhead(view, table, translation, limits, context);
+    });
+    if (written === undefined) return 'lost';
+    const { made } = written;
+    if (made === undefined) return undefined;
+    const chunk = await this.#chunks.store(
+      async (block0, { bytes }, context) => {
+        if (!mayRefer(block0, written)) return undefined;
+        return storeAhead(View.ofBlock0(engine.context, block0), table, made, bytes, context);
+      },
+      (present) => mayRefer(present, written),
+    );
+    return chunk ?? 'lost';
+  }
+
+  /** The limits of rows made ahead. The next node with the code begins a chunk in its turn, so half of the present turn is left to store them. */
+  #aheadLimits(migration: StoredMigration, rows: number): AheadLimits {
+    const { environment, intervalMs } = this.#options;
+    const isAlone = new Set(this.#coded(migration)).size === 1;
+    const turnMs = isAlone ? longestAheadMs : untilNextTurn(environment.now(), intervalMs) / 2;
+    const untilMs = environment.monotonicMs() + Math.min(turnMs, longestAheadMs);
+    return { rows, isOver: () => environment.monotonicMs() > untilMs || this.#chunks.isStopped };
+  }
+
   /** Computes a chunk and stores it. Returns `lost` if another node was faster. */
   async #chunk(table: string): Promise<Chunk | 'lost'> {
-    const { engine, intervalMs } = this.#options;
+    const { engine } = this.#options;
     const chunk = await this.#chunks.store(async (block0, limits, context) => {
       const view = View.ofBlock0(engine.context, block0);
       const migration = view.nextVersion(table)?.migration;
       const translation = migration && this.#translation(view, migration);
       if (migration === undefined || translation === undefined) return undefined;
-      const built = Math.ceil(((migration.target?.rowsPerSecond ?? 1) * intervalMs) / 4000);
+      const built = this.#mostBuilt(migration);
       const mayRetire = this.#mayRetire(migration);
       const retirement = (await isRetiring(view, migration)) ? 'now' : mayRetire ? 'soon' : 'no';
       return nextChunk(view, table, translation, { ...limits, built }, context, retirement);
