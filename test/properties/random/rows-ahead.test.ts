@@ -139,10 +139,11 @@ class History {
 
   async ahead(): Promise<void> {
     const { random, versions, engine, translation } = this;
-    await versions.run(engine.refresh());
+    // It brings the rows in line.
+    await this.chunk(keys, 3);
     const view = this.view();
     if (!canMakeAhead(view, 'users', translation)) return;
-    const limits = { rows: random.between(1, keys), isOver: () => random.chance(0.005) };
+    const limits = { rows: random.between(1, keys / 2), isOver: () => random.chance(0.005) };
     const written = await versions.run(
       engine.merger.ahead(view.block0, random.between(1, 12), (context) => {
         return makeAhead(view, 'users', translation, limits, context);
@@ -174,11 +175,11 @@ class History {
   }
 
   /** Makes a chunk. Returns the phase of the migration after it. */
-  async chunk(rows = this.random.between(1, 20)): Promise<string | undefined> {
+  async chunk(rows = this.random.between(1, 20), built = rows): Promise<string | undefined> {
     const { versions, engine, translation } = this;
     await versions.run(engine.refresh());
     let phase: string | undefined;
-    const limits = { rows, built: rows, bytes: 1e6, isOver: () => false };
+    const limits = { rows, built, bytes: 1e6, isOver: () => false };
     await versions.run(
       engine.merger.rebuild(async (block0, context) => {
         const view = View.ofBlock0(engine.context, block0);
