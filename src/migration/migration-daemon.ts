@@ -302,7 +302,7 @@ export class MigrationDaemon {
     const chunk = await this.#chunks.store(
       async (block0, { bytes }, context) => {
         if (!mayRefer(block0, written)) return undefined;
-        return storeAhead(View.ofBlock0(engine.context, block0), table, made, bytes, context);
+        return storeAhead(View.ofBlock0(engine.context, block0), table, made, translation, bytes, context);
       },
       (present) => mayRefer(present, written),
     );

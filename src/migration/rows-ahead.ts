@@ -9,13 +9,13 @@
 import { isPromise } from '../base/brands.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { decodeBound, encodeBound } from '../format/stored-table.ts';
+import { decodeBound, encodeBound, isBehind } from '../format/stored-table.ts';
 import type { Bound, StoredMigration } from '../format/stored-table.ts';
 import { mergeVersion } from '../merge/merge-table.ts';
 import type { TableMergeContext } from '../merge/merge-table.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree } from '../tree/tree.ts';
-import type { Tree } from '../tree/tree.ts';
+import type { RowRef, Tree } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import { TableState } from '../view/table-state.ts';
 import type { NextVersion, View } from '../view/view.ts';
@@ -95,12 +95,13 @@ export async function storeAhead(
   view: View,
   table: string,
   made: RowsAhead,
+  translation: RowTranslation,
   maxBytes: number,
   context: TableMergeContext,
 ): Promise<Chunk | undefined> {
   const now = view.nextVersion(table);
   if (now?.migration === undefined || !isSameWork(made.before, now)) return undefined;
-  const changes = await changesSince(made.before, now, maxBytes, context.pacer);
+  const changes = await changesSince(made.before, now, made.built, translation, maxBytes, context.pacer);
   if (changes === undefined) return undefined;
   const version = await mergeVersion(made.after, context, changes.sorted());
   const { built, count } = made;
@@ -124,11 +125,14 @@ function isSameWork({ rows, migration: before }: NextVersion, { rows: present, m
 
 /**
  * Returns the changes that merges have made to the rows of the next version. A row that the active version lost meanwhile goes from
- * the base, and so from the new rows; without the new rows, the next version did not have it. Undefined if there are too many.
+ * the base, and so from the new rows; without the new rows, the next version did not have it. A row whose base has changed otherwise, by a merge or by a chunk that brings rows in line, is made
+ * of the new base. Undefined if there are too many.
  */
 async function changesSince(
   before: NextVersion,
   now: NextVersion,
+  built: Bound,
+  translation: RowTranslation,
   maxBytes: number,
   pacer: Pacer,
 ): Promise<ChangeList | undefined> {
@@ -139,8 +143,16 @@ async function changesSince(
     if (pacer.due()) await pacer.pause();
   }
   for await (const { key, after } of diffTrees(before.base.tree, now.base.tree, now.base.shape.layout)) {
-    const isLost = after === undefined && (await before.rows.tree.lookup(key)) === undefined;
-    if (isLost) changes.put(key, undefined);
+    const isNew = (await before.rows.tree.lookup(key)) === undefined && (await now.rows.tree.lookup(key)) === undefined;
+    if (isNew && after === undefined) changes.put(key, undefined);
+    else if (isNew && !isBehind(key, built)) {
+      try {
+        changes.set(key, translation.forwardInto(after as RowRef, changes.rows));
+      } catch (error) {
+        if (error instanceof RowNotMigrated) return undefined;
+        throw error;
+      }
+    }
     if (changes.sizeBytes > maxBytes) return undefined;
     if (pacer.due()) await pacer.pause();
   }
