@@ -32,12 +32,15 @@ const gcScopes = {
   merges: { generations: 2, attempts: 2, merges: 2, pins: 1, runs: 1 },
   runs: { generations: 2, attempts: 2, merges: 2, pins: 0, runs: 2 },
   history: { generations: 3, attempts: 1, merges: 1, pins: 1, runs: 1, history: true },
+  waits: { generations: 3, attempts: 1, merges: 1, pins: 1, runs: 1, waits: true },
+  ahead: { generations: 3, attempts: 1, merges: 2, pins: 1, runs: 1, ahead: 2, waits: true },
 } satisfies Record<string, GcScope>;
 
 const largeGcScopes = {
   'three-generations': { generations: 3, attempts: 2, merges: 2, pins: 1, runs: 1 },
   'two-snapshots': { generations: 2, attempts: 2, merges: 1, pins: 2, runs: 2 },
   large: { generations: 3, attempts: 2, merges: 1, pins: 1, runs: 1, history: true },
+  'written-ahead': { generations: 3, attempts: 2, merges: 2, pins: 0, runs: 1, ahead: 2, waits: true },
 } satisfies Record<string, GcScope>;
 
 const gcMutantScopes: Partial<Record<GcMutant, keyof typeof gcScopes>> = {
@@ -45,6 +48,8 @@ const gcMutantScopes: Partial<Record<GcMutant, keyof typeof gcScopes>> = {
   'births-one-later': 'merges',
   'blocks-carried-over': 'merges',
   'deterministic-names': 'merges',
+  'replaced-blocks-again': 'ahead',
+  'only-present-kept': 'waits',
   'history-ignored': 'history',
   'history-floor-not-written': 'history',
   'history-not-stored': 'history',

@@ -29,6 +29,7 @@ const list = [
     [pins, 'async release('],
     (a, _, c) => (c === 1 ? `snapshot ${a + 1} deletes its copy` : `snapshot ${a + 1} is released`),
   ],
+  ['wait', [gc, 'async #waitForLoops('], (a) => `gc waits for loops, and will collect from generation ${a}`],
   [
     'announce',
     [gc, 'async #announce('],

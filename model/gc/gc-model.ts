@@ -6,6 +6,7 @@
 import { Act, gcActions } from './actions.ts';
 import { GcState, MergeField, Pin, PinField, RunField } from './gc-state.ts';
 
+const Run = { idle: 0, collecting: 1, waiting: 2 } as const;
 const Merge = { idle: 0, begun: 1, written: 2 } as const;
 
 export class GcModel extends GcState {
@@ -45,23 +46,45 @@ export class GcModel extends GcState {
       this.emit(Act['keep history'], base);
       return;
     }
-    if (present === base) this.#replace(at, base);
+    const birth = this.birthOf(this.get(state, at + MergeField.block));
+    // Only a block that is written ahead has a birth after the generation that follows.
+    if (present < birth) this.#replaceAhead(at, base, present);
     else if (broken['blocks-carried-over'] && present < scope.generations) this.#replace(at, present);
   }
 
+  /** Replaces Block 0, perhaps some generations after the one that the merge began on. */
+  #replaceAhead(at: number, base: number, present: number): void {
+    const { state, broken } = this;
+    const other = 1 - this.get(state, at + MergeField.leaf);
+    const block = this.leaf(state, base, other);
+    // Trees made from an earlier generation may have kept a block that has been replaced since.
+    const isBornLater = block !== 0 && this.birthOf(block) > present;
+    if (block === this.leaf(state, present, other)) this.#replace(at, present);
+    else {
+      if (isBornLater || broken['replaced-blocks-again']) this.#replace(at, present, block);
+      this.#replace(at, present);
+    }
+  }
+
   #beginMerge(merge: number, base: number): void {
+    const { ahead = 0, generations } = this.scope;
+    for (let before = base; before <= base + ahead && before < generations; before++)
+      this.#beginFor(merge, base, before);
+  }
+
+  /** Begins a merge on a generation, with a block of the birth that follows generation `before`. */
+  #beginFor(merge: number, base: number, before: number): void {
     const { state, scope, broken } = this;
     const at = this.mergeAt(merge);
-    if (base >= scope.generations) return;
-    const used = broken['deterministic-names'] ? 0 : this.get(state, this.used0 + base);
+    const used = broken['deterministic-names'] ? 0 : this.get(state, this.used0 + before);
     if (used >= scope.attempts) return;
     for (let leaf = 0; leaf < 2; leaf++) {
       const n = this.begin();
       n[at + MergeField.phase] = Merge.begun;
       n[at + MergeField.base] = base;
-      n[at + MergeField.block] = base * scope.attempts + used + 1;
+      n[at + MergeField.block] = before * scope.attempts + used + 1;
       n[at + MergeField.leaf] = leaf;
-      if (!broken['deterministic-names']) n[this.used0 + base] = used + 1;
+      if (!broken['deterministic-names']) n[this.used0 + before] = used + 1;
       if (broken['merge-carries-bookkeeping']) {
         n[at + MergeField.collected] = this.get(n, this.collected);
         n[at + MergeField.floor] = this.get(n, this.floor);
@@ -91,14 +114,15 @@ export class GcModel extends GcState {
     for (let field: number = MergeField.phase; field <= MergeField.pins; field++) n[at + field] = 0;
   }
 
-  #replace(at: number, base: number): void {
+  /** `other`: the leaf that it keeps. Default: the present one. */
+  #replace(at: number, base: number, other?: number): void {
     const { broken } = this;
     const n = this.begin();
     const leaf = this.get(n, at + MergeField.leaf);
     const block = this.get(n, at + MergeField.block);
     const root = this.root0 + 2 * (base + 1);
     n[root + leaf] = block;
-    n[root + 1 - leaf] = this.leaf(n, base, 1 - leaf);
+    n[root + 1 - leaf] = other ?? this.leaf(n, base, 1 - leaf);
     n[this.generation] = base + 1;
     if (broken['merge-carries-bookkeeping']) this.#carry(n, at);
     if (broken['deterministic-names'] && n[this.author0 + block - 1] !== leaf + 1) {
@@ -239,10 +263,15 @@ export class GcModel extends GcState {
   #expandRun(run: number): void {
     const { state, scope } = this;
     const at = this.runAt(run);
-    if (state[at + RunField.phase] === 0) {
-      if (run > 0 && state[this.runAt(run - 1)] === 0) return;
-      const highest = scope.history === true ? this.get(state, this.generation) : 0;
-      for (let floor = this.get(state, this.floor); floor <= highest; floor++) this.#announceAll(at, floor);
+    const phase = this.get(state, at + RunField.phase);
+    if (phase === Run.idle) {
+      if (run > 0 && state[this.runAt(run - 1)] === Run.idle) return;
+      if (scope.waits === true) this.#wait(at);
+      else this.#announceFrom(at, this.get(state, this.generation));
+      return;
+    }
+    if (phase === Run.waiting) {
+      this.#announceFrom(at, this.get(state, at + RunField.generation));
       return;
     }
     this.#expandDeletions(at);
@@ -254,39 +283,52 @@ export class GcModel extends GcState {
     this.emit(Act['end a run'], this.get(state, at + RunField.generation));
   }
 
-  /** Clocks may be wrong: any snapshot may seem abandoned, or none. */
-  #announceAll(at: number, floor: number): void {
-    this.#announce(at, floor, -1);
-    for (let p = 0; p < this.scope.pins; p++) if (this.isPinned(this.state, p)) this.#announce(at, floor, p);
+  /** The run waits for loops, and collects from the present generation. */
+  #wait(at: number): void {
+    const n = this.begin();
+    n[at + RunField.phase] = Run.waiting;
+    n[at + RunField.generation] = this.get(n, this.generation);
+    this.emit(Act.wait, this.get(n, this.generation));
   }
 
-  #announce(at: number, floor: number, expired: number): void {
+  /** Clocks may be wrong: any snapshot may seem abandoned, or none. */
+  #announceFrom(at: number, from: number): void {
+    const { state, scope } = this;
+    const highest = scope.history === true ? this.get(state, this.generation) : 0;
+    for (let floor = this.get(state, this.floor); floor <= highest; floor++) {
+      this.#announce(at, from, floor, -1);
+      for (let p = 0; p < scope.pins; p++) if (this.isPinned(state, p)) this.#announce(at, from, floor, p);
+    }
+  }
+
+  #announce(at: number, generation: number, floor: number, expired: number): void {
     const { broken } = this;
     const n = this.begin();
-    const generation = this.get(n, this.generation);
-    if (!broken['not-announced'] && !broken['announced-afterwards']) n[this.collected] = generation;
+    if (!broken['not-announced'] && !broken['announced-afterwards']) {
+      n[this.collected] = Math.max(this.get(n, this.collected), generation);
+    }
     if (!broken['history-floor-not-written']) n[this.floor] = floor;
     if (expired >= 0 && !broken['expiry-by-clock']) {
       if (broken['abandoned-pins-stay']) return;
       n[this.pinAt(expired) + PinField.phase] = Pin.ended;
     }
-    this.#beginRun(n, at, floor, broken['expiry-by-clock'] ? expired : -1);
+    this.#beginRun(n, at, generation, floor, broken['expiry-by-clock'] ? expired : -1);
     this.emit(Act.announce, generation, expired + 1, floor);
   }
 
   /** Works out the blocks to keep, from the Block 0 that was announced. */
-  #beginRun(n: Uint8Array, at: number, floor: number, unkept: number): void {
+  #beginRun(n: Uint8Array, at: number, generation: number, floor: number, unkept: number): void {
     const { scope, broken } = this;
-    const generation = this.get(n, this.generation);
-    let keep = this.reach(n, generation);
+    const present = this.get(n, this.generation);
+    let keep = this.reach(n, present) | (broken['only-present-kept'] ? 0 : this.reach(n, generation));
     for (let p = 0; p < scope.pins; p++) {
       if (broken['pins-ignored'] || p === unkept || !this.isPinned(n, p)) continue;
       keep |= this.reach(n, this.get(n, this.pinAt(p) + PinField.generation));
     }
     if (scope.history === true && !broken['history-ignored']) {
-      for (let g = floor; g < generation; g++) keep |= this.reach(n, g);
+      for (let g = floor; g < present; g++) keep |= this.reach(n, g);
     }
-    n[at + RunField.phase] = 1;
+    n[at + RunField.phase] = Run.collecting;
     n[at + RunField.generation] = generation;
     n[at + RunField.keepLow] = keep & 0xff;
     n[at + RunField.keepHigh] = keep >> 8;
@@ -357,6 +399,8 @@ export class GcModel extends GcState {
     const lastBirth = broken['births-below'] ? last - 1 : last;
     for (let block = 1; block <= this.blocks; block++) {
       if (!this.isThere(state, block) || (keep >> block) & 1 || this.birthOf(block) <= lastBirth) continue;
+      // A block that was written ahead goes once the generation of its birth has passed.
+      if (this.birthOf(block) > last) continue;
       this.fail('I9', `Nothing reaches block ${this.blockName(block)}, and nothing will ever delete it.`);
     }
   }

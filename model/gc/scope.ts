@@ -10,6 +10,10 @@ export interface GcScope {
   readonly runs: number;
   /** Whether earlier generations are kept as history. */
   readonly history?: boolean;
+  /** Whether runs wait for loops before they announce. */
+  readonly waits?: boolean;
+  /** Generations that may pass while a merge writes ahead. Only without history. Default 0. */
+  readonly ahead?: number;
 }
 
 export const gcMutants = {
@@ -18,10 +22,12 @@ export const gcMutants = {
   'births-below': 'blocks of the present generation are never deleted',
   'pins-ignored': 'blocks that snapshots show are deleted',
   'later-bound': 'births are compared with a later Block 0 than the one whose blocks are kept',
+  'only-present-kept': 'a run that has waited does not keep the blocks of the generation that it collects from',
   'expiry-by-clock': 'a snapshot that seems abandoned is not kept, although Block 0 lists it',
   'pin-not-checked': 'an earlier state is pinned without checking whether it is retained',
   'pin-checked-early': 'whether a state is retained is checked only before the write',
   'blocks-carried-over': 'a merge that has lost offers its blocks in the next generation',
+  'replaced-blocks-again': 'trees that were written ahead refer to a block that has been replaced since',
   'own-blocks-deleted': 'a merge whose write had no answer deletes its blocks',
   'deterministic-names': 'names of blocks are not random, and a block that exists is believed',
   'not-announced': 'gc does not announce in Block 0 up to which generation it collects',

@@ -131,7 +131,11 @@ export class GrowingTree {
 
   /** Stores the root, and returns the tree. No other round may follow. */
   async stored(): Promise<Tree> {
-    if (this.root.kind === 'new') await this.#storeRoot(this.root.entries);
+    if (this.root.kind === 'new') {
+      await this.#storeRoot(this.root.entries);
+      const { ref } = this.#tree;
+      if (ref !== null) this.root = { kind: 'stored', ref, level: ref.level };
+    }
     return this.#tree;
   }
 

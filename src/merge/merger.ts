@@ -3,8 +3,9 @@
  * trees with birth G + 1, and replaces Block 0 if it is still the one that was read (docs/protocol.md, "Merge").
  *
  * Invariants:
- * - Every block that is written is of birth G + 1 and referred to only by the Block 0 that follows generation G.
- * - If another generation came in between, the work is dropped: blocks are never carried over, and never deleted.
+ * - Every block that a merge writes is of birth G + 1 and referred to only by the Block 0 that follows generation G.
+ * - If another generation came in between, the work is dropped: blocks are never carried over, and never deleted. Only blocks that
+ *   were written ahead have a later birth, and may be referred to up to that generation.
  */
 import type { Environment } from '../base/env.ts';
 import { ReadOnlyError } from '../base/errors.ts';
@@ -66,11 +67,6 @@ export interface MergeMembers {
   afterMerge(present: Block0): NodeList;
 }
 
-interface WriteConditions {
-  readonly rests: boolean;
-  readonly mayFollow?: ((present: Block0) => boolean) | undefined;
-}
-
 export class Merger {
   readonly #options: MergerOptions;
   #running: Promise<boolean> | undefined;
@@ -114,13 +110,12 @@ export class Merger {
   /**
    * Replaces trees by others that hold the same rows, in a generation of its own: no commit is applied by it. This node
    * merges nothing meanwhile. False as for {@link merge}: then `build` must be called again, with the newer Block 0.
-   * `rests`: most of the time is left to others. `mayFollow`: whether the trees may follow a Block 0, which is asked again whenever
-   * its bookkeeping has changed.
+   * `rests`: most of the time is left to others.
    */
-  async rebuild(build: TreeBuild, rests = false, mayFollow?: (present: Block0) => boolean): Promise<boolean> {
+  async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
     while (this.#running !== undefined) await this.idle();
     this.#isRebuilding = true;
-    const rebuilding = this.#write(this.#options.follower.view, [], build, { rests, mayFollow }).finally(() => {
+    const rebuilding = this.#write(this.#options.follower.view, [], build, rests).finally(() => {
       this.#isRebuilding = false;
       this.#running = undefined;
     });
@@ -129,8 +124,8 @@ export class Merger {
   }
 
   /**
-   * Writes trees ahead, for one of the next `generations`. This node goes on merging meanwhile. Undefined if a block that the work
-   * reads was collected. `build` must make everything from the given Block 0, and store the roots.
+   * Writes trees ahead, for one of the next `generations` (docs/protocol.md, "Written ahead"). This node goes on merging meanwhile.
+   * Undefined if a block that the work reads was collected. `build` must make everything from the given Block 0, and store the roots.
    */
   async ahead<T>(
     block0: Block0,
@@ -162,12 +157,7 @@ export class Merger {
   }
 
   /** Replaces the Block 0 of a view by one with new trees, in which `applied` are applied: the commits that follow the present one's. */
-  async #write(
-    { block0 }: View,
-    applied: readonly LoggedCommit[],
-    build: TreeBuild,
-    { rests, mayFollow }: WriteConditions = { rests: false },
-  ): Promise<boolean> {
+  async #write({ block0 }: View, applied: readonly LoggedCommit[], build: TreeBuild, rests = false): Promise<boolean> {
     const { writeTrees } = writing.loaded ?? (await writing.load());
     const { follower, register } = this.#options;
     const { counters } = this;
@@ -178,7 +168,7 @@ export class Merger {
     }
     const done = await this.#unlessOutdated(block0, async () => {
       const roots = await writeTrees(block0, build, { ...this.#options, counters, rests });
-      return this.#replace(block0, applied, roots, mayFollow);
+      return this.#replace(block0, applied, roots);
     });
     if (done) {
       // The register holds the Block 0 that was just written, or a newer one: nothing has to be read.
@@ -210,7 +200,6 @@ export class Merger {
     { generation }: Block0,
     applied: readonly LoggedCommit[],
     { tables, inlined, catalogue, migrationsAfter }: InlinedRoots,
-    mayFollow: WriteConditions['mayFollow'],
   ): Promise<boolean> {
     const { register, membership } = this.#options;
     const added = applied.map(
@@ -220,7 +209,6 @@ export class Merger {
       const present: VersionedBlock0 = register.current;
       if (present.block0.generation !== generation) return false;
       const { block0 } = present;
-      if (mayFollow?.(block0) === false) return false;
       await this.#keep(block0);
       const change: Block0Change = {
         ...changeableOf(block0),

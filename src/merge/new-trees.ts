@@ -29,26 +29,13 @@ export async function writeTrees(block0: Block0, build: TreeBuild, options: Tree
 /** Trees written before the generation that first refers to them. */
 export interface WrittenAhead<T> {
   readonly made: T;
-  /** The generation whose trees they were made of, and share blocks with. */
-  readonly from: number;
   /** The birth of their blocks: the last generation that may begin to refer to them. */
   readonly birth: number;
 }
 
 /**
- * Whether the generation after a Block 0 may refer to trees written ahead: gc has deleted none of their blocks, because it has not
- * come to the birth of the new ones, and has kept the whole generation that they share the others with.
- */
-export function mayRefer(
-  { collected, generation }: Block0,
-  { from, birth }: Pick<WrittenAhead<unknown>, 'from' | 'birth'>,
-): boolean {
-  return collected <= from && generation < birth;
-}
-
-/**
- * Writes trees for one of the next `generations` after a Block 0's, while others write generations (docs/protocol.md, "Written
- * ahead"). Until the last of these, gc keeps the blocks. Resolves once all blocks are durable.
+ * Writes trees for one of the next `generations` after a Block 0's, while others write generations. Until the last of these, gc
+ * keeps the blocks. Resolves once all blocks are durable.
  */
 export async function writeAhead<T>(
   block0: Block0,
@@ -60,7 +47,7 @@ export async function writeAhead<T>(
   const birth = block0.generation + generations;
   const made = await build({ ...options, uploads, birth, pacer: new Pacer(options.environment, options.rests) });
   await uploads.finish();
-  return { made, from: block0.generation, birth };
+  return { made, birth };
 }
 
 /** Merges the pending commits of a view into its tables. */

@@ -200,30 +200,25 @@ export class ChunkWork {
 
   /**
    * Computes a chunk on the newest Block 0 that this node knows, and stores its table. Returns `lost` if another node was
-   * faster. A chunk without a table is returned without being stored. `mayFollow`: whether the chunk may follow a Block 0.
+   * faster. A chunk without a table is returned without being stored.
    */
   async store<C extends { readonly table: MergedTable | undefined }>(
     build: (block0: Block0, limits: ChunkLimits, context: TableMergeContext) => Promise<C | undefined>,
-    mayFollow?: (present: Block0) => boolean,
   ): Promise<C | 'lost' | undefined> {
     const { environment, engine } = this.#options;
     let chunk: C | undefined;
     try {
-      const done = await engine.merger.rebuild(
-        async (block0, context) => {
-          const untilMs = environment.monotonicMs() + this.#chunkMs;
-          const limits = {
-            rows: this.#rows,
-            bytes: engine.memory.workBytes * memoryShare,
-            isOver: () => environment.monotonicMs() > untilMs || this.isStopped,
-          };
-          chunk = await build(block0, limits, context);
-          if (chunk?.table === undefined) throw new NothingToStore();
-          return [chunk.table];
-        },
-        true,
-        mayFollow,
-      );
+      const done = await engine.merger.rebuild(async (block0, context) => {
+        const untilMs = environment.monotonicMs() + this.#chunkMs;
+        const limits = {
+          rows: this.#rows,
+          bytes: engine.memory.workBytes * memoryShare,
+          isOver: () => environment.monotonicMs() > untilMs || this.isStopped,
+        };
+        chunk = await build(block0, limits, context);
+        if (chunk?.table === undefined) throw new NothingToStore();
+        return [chunk.table];
+      }, true);
       return done ? chunk : 'lost';
     } catch (error) {
       if (error instanceof NothingToStore) return chunk;

@@ -16,7 +16,6 @@ import { changeableOf } from '../block0/block0-register.ts';
 import type { Registry } from '../catalog/registry.ts';
 import { isOtherCode } from '../catalog/migration-code.ts';
 import { isRetiring, retirementOf } from '../catalog/retired-versions.ts';
-import { mayRefer } from '../merge/new-trees.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { View } from '../view/view.ts';
 import { isInStep, withEndAsked, MigrationRates, usersOfOld } from './migration-status.ts';
@@ -51,9 +50,11 @@ const steadyRows = 8000;
 const longestAheadMs = 30_000;
 /** Rows that are made ahead at most, as a multiple of the rows that a chunk makes. */
 const aheadChunks = 16;
-/** Generations that others may write while rows are made ahead: first, and after many losses. */
+/** Generations that may pass while rows are made ahead: first, and after too many have passed several times. */
 const firstGenerations = 16;
-const mostGenerations = 1024;
+const mostGenerations = 256;
+/** Attempts at storing rows made ahead, while others merge. */
+const maxAttempts = 8;
 /** Intervals in which an instance that has seen a migration reports which version it uses. */
 const intervalsToSay = 3;
 
@@ -68,7 +69,7 @@ export class MigrationDaemon {
   readonly #told = new Map<string, number>();
   /** For each table, the migration that has switched, and since when this instance knows it. */
   readonly #switched = new Map<string, { readonly birth: number; readonly sinceMs: number }>();
-  /** Generations that others may write while rows are made ahead. */
+  /** Generations that may pass while rows are made ahead. */
   #generations = firstGenerations;
   /** Tables whose rows were last made ahead in vain: a chunk comes next. */
   readonly #inVain = new Set<string>();
@@ -245,10 +246,7 @@ export class MigrationDaemon {
       await this.#giveUp(migration);
     }
     const ahead = await this.#ahead(table);
-    if (ahead === 'lost') {
-      this.#inVain.add(table);
-      this.#generations = Math.min(this.#generations * 4, mostGenerations);
-    }
+    if (ahead === 'lost') this.#inVain.add(table);
     const chunk = ahead ?? (await this.#chunk(table));
     if (chunk === 'lost') return chunk;
     return {
@@ -279,8 +277,8 @@ export class MigrationDaemon {
   }
 
   /**
-   * Makes many rows ahead and stores them. Undefined if the next rows must be made by a chunk; `lost` if the rows could not be stored
-   * because another node has worked on the migration, or because gc has collected the generation from which they were made.
+   * Makes many rows ahead and stores them. Undefined if the next rows must be made by a chunk; `lost` if the rows could not be stored,
+   * for example because another node has worked on the migration.
    */
   async #ahead(table: string): Promise<Chunk | 'lost' | undefined> {
     const { engine } = this.#options;
@@ -297,19 +295,21 @@ export class MigrationDaemon {
       return makeAhead(view, table, translation, limits, context);
     });
     if (written === undefined) return 'lost';
-    const { made } = written;
+    const { made, birth } = written;
     if (made === undefined) return undefined;
-    const chunk = await this.#chunks.store(
-      async (block0, { bytes }, context) => {
-        if (!mayRefer(block0, written)) return undefined;
-        return storeAhead(View.ofBlock0(engine.context, block0), table, made, translation, bytes, context);
-      },
-      (present) => mayRefer(present, written),
-    );
-    return chunk ?? 'lost';
+    for (let attempt = 1; ; attempt++) {
+      const chunk = await this.#chunks.store(async (block0, { bytes }, context) => {
+        const present = View.ofBlock0(engine.context, block0);
+        return storeAhead(present, table, made, translation, bytes, context);
+      });
+      // A merge that came first costs only another look at what has changed.
+      if (chunk === 'lost' && attempt < maxAttempts) continue;
+      if (engine.view.block0.generation >= birth) this.#generations = Math.min(this.#generations * 4, mostGenerations);
+      return chunk ?? 'lost';
+    }
   }
 
-  /** The limits of rows made ahead. The next node with the code begins a chunk in its turn, so half of the present turn is left to store them. */
+  /** The limits of rows made ahead. The next node with the code begins in its turn: half of this turn is left to store the rows. */
   #aheadLimits(migration: StoredMigration, rows: number): AheadLimits {
     const { environment, intervalMs } = this.#options;
     const isAlone = new Set(this.#coded(migration)).size === 1;

@@ -12,8 +12,10 @@ import type { Pacer } from '../base/pacer.ts';
 import { decodeBound, encodeBound, isBehind } from '../format/stored-table.ts';
 import type { Bound, StoredMigration } from '../format/stored-table.ts';
 import { mergeVersion } from '../merge/merge-table.ts';
-import type { TableMergeContext } from '../merge/merge-table.ts';
+import type { GrownVersion, TableMergeContext } from '../merge/merge-table.ts';
+import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import { sharesOnly } from '../tree/shared-blocks.ts';
 import { isSameTree } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
@@ -88,8 +90,8 @@ export async function makeAhead(
 }
 
 /**
- * Returns the chunk that stores rows made ahead behind a newer state. Undefined if it must not: another instance has worked on the
- * migration, or too much has changed, in bytes.
+ * Returns the chunk that stores rows made ahead behind a newer state. Undefined if it must not (docs/protocol.md, "Written ahead"):
+ * another instance has made rows, too much has changed, in bytes, or the trees would refer to blocks that gc may delete.
  */
 export async function storeAhead(
   view: View,
@@ -101,9 +103,17 @@ export async function storeAhead(
 ): Promise<Chunk | undefined> {
   const now = view.nextVersion(table);
   if (now?.migration === undefined || !isSameWork(made.before, now)) return undefined;
-  const changes = await changesSince(made.before, now, made.built, translation, maxBytes, context.pacer);
-  if (changes === undefined) return undefined;
-  const version = await mergeVersion(made.after, context, changes.sorted());
+  let version: GrownVersion;
+  try {
+    const changes = await changesSince(made.before, now, made.built, translation, maxBytes, context.pacer);
+    if (changes === undefined) return undefined;
+    version = await mergeVersion(made.after, context, changes.sorted());
+    if (!(await sharesOnlyPresent(version, now.rows, context))) return undefined;
+  } catch (error) {
+    // A block of the state that the rows were made from. If it is a block of the present state, the next chunk needs it too.
+    if (error instanceof BlockGone) return undefined;
+    throw error;
+  }
   const { built, count } = made;
   const bound = encodeBound(built);
   const migration = (present: StoredMigration | undefined): StoredMigration | undefined =>
@@ -117,16 +127,29 @@ export async function storeAhead(
   };
 }
 
-/** Whether only merges came in between. */
+/** Whether the trees of a version reach only blocks of the present state, and blocks that are born with the next one or later. */
+async function sharesOnlyPresent(
+  { tree, indexes }: GrownVersion,
+  present: TableState,
+  { birth, pacer }: TableMergeContext,
+): Promise<boolean> {
+  if (!(await sharesOnly(await tree.stored(), present.tree, birth, pacer))) return false;
+  for (const [name, index] of indexes) {
+    if (!(await sharesOnly(await index.stored(), present.indexes.get(name) as Tree, birth, pacer))) return false;
+  }
+  return true;
+}
+
+/** Whether nobody has made missing rows in between. */
 function isSameWork({ rows, migration: before }: NextVersion, { rows: present, migration: now }: NextVersion): boolean {
   if (before === undefined || now === undefined || now.phase !== 'building') return false;
   return before.birth === now.birth && before.built === now.built && rows.shape.canonical === present.shape.canonical;
 }
 
 /**
- * Returns the changes that merges have made to the rows of the next version. A row that the active version lost meanwhile goes from
- * the base, and so from the new rows; without the new rows, the next version did not have it. A row whose base has changed otherwise, by a merge or by a chunk that brings rows in line, is made
- * of the new base. Undefined if there are too many.
+ * Returns the changes after which rows made ahead go with the present base, as if the merges had come after them. A row that the next
+ * version has now is taken as it is. Any other row goes with the row of the base: without that there is none, and up to `built` it is
+ * made of that. Undefined if there are too many, or if a row cannot be made.
  */
 async function changesSince(
   before: NextVersion,
@@ -137,24 +160,27 @@ async function changesSince(
   pacer: Pacer,
 ): Promise<ChangeList | undefined> {
   const changes = new ChangeList(now.rows.shape);
-  for await (const { key, after } of diffTrees(before.rows.tree, now.rows.tree, now.rows.shape.layout)) {
-    changes.put(key, after);
-    if (changes.sizeBytes > maxBytes) return undefined;
-    if (pacer.due()) await pacer.pause();
-  }
-  for await (const { key, after } of diffTrees(before.base.tree, now.base.tree, now.base.shape.layout)) {
-    const isNew = (await before.rows.tree.lookup(key)) === undefined && (await now.rows.tree.lookup(key)) === undefined;
-    if (isNew && after === undefined) changes.put(key, undefined);
-    else if (isNew && !isBehind(key, built)) {
-      try {
-        changes.set(key, translation.forwardInto(after as RowRef, changes.rows));
-      } catch (error) {
-        if (error instanceof RowNotMigrated) return undefined;
-        throw error;
-      }
+  const follow = (key: Uint8Array, base: RowRef | undefined): void => {
+    if (base === undefined || isBehind(key, built)) changes.put(key, undefined);
+    else changes.set(key, translation.forwardInto(base, changes.rows));
+  };
+  try {
+    for await (const { key, after } of diffTrees(before.rows.tree, now.rows.tree, now.rows.shape.layout)) {
+      if (after === undefined) follow(key, await now.base.tree.lookup(key));
+      else changes.put(key, after);
+      if (changes.sizeBytes > maxBytes) return undefined;
+      if (pacer.due()) await pacer.pause();
     }
-    if (changes.sizeBytes > maxBytes) return undefined;
-    if (pacer.due()) await pacer.pause();
+    for await (const { key, after } of diffTrees(before.base.tree, now.base.tree, now.base.shape.layout)) {
+      const isMissing =
+        (await before.rows.tree.lookup(key)) === undefined && (await now.rows.tree.lookup(key)) === undefined;
+      if (isMissing) follow(key, after);
+      if (changes.sizeBytes > maxBytes) return undefined;
+      if (pacer.due()) await pacer.pause();
+    }
+  } catch (error) {
+    if (error instanceof RowNotMigrated) return undefined;
+    throw error;
   }
   return changes;
 }

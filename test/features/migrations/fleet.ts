@@ -2,6 +2,7 @@
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { MigrationStatus } from '../../../src/migration/migration-status.ts';
+import { parseBlockName } from '../../../src/format/object-names.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
@@ -102,8 +103,15 @@ export class Fleet extends Cluster {
     return log.filter(({ message }) => /migrat|switched|retired/i.test(message)).map(({ message }) => message);
   }
 
-  /** Nothing but what can be reached is left after collecting garbage. */
+  /** Objects that are missing, and objects that nothing reaches after collecting garbage. */
   async leftovers(member: Member): Promise<{ readonly missing: string[]; readonly superfluous: string[] }> {
+    await this.collectAll({ ...member });
+    const found = await this.garbage();
+    // Blocks that were written ahead are garbage only once the generation of their birth has passed.
+    const last = Math.max(0, ...found.superfluous.map((name) => parseBlockName(name)?.birth ?? 0));
+    if (last <= (await this.block0()).generation) return found;
+    await this.replaceBlock0(() => ({ generation: last }));
+    await this.run(member.db.refresh());
     await this.collectAll({ ...member });
     return this.garbage();
   }

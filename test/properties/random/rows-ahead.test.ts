@@ -7,10 +7,10 @@ import { Database } from '../../../src/api/database.ts';
 import { Instance } from '../../../src/instance/instance.ts';
 import { checkOptions } from '../../../src/instance/options.ts';
 import type { MergedTable } from '../../../src/merge/merge-table.ts';
-import { mayRefer } from '../../../src/merge/new-trees.ts';
 import { nextChunk } from '../../../src/migration/chunk.ts';
 import { RowTranslation } from '../../../src/migration/row-translation.ts';
 import { canMakeAhead, makeAhead, storeAhead } from '../../../src/migration/rows-ahead.ts';
+import type { RowsAhead } from '../../../src/migration/rows-ahead.ts';
 import { toStoredSchema } from '../../../src/schema/schema.ts';
 import { shapeOf } from '../../../src/schema/table-shape.ts';
 import { View } from '../../../src/view/view.ts';
@@ -71,15 +71,14 @@ class History {
       const node = await versions.open(nodeId, [schema], { blockSizeBytes: 512, polling: 'onDemand' });
       this.nodes.push({ node, version });
       if (version === 1)
-        await this.#put(
+        await this.put(
           1,
           node,
           Array.from({ length: keys / 2 }, (_, i) => 2 * i),
         );
     }
-    const [, two] = this.nodes as [unknown, { node: TestNode }];
-    await this.#put(2, two.node, [1]);
-    await versions.merge(two.node);
+    await this.put(2, this.node2, [1]);
+    await versions.merge(this.node2);
     await versions.replaceBlock0(({ migrations }) => ({
       migrations: migrations.map((migration) => ({
         ...migration,
@@ -100,12 +99,29 @@ class History {
     };
   }
 
-  async #put(version: 1 | 2, { db }: TestNode, ids: readonly number[]): Promise<void> {
+  get node1(): TestNode {
+    return this.nodes[0]?.node as TestNode;
+  }
+
+  get node2(): TestNode {
+    return this.nodes[1]?.node as TestNode;
+  }
+
+  async put(version: 1 | 2, { db }: TestNode, ids: readonly number[], given?: Row): Promise<void> {
     const batch = db.batch();
     for (const id of ids) {
-      const row = { id, ...this.#document(version) };
+      const row = { ...(given ?? this.#document(version)), id };
       void batch.upsert('users', row);
       this.model.write(version, row);
+    }
+    await this.versions.run(batch.flush());
+  }
+
+  async delete({ db }: TestNode, ids: readonly number[]): Promise<void> {
+    const batch = db.batch();
+    for (const id of ids) {
+      void batch.delete('users', id);
+      this.model.delete(id);
     }
     await this.versions.run(batch.flush());
   }
@@ -115,13 +131,8 @@ class History {
     const { node, version } = random.pick(this.nodes);
     const ids = [...new Set(Array.from({ length: random.between(1, 6) }, () => random.below(keys)))];
     if (random.chance(0.3)) {
-      const batch = node.db.batch();
-      for (const id of ids) {
-        void batch.delete('users', id);
-        this.model.delete(id);
-      }
-      await this.versions.run(batch.flush());
-    } else await this.#put(version, node, ids);
+      await this.delete(node, ids);
+    } else await this.put(version, node, ids);
   }
 
   /** Others do something. */
@@ -138,40 +149,52 @@ class History {
     return View.ofBlock0(this.engine.context, this.engine.view.block0);
   }
 
-  async ahead(): Promise<void> {
-    const { random, versions, engine, translation } = this;
+  /** Makes rows ahead; undefined if that cannot be done. */
+  async make(rows: number, generations: number, isOver = (): boolean => false): Promise<RowsAhead | undefined> {
+    const { versions, engine, translation } = this;
     // It brings the rows in line.
     await this.chunk(keys, 3);
     const view = this.view();
-    if (!canMakeAhead(view, 'users', translation)) return;
-    const limits = { rows: random.between(1, keys / 2), isOver: () => random.chance(0.005) };
+    if (!canMakeAhead(view, 'users', translation)) return undefined;
+    const limits = { rows, isOver };
     const written = await versions.run(
-      engine.merger.ahead(view.block0, random.between(1, 12), (context) => {
+      engine.merger.ahead(view.block0, generations, (context) => {
         return makeAhead(view, 'users', translation, limits, context);
       }),
     );
+    return written?.made;
+  }
+
+  /** Stores rows made ahead, if it may. Returns whether it has. `during` runs before the chunk is stored. */
+  async store(made: RowsAhead, during: () => Promise<void> = () => Promise.resolve()): Promise<boolean> {
+    const { versions, engine, translation } = this;
+    await versions.run(engine.refresh());
+    let chunk: { table: MergedTable | undefined } | undefined;
+    const done = await versions.run(
+      engine.merger.rebuild(async (block0, context) => {
+        const present = View.ofBlock0(engine.context, block0);
+        chunk = await storeAhead(present, 'users', made, translation, 1e6, context);
+        await during();
+        return chunk?.table === undefined ? [] : [chunk.table];
+      }, true),
+    );
+    return done && chunk?.table !== undefined;
+  }
+
+  async ahead(): Promise<void> {
+    const { random } = this;
+    const made = await this.make(random.between(1, keys / 2), random.between(1, 12), () => random.chance(0.005));
     for (let i = random.below(12); i > 0; i--) await this.others();
     if (random.chance(0.2)) await this.chunk();
     // As a process that ends here.
-    if (written?.made === undefined || random.chance(0.1)) return;
-    const { made } = written;
-    await versions.run(engine.refresh());
-    let chunk: { table: MergedTable | undefined } | undefined;
+    if (made === undefined || random.chance(0.1)) return;
+    const { node } = random.pick(this.nodes);
     const collects = random.chance(0.3);
-    const done = await versions.run(
-      engine.merger.rebuild(
-        async (block0, context) => {
-          if (!mayRefer(block0, written)) return [];
-          chunk = await storeAhead(View.ofBlock0(engine.context, block0), 'users', made, translation, 1e6, context);
-          // It announces a generation before the chunk is stored, and deletes what that does not reach.
-          if (collects) await random.pick(this.nodes).node.db.gc({ loopGraceMs: 0 });
-          return chunk?.table === undefined ? [] : [chunk.table];
-        },
-        true,
-        (present) => mayRefer(present, written),
-      ),
-    );
-    if (done && chunk?.table !== undefined) this.stored++;
+    // It announces a generation before the chunk is stored, and deletes the blocks that this generation does not reach.
+    const stored = await this.store(made, async () => {
+      if (collects) await node.db.gc({ loopGraceMs: 0 });
+    });
+    if (stored) this.stored++;
     else this.lost++;
   }
 
@@ -207,6 +230,7 @@ class History {
 
   async run(steps: number): Promise<void> {
     const { random } = this;
+    await this.open();
     for (let i = 0; i < steps; i++) {
       const choice = random.below(20);
       if (choice < 8) await this.ahead();
@@ -214,6 +238,11 @@ class History {
       else if (choice < 19) await this.others();
       else await this.check();
     }
+    await this.end();
+  }
+
+  /** Makes all rows that are missing, and ends. */
+  async end(): Promise<void> {
     for (let i = 0; i < 100 && (await this.chunk(keys)) === 'building'; i++) await this.check();
     const { migrations } = await this.versions.block0();
     expect(migrations).toMatchObject([{ phase: 'switched' }]);
@@ -228,9 +257,111 @@ describe('rows made ahead', () => {
     'are the rows that chunks would make (seed %i)',
     async (seed) => {
       const history = new History(seed);
-      await history.open();
       await history.run(25);
       expect(history.stored + history.lost).toBeGreaterThan(0);
     },
   );
+
+  it('are not stored if gc may have deleted a block that they share', async () => {
+    const history = new History(1);
+    await history.open();
+    const { versions, node1, node2 } = history;
+    await history.chunk(keys, 200);
+    const made = (await history.make(50, 12)) as RowsAhead;
+    const row = { name: 'before', age: 1, email: 'e', level: 2 };
+    // The leaf of the first row is written twice, and is as it was at the end.
+    const [first] = (await versions.rows(node2)) as [Row];
+    for (const change of [row, first]) {
+      await history.put(2, node2, [0], change);
+      await versions.merge(node2);
+    }
+    await versions.run(node1.db.gc({ loopGraceMs: 0 }));
+    expect(await history.store(made)).toBe(false);
+    await history.check();
+    await history.end();
+  });
+
+  it('are not stored once the generation of their birth has passed', async () => {
+    const history = new History(2);
+    await history.open();
+    const { versions, node1 } = history;
+    const made = (await history.make(50, 2)) as RowsAhead;
+    for (const id of [800, 802]) {
+      await history.put(1, node1, [id]);
+      await versions.merge(node1);
+    }
+    await versions.run(node1.db.gc({ loopGraceMs: 0 }));
+    expect(await history.store(made)).toBe(false);
+    await history.check();
+    await history.end();
+  });
+
+  it('are stored in the last generation before that, and nothing of them is garbage', async () => {
+    const history = new History(2);
+    await history.open();
+    const { versions, node1 } = history;
+    const made = (await history.make(50, 2)) as RowsAhead;
+    await history.put(1, node1, [800]);
+    await versions.merge(node1);
+    await versions.run(node1.db.gc({ loopGraceMs: 0 }));
+    expect(await history.store(made)).toBe(true);
+    await versions.run(node1.db.gc({ loopGraceMs: 0 }));
+    await history.check();
+    await history.end();
+  });
+
+  it('are not made while rows are out of line', async () => {
+    const history = new History(4);
+    await history.open();
+    const { versions, node1, engine, translation } = history;
+    await history.chunk(keys, 200);
+    expect(canMakeAhead(history.view(), 'users', translation)).toBe(true);
+    await history.put(1, node1, [0], { name: 'of the old version', age: 1, old: 'old' });
+    await versions.merge(node1);
+    await versions.run(engine.refresh());
+    expect(canMakeAhead(history.view(), 'users', translation)).toBe(false);
+    await history.check();
+    await history.end();
+  });
+
+  it('are not stored if another instance has made rows meanwhile', async () => {
+    const history = new History(5);
+    await history.open();
+    const made = (await history.make(50, 12)) as RowsAhead;
+    await history.chunk(20);
+    expect(await history.store(made)).toBe(false);
+    await history.check();
+    await history.end();
+  });
+
+  it('are made of the rows that were brought in line since', async () => {
+    const history = new History(3);
+    await history.open();
+    const { versions, node1 } = history;
+    const made = (await history.make(keys, 12)) as RowsAhead;
+    await history.put(1, node1, [600]);
+    await versions.merge(node1);
+    // A chunk that makes no missing row brings the row in line: nothing of it is stored for the new version.
+    await history.chunk(1, 0);
+    expect(await history.store(made)).toBe(true);
+    await history.check();
+    await history.end();
+  });
+
+  it('include a row that the old version has deleted and inserted again', async () => {
+    const history = new History(3);
+    await history.open();
+    const { versions, node1, node2 } = history;
+    await history.put(2, node2, [601]);
+    await versions.merge(node2);
+    const made = (await history.make(keys, 12)) as RowsAhead;
+    await history.delete(node1, [601]);
+    await versions.merge(node1);
+    await history.put(1, node1, [601]);
+    await versions.merge(node1);
+    await history.chunk(1, 0);
+    expect(await history.store(made)).toBe(true);
+    await history.check();
+    await history.end();
+  });
 });

@@ -5,12 +5,16 @@ const prepare = 'src/batch/make-member.ts';
 const merge = 'src/merge/merger.ts';
 const mergeTable = 'src/merge/merge-table.ts';
 const bridge = 'src/migration/bridge.ts';
+const ahead = 'src/migration/rows-ahead.ts';
+const shared = 'src/tree/shared-blocks.ts';
 const chunk = 'src/migration/chunk.ts';
 const daemon = 'src/migration/migration-daemon.ts';
 const translation = 'src/migration/row-translation.ts';
 const treeDiff = 'src/migration/tree-diff.ts';
 const nextVersionRows = 'src/view/next-version-rows.ts';
 const view = 'src/view/view.ts';
+
+const histories = 'test/properties/random/rows-ahead.test.ts';
 
 export const migrationMutants: readonly Mutant[] = [
   {
@@ -366,5 +370,79 @@ export const migrationMutants: readonly Mutant[] = [
           '      versions.slice(0, 1).flatMap(({ schema, root, indexes, editions: indexVersions = [], added = [] }): PlacedTree[] => {',
       },
     ],
+  },
+  {
+    name: 'rows ahead: their trees may refer to any block again',
+    edits: [
+      {
+        file: ahead,
+        find: 'if (!(await sharesOnlyPresent(version, now.rows, context))) return undefined;',
+        replace: 'await sharesOnlyPresent(version, now.rows, context);',
+      },
+    ],
+    tests: [histories],
+  },
+  {
+    name: 'rows ahead: blocks of a birth that has passed count as new ones',
+    edits: [
+      { file: shared, find: '  if (tree.ref.birth < birth) return false;\n', replace: '' },
+      { file: shared, find: 'if (ref.birth < birth) {', replace: 'if (ref.birth < birth - 1) {' },
+    ],
+    tests: [histories],
+  },
+  {
+    name: 'rows ahead: only the root of a tree is looked at',
+    edits: [
+      { file: shared, find: '  if (node.level === 0) return true;\n', replace: '  if (node.level < 9) return true;\n' },
+    ],
+    tests: [histories],
+  },
+  {
+    name: 'rows ahead: rows that were merged since are not taken in',
+    edits: [{ file: ahead, find: '      else changes.put(key, after);\n', replace: '' }],
+    tests: [histories],
+  },
+  {
+    name: 'rows ahead: a row whose base has changed since stays as it was made',
+    edits: [
+      {
+        file: ahead,
+        find: '      if (isMissing) follow(key, after);\n',
+        replace: '      if (isMissing && after === undefined) follow(key, after);\n',
+      },
+    ],
+    tests: [histories],
+  },
+  {
+    name: 'rows ahead: a row that the base has lost since stays',
+    edits: [
+      {
+        file: ahead,
+        find: '      if (isMissing) follow(key, after);\n',
+        replace: '      if (isMissing && after !== undefined) follow(key, after);\n',
+      },
+    ],
+    tests: [histories],
+  },
+  {
+    name: 'rows ahead: a row that was lost and came back is not made',
+    edits: [
+      {
+        file: ahead,
+        find: 'if (after === undefined) follow(key, await now.base.tree.lookup(key));',
+        replace: 'if (after === undefined) changes.put(key, undefined);',
+      },
+    ],
+    tests: [histories],
+  },
+  {
+    name: 'rows ahead: they are stored although another instance has made rows',
+    edits: [{ file: ahead, find: ' && before.built === now.built', replace: '' }],
+    tests: [histories],
+  },
+  {
+    name: 'rows ahead: they are made although rows are out of line',
+    edits: [{ file: ahead, find: ' && isSameTree(base.tree, active.tree)', replace: '' }],
+    tests: [histories],
   },
 ];
