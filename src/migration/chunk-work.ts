@@ -194,6 +194,11 @@ export class ChunkWork {
     }
   }
 
+  /** Bytes that the rows of a chunk may take. */
+  get bytes(): number {
+    return this.#options.engine.memory.workBytes * memoryShare;
+  }
+
   get #chunkMs(): number {
     return Math.min(maxChunkMs, this.#options.intervalMs / 3);
   }

@@ -50,6 +50,8 @@ const steadyRows = 8000;
 const longestAheadMs = 30_000;
 /** Rows that are made ahead at most, as a multiple of the rows that a chunk makes. */
 const aheadChunks = 16;
+/** Bytes of a buffer for rows made ahead, at most. */
+const maxBufferBytes = 1024 * 1024;
 /** Generations that may pass while rows are made ahead: first, and after too many have passed several times. */
 const firstGenerations = 16;
 const mostGenerations = 256;
@@ -315,7 +317,8 @@ export class MigrationDaemon {
     const isAlone = new Set(this.#coded(migration)).size === 1;
     const turnMs = isAlone ? longestAheadMs : untilNextTurn(environment.now(), intervalMs) / 2;
     const untilMs = environment.monotonicMs() + Math.min(turnMs, longestAheadMs);
-    return { rows, isOver: () => environment.monotonicMs() > untilMs || this.#chunks.isStopped };
+    const bytes = Math.min(maxBufferBytes, this.#chunks.bytes);
+    return { rows, bytes, isOver: () => environment.monotonicMs() > untilMs || this.#chunks.isStopped };
   }
 
   /** Computes a chunk and stores it. Returns `lost` if another node was faster. */

@@ -31,6 +31,8 @@ import { diffTrees } from './tree-diff.ts';
 export interface AheadLimits {
   /** Rows to read at most. */
   readonly rows: number;
+  /** Bytes of the buffer that rows are made in. A new buffer is begun when it is full, and a leaf in the making keeps the older ones. */
+  readonly bytes: number;
   /** Whether the time for them is over. */
   readonly isOver: () => boolean;
 }
@@ -47,8 +49,6 @@ export interface RowsAhead {
 
 /** Tables with fewer leaves are not worth it. */
 const fewLeaves = 16;
-/** Bytes of the buffer that rows are made in. A new buffer is begun when it is full. */
-const bufferBytes = 1024 * 1024;
 
 /**
  * Whether rows can be made ahead from the state in a Block 0. The base must be the active version's own tree: merges then keep it
@@ -281,7 +281,7 @@ class MissingRows implements ChangeStream {
   /** Makes the row at the cursor. If it cannot be made, the rows end before it: a chunk finds out why. */
   #make(key: Uint8Array): void {
     const { node } = this.#cursor;
-    if (this.#rows.sizeBytes > bufferBytes) this.#rows = new PlainRows();
+    if (this.#rows.sizeBytes > this.#limits.bytes) this.#rows = new PlainRows();
     try {
       this.base = this.#translation.forwardInto({ source: node, base: node.rowBase(this.#at) }, this.#rows);
     } catch (error) {

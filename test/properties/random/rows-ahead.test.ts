@@ -156,7 +156,7 @@ class History {
     await this.chunk(keys, 3);
     const view = this.view();
     if (!canMakeAhead(view, 'users', translation)) return undefined;
-    const limits = { rows, isOver };
+    const limits = { rows, bytes: 4096, isOver };
     const written = await versions.run(
       engine.merger.ahead(view.block0, generations, (context) => {
         return makeAhead(view, 'users', translation, limits, context);
