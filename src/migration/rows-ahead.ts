@@ -63,9 +63,8 @@ export function canMakeAhead(view: View, table: string, { keepsKeys }: RowTransl
 }
 
 function hasManyLeaves(tree: Tree): boolean {
-  const root = tree.peekRoot();
   const level = tree.ref?.level ?? 0;
-  return level > 1 || (level === 1 && (root?.count ?? 0) >= fewLeaves);
+  return level > 1 || (level === 1 && (tree.peekRoot()?.count ?? 0) >= fewLeaves);
 }
 
 /** Makes rows ahead, from a view of a Block 0 for which {@link canMakeAhead} is true. Undefined if the first row cannot be made. */

@@ -227,7 +227,7 @@ async function whereElse(
   shape: TableShape,
   node: UnreadableNode,
 ): Promise<string> {
-  // States from the block's birth on refer to this same block.
+  // States from the block's birth on refer to this same block. So do some before it, if the block was written ahead: they are no help.
   const states = [...pinnedStates(block0), ...historyStates(block0)]
     .filter(({ generation }) => generation < node.ref.birth)
     .toSorted((a, b) => b.generation - a.generation);

@@ -310,6 +310,20 @@ describe('rows made ahead', () => {
     await history.end();
   });
 
+  it('are not made of an empty table', async () => {
+    const history = new History(4);
+    await history.open();
+    const { versions, node1, engine, translation } = history;
+    await history.chunk(keys, 3);
+    await history.delete(node1, [1, ...Array.from({ length: keys / 2 }, (_, i) => 2 * i)]);
+    await versions.merge(node1);
+    await history.chunk(keys, 0);
+    await versions.run(engine.refresh());
+    expect(canMakeAhead(history.view(), 'users', translation)).toBe(false);
+    await history.check();
+    await history.end();
+  });
+
   it('are not made while rows are out of line', async () => {
     const history = new History(4);
     await history.open();

@@ -170,11 +170,21 @@ const merging: PagePromises = {
   'the same roots are offered again on top of it.': [
     'test/features/protocol/block0.test.ts: goes on with the same blocks if only bookkeeping has changed',
   ],
-  'Blocks are never carried over to another generation. They are never deleted by the instance that wrote them either: the write may have been the winner after all.':
+  'Blocks are never carried over to a generation after their birth. They are never deleted by the instance that wrote them either: the write may have been the winner after all.':
     [
       'test/features/protocol/block0.test.ts: drops its work if another generation came first: deletes nothing, and merges again',
       'test/features/protocol/block0.test.ts: refers to no block of an older birth than the generation that it makes new ones for',
     ],
+  '**The new trees reach only blocks that generation X - 1 reaches, and blocks of birth X or later.** So X is at most B.':
+    [
+      'test/properties/random/rows-ahead.test.ts: are not stored if gc may have deleted a block that they share',
+      'test/properties/random/rows-ahead.test.ts: are not stored once the generation of their birth has passed',
+      'test/properties/random/rows-ahead.test.ts: are stored in the last generation before that, and nothing of them is garbage',
+      'test/properties/model-check/protocol-model.ts: is right in every state of the scope "%s"',
+    ],
+  'Its blocks are garbage once generation B has passed': [
+    'test/features/migrations/phases.test.ts: goes on under load from both versions, with nothing lost',
+  ],
   'The nonce in it tells whether the write was its own.': [
     'test/features/protocol/block0.test.ts: is recognised as its own by its nonce, and made once',
   ],

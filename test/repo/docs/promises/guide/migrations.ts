@@ -77,7 +77,7 @@ export const migrations: PagePromises = {
     'src/base/pacer.test.ts: work in the background leaves three quarters of the time to others, other work none',
   ],
   '`rowsPerSecond` limits the rows that are migrated.': ['test/features/migrations/targets.test.ts: keeps to its rate'],
-  'A chunk has up to 20,000 rows, which take up to a 32nd of `maxMemoryBytes`.': [
+  'Other chunks have up to 20,000 rows, which take up to a 32nd of `maxMemoryBytes`': [
     'test/features/migrations/load.test.ts: holds no more rows at a time than there is memory for',
   ],
   'Each chunk costs one write of Block 0, the writes of its blocks, and almost no reads.': [
