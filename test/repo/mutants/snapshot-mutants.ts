@@ -235,10 +235,10 @@ export const snapshotMutants: readonly Mutant[] = [
     edits: [
       {
         file: merge,
-        find: `if (!(error instanceof BlockGone)) throw error;
-      const { block0: present }`,
-        replace: `if (error !== undefined) throw error;
-      const { block0: present }`,
+        find: `if (!(error instanceof BlockGone) || !(await this.#isOutdated(block0))) throw error;
+      return false;`,
+        replace: `if (error !== undefined || !(await this.#isOutdated(block0))) throw error;
+      return false;`,
       },
     ],
   },
