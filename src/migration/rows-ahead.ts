@@ -141,7 +141,7 @@ async function sharesOnlyPresent(
 
 /** Whether nobody has made missing rows in between. */
 function isSameWork({ rows, migration: before }: NextVersion, { rows: present, migration: now }: NextVersion): boolean {
-  if (before === undefined || now === undefined || now.phase !== 'building') return false;
+  if (before === undefined || now?.phase !== 'building') return false;
   return before.birth === now.birth && before.built === now.built && rows.shape.canonical === present.shape.canonical;
 }
 
