@@ -31,9 +31,9 @@ export class LogEnd {
   /**
    * Resolves when the instance should put a commit, at once if it has no rivals; or when `isOver` returns true.
    */
-  async awaitTurn({ isFirst, since }: SlotRace, isOver: () => boolean): Promise<void> {
+  async awaitTurn(race: SlotRace, isOver: () => boolean): Promise<void> {
     const { environment, rivals, follower } = this.#options;
-    if (rivals.isOverdue(since)) return;
+    if (rivals.isOverdue(race)) return;
     let found: LoggedCommit | undefined;
     for (let taken = 0, free = 0; rivals.areThere && !isOver(); ) {
       found = await this.#lookOn(found);
@@ -45,9 +45,12 @@ export class LogEnd {
         found = undefined;
         await follower.peek();
         taken = 0;
-      } else if (++free >= freeTooLong || (isFirst && taken === 0)) rivals.noteFree();
-      if (rivals.isOwnTurn(since, free)) return;
-      const pauseMs = rivals.pauseMs(since);
+      } else if (++free >= freeTooLong || (race.isFirst && taken === 0)) {
+        rivals.noteFree();
+        race.noteFree();
+      }
+      if (rivals.isOwnTurn(race, free)) return;
+      const pauseMs = rivals.pauseMs(race.since);
       if (pauseMs === 0) continue;
       await sleep(environment, pauseMs);
       free = 0;

@@ -4,10 +4,17 @@ import { VirtualEnvironment } from '../testing/virtual-environment.ts';
 import { Rivals, SlotRace } from './rivals.ts';
 
 /** Of a thousand slots, the number that the instance would try. `free`: the reads that found each of them free. */
-function turns(rivals: Rivals, since = 10, free = 1): number {
+function turns(rivals: Rivals, race: SlotRace, free = 1): number {
   let count = 0;
-  for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(since, free)) count++;
+  for (let i = 0; i < 1000; i++) if (rivals.isOwnTurn(race, free)) count++;
   return count;
+}
+
+/** A race since a slot that has lost others. */
+function raceSince(since: number, losses = 0): SlotRace {
+  const race = new SlotRace(since);
+  for (let i = 0; i < losses; i++) race.noteLoss();
+  return race;
 }
 
 interface Waiting {
@@ -30,14 +37,14 @@ describe('an instance', () => {
   it('has no rivals before it loses a slot, and tries every slot', () => {
     const { rivals } = after(0);
     expect(rivals.areThere).toBe(false);
-    expect(turns(rivals)).toBe(1000);
+    expect(turns(rivals, raceSince(10))).toBe(1000);
   });
 
   it('tries the next slot after one loss, and lets others go first after several', () => {
     const { rivals } = after(1);
     expect(rivals.areThere).toBe(true);
-    expect(turns(rivals)).toBe(1000);
-    const [few, many] = [turns(after(4).rivals), turns(after(8).rivals)];
+    expect(turns(rivals, raceSince(10, 1))).toBe(1000);
+    const [few, many] = [turns(rivals, raceSince(10, 4)), turns(rivals, raceSince(10, 8))];
     expect(few).toBeLessThan(400);
     expect(many).toBeLessThan(few / 3);
     expect(many).toBeGreaterThan(10);
@@ -45,18 +52,15 @@ describe('an instance', () => {
 
   it('tries more often if nobody takes the slot, until it has no rivals', () => {
     const { rivals } = after(4);
-    const before = turns(rivals);
-    rivals.noteFree();
-    expect(turns(rivals)).toBeGreaterThan(1.5 * before);
-    for (let i = 0; i < 4; i++) rivals.noteFree();
+    const race = raceSince(10, 4);
+    const before = turns(rivals, race);
+    race.noteFree();
+    expect(turns(rivals, race)).toBeGreaterThan(1.5 * before);
+    for (let i = 0; i < 5; i++) rivals.noteFree();
     expect(rivals.areThere).toBe(false);
-  });
-
-  it('forgets its rivals by and by, and never waits for good', async () => {
-    const { environment, rivals } = after(1000);
-    expect(turns(rivals)).toBeLessThan(10);
-    await environment.advance(10_000);
-    expect(turns(rivals)).toBe(1000);
+    const late = raceSince(10, 31);
+    for (let i = 0; i < 7; i++) late.noteFree();
+    expect(turns(rivals, late)).toBe(1000);
   });
 });
 
@@ -64,20 +68,27 @@ describe('instances that wait', () => {
   it('go first in the order in which they began to wait', () => {
     const { rivals, won } = after(5);
     won(40, 30);
-    expect(turns(rivals, 29)).toBe(1000);
-    const [next, behind] = [turns(rivals, 31), turns(rivals, 33)];
-    expect(next).toBeGreaterThan(50);
-    expect(next).toBeLessThan(1000);
-    expect(behind).toBe(0);
+    expect([29, 30, 31, 32, 33].map((since) => turns(rivals, raceSince(since)))).toEqual([1000, 1000, 1000, 1000, 0]);
+    expect([29, 30].map((since) => rivals.isOverdue(raceSince(since)))).toEqual([true, false]);
     won(41, 31);
-    expect(turns(rivals, 33)).toBeGreaterThan(50);
+    expect(turns(rivals, raceSince(33))).toBe(1000);
+  });
+
+  it('let each other go first if many have waited for longer than the last winner', () => {
+    const { rivals, won } = after(5);
+    won(40, 30);
+    const late = raceSince(20, 8);
+    let overdue = 0;
+    for (let i = 0; i < 1000; i++) if (rivals.isOverdue(late)) overdue++;
+    expect(overdue).toBeGreaterThan(5);
+    expect(overdue).toBeLessThan(200);
   });
 
   it('go as well, more and more of them, if nobody takes the slot', () => {
     const { rivals, won } = after(1);
     won(40, 30);
-    expect([1, 2, 3, 4].map((free) => turns(rivals, 36, free))).toEqual([0, 0, 1000, 1000]);
-    expect([3, 4, 5].map((free) => turns(rivals, 60, free))).toEqual([0, 1000, 1000]);
+    expect([1, 2, 3, 4].map((free) => turns(rivals, raceSince(36), free))).toEqual([0, 0, 1000, 1000]);
+    expect([3, 4, 5].map((free) => turns(rivals, raceSince(60), free))).toEqual([0, 1000, 1000]);
   });
 
   it('do not look at the log while many are before them', async () => {

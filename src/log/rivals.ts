@@ -13,6 +13,10 @@ const afterLoss = 1.5;
 const afterFree = 0.5;
 /** Without news, half of the instances are assumed to be gone after so many milliseconds. */
 const halfLifeMs = 1000;
+/** Instances that have waited for longer than the last winner all put, unless there seem to be so many of them. */
+const manyOverdue = 8;
+/** The highest estimate of the instances that have waited for as long. */
+const maxTied = 128;
 /** The highest estimate. */
 const maxCount = 1024;
 /** Reads in a row that find the next slot free, until instances that have waited for less long put as well. */
@@ -113,22 +117,26 @@ export class Rivals {
     return before <= minPauseSlots ? 0 : ((before - minPauseSlots) * this.#slotMs) / 2;
   }
 
-  /** Whether an instance has waited for longer than the last winner. */
-  isOverdue(since: number): boolean {
-    return since < (this.#winner?.since ?? 0);
+  /** Whether the flushes of a race have waited for longer than the last winner, and should put at the next slot without a look at it. */
+  isOverdue({ since, count }: SlotRace): boolean {
+    return since < (this.#winner?.since ?? 0) && (count < manyOverdue || this.#isChosen(count));
   }
 
   /**
-   * Whether an instance should put a commit at the next slot, which it has found free in `free` reads. `since`: the first slot that it
-   * wanted. Commits win slots about in the order in which they began to wait: the last winner tells how long the others have waited.
-   * Among the instances that have waited for as long, it is random.
+   * Whether an instance should put a commit at the next slot, which it has found free in `free` reads. Commits win slots about in the
+   * order in which they began to wait: the last winner tells how long the others have waited. Among the instances that have waited for
+   * as long, it is random.
    */
-  isOwnTurn(since: number, free: number): boolean {
+  isOwnTurn(race: SlotRace, free: number): boolean {
+    const { since } = race;
     const winner = this.#winner;
     const more = wideningFactor ** Math.max(0, free - freeTooLong + 1);
     if (winner !== undefined && since > winner.since + putsPerSlot * more) return false;
-    if (this.isOverdue(since)) return true;
-    return this.#environment.random() * this.#present < putsPerSlot;
+    return this.isOverdue(race) || this.#isChosen(race.count);
+  }
+
+  #isChosen(count: number): boolean {
+    return this.#environment.random() * count < putsPerSlot;
   }
 }
 
@@ -139,6 +147,8 @@ const maxLosses = 32;
 export class SlotRace {
   /** The first slot that the group wanted. */
   readonly since: number;
+  /** About how many instances that have waited for as long want the next slot, this one included. */
+  count = 1;
   #losses = 0;
 
   constructor(since: number) {
@@ -150,8 +160,14 @@ export class SlotRace {
     return this.#losses === 0;
   }
 
+  /** Notes that nobody has taken the next slot for a while. */
+  noteFree(): void {
+    this.count = Math.max(1, this.count * afterFree);
+  }
+
   /** Counts a lost slot. Throws `ContentionError` if it was the last one that the group may lose. */
   noteLoss(): void {
+    this.count = Math.min(maxTied, this.count * afterLoss + 0.5);
     const losses = ++this.#losses;
     if (losses >= maxLosses) {
       throw new ContentionError(`Other writers won ${losses} slots in a row. The flush was not applied: try it again.`);

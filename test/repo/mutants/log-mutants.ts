@@ -230,8 +230,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/log/rivals.ts',
-        find: '* this.#present < putsPerSlot;',
-        replace: '* this.#present < putsPerSlot * 1e6;',
+        find: '* count < putsPerSlot;',
+        replace: '* count < putsPerSlot * 1e6;',
       },
     ],
     tests: ['src/log/rivals.test.ts'],
