@@ -386,6 +386,7 @@ const seeds: readonly (readonly [seed: number, what: string, config?: SimOverrid
   ],
   [113, 'a view counted as new as the answer to its last flush'],
   [453, 'a refresh ended at a trimmed slot that was put again, and missed what was committed behind it'],
+  [809, 'the simulator itself: an instance counted as started although it had been stopped again', { autoIds: true }],
   [5046, 'a flush overtook another that waited for the first look at the log, and came first in the log'],
   [8753, 'the simulator itself: a version was given up while a node that had been refreshed before was judged by it'],
   [

@@ -99,6 +99,8 @@ export class SimNode {
   #reader: Reader;
   #die: () => void = () => undefined;
   #started = false;
+  /** How often it was stopped. */
+  #stops = 0;
   /** From when on the instance promises that its view is not older than two intervals. */
   #freshFromMs = 0;
   #opening: Opening | undefined;
@@ -233,6 +235,7 @@ export class SimNode {
       const floor = ledger.block0?.logFloor ?? 0;
       const applied = ledger.block0?.appliedSeq ?? 0;
       const { block0 } = ledger;
+      const stops = this.#stops;
       try {
         await this.db.start();
       } catch (error) {
@@ -252,7 +255,9 @@ export class SimNode {
       this.#opening = looksOn ? { tail, floor, untilMs } : undefined;
       this.#freshFromMs = trimmed ? untilMs : 0;
       this.#started = true;
-      if (this.#versions !== undefined && !this.isDead && !this.isReplica && !this.#knowsOfEnd())
+      // Another flush of this process may have stopped it again.
+      const isRunning = !this.isDead && this.#stops === stops;
+      if (this.#versions !== undefined && isRunning && !this.isReplica && !this.#knowsOfEnd())
         ledger.versions?.started(this.name, this.#versions.version, block0);
       trace.add(this.name, 'started');
       return;
@@ -617,6 +622,7 @@ export class SimNode {
 
   async #stop(): Promise<void> {
     this.#started = false;
+    this.#stops++;
     this.#world.ledger.versions?.ended(this.name);
     this.#snapshots.letGo();
     try {
