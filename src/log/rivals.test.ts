@@ -105,6 +105,8 @@ describe('instances that wait', () => {
     await environment.advance(600_000);
     won(12, 10);
     expect(rivals.pauseMs(40)).toBeLessThanOrEqual(2000);
+    // And however long others say that they have waited.
+    expect(rivals.pauseMs(10_000)).toBe(2000);
   });
 
   it('are noticed by an instance that has just begun', () => {

@@ -25,6 +25,8 @@ const freeTooLong = 3;
 const contendedMs = 2000;
 /** With fewer instances before it, an instance looks at the log all the time. */
 const minPauseSlots = 8;
+/** The longest pause of an instance with many before it, in milliseconds: a flush on an old view counts as waiting for longer than it does. */
+const maxPauseMs = 2000;
 /** The longest time between two commits that counts for the pace of the log, in milliseconds. */
 const maxSlotMs = 200;
 /** Each further read lets so many times as many instances put. */
@@ -114,7 +116,7 @@ export class Rivals {
   pauseMs(since: number): number {
     const winner = this.#winner;
     const before = winner === undefined ? 0 : since - winner.since - putsPerSlot;
-    return before <= minPauseSlots ? 0 : ((before - minPauseSlots) * this.#slotMs) / 2;
+    return Math.min(maxPauseMs, (Math.max(0, before - minPauseSlots) * this.#slotMs) / 2);
   }
 
   /** Whether the flushes of a race have waited for longer than the last winner, and should put at the next slot without a look at it. */
