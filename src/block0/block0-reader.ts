@@ -1,6 +1,7 @@
 /** Reads Block 0 and the catalogue that it names, which is kept: most of the time the next Block 0 names the same one. */
 import { defined } from '../base/options.ts';
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
+import { isSameBlock } from '../format/block.ts';
 import { joinBlock0, parseBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { catalogueName, decodeCatalogue } from '../format/catalogue.ts';
@@ -74,7 +75,7 @@ export class Block0Reader {
 
   async #catalogue(ref: CatalogueRef, options: RequestOptions): Promise<Catalogue> {
     const known = this.#last;
-    if (known !== undefined && known.ref.id === ref.id && known.ref.birth === ref.birth) return known;
+    if (known !== undefined && isSameBlock(known.ref, ref)) return known;
     this.#last = await readCatalogue(this.#driver, this.#prefix, ref, options);
     return this.#last;
   }

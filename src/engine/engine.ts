@@ -164,8 +164,8 @@ export class Engine {
   }
 
   /**
-   * Runs a call that reaches the store under the usual deadline. Calls that wait for the first look at the log run in their order. With `pool`, the signal is used again: nothing may listen to
-   * it afterwards.
+   * Runs a call that reaches the store under the usual deadline. Calls that wait for the first look at the log run in their order. With
+   * `pool`, the signal is used again: nothing may listen to it afterwards.
    */
   withDeadline<T>(
     callName: string,

@@ -102,6 +102,11 @@ export interface BlockRef {
   readonly sizeBytes: number;
 }
 
+/** Whether two references are to the same block. */
+export function isSameBlock(a: Pick<BlockRef, 'birth' | 'id'>, b: Pick<BlockRef, 'birth' | 'id'>): boolean {
+  return a.birth === b.birth && a.id === b.id;
+}
+
 export const childRefBytes = 24;
 const twoTo32 = 0x1_0000_0000;
 

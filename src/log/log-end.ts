@@ -6,12 +6,11 @@ import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import type { LogFollower } from './log-follower.ts';
+import { freeTooLong } from './rivals.ts';
 import type { Rivals, SlotRace } from './rivals.ts';
 
 /** After so many commits in a row the instance is far behind, and reads several slots at the same time. */
 const farBehind = 3;
-/** If a slot is free in so many reads in a row, there are fewer rivals than it seemed: a winner needs two requests, one after the other. */
-const freeTooLong = 3;
 
 export interface LogEndOptions {
   readonly environment: Environment;

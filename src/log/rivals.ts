@@ -19,8 +19,11 @@ const manyOverdue = 8;
 const maxTied = 128;
 /** The highest estimate. */
 const maxCount = 1024;
-/** Reads in a row that find the next slot free, until instances that have waited for less long put as well. */
-const freeTooLong = 3;
+/**
+ * If a slot is free in so many reads in a row, there are fewer rivals than it seemed: a winner needs two requests, one after the other.
+ * Then instances that have waited for less long put as well.
+ */
+export const freeTooLong = 3;
 /** After a commit that has waited, others count as waiting for so many milliseconds. */
 const contendedMs = 2000;
 /** With fewer instances before it, an instance looks at the log all the time. */
@@ -31,6 +34,16 @@ const maxPauseMs = 2000;
 const maxSlotMs = 200;
 /** Each further read lets so many times as many instances put. */
 const wideningFactor = 4;
+
+/** Returns an estimate of the number of instances after a lost slot. */
+function grown(count: number, most: number): number {
+  return Math.min(most, count * afterLoss + 0.5);
+}
+
+/** Returns it after a slot that nobody has taken. */
+function shrunk(count: number): number {
+  return Math.max(1, count * afterFree);
+}
 
 /** A commit that has won a slot. */
 interface Winner {
@@ -76,13 +89,13 @@ export class Rivals {
   }
 
   #note(count: number): void {
-    this.#count = Math.min(maxCount, count);
+    this.#count = count;
     this.#notedMs = this.#environment.monotonicMs();
   }
 
   /** Notes that a put has lost its slot. */
   noteLoss(): void {
-    this.#note(this.#present * afterLoss + 0.5);
+    this.#note(grown(this.#present, maxCount));
   }
 
   /** Notes that another instance has taken a slot: the rivals are still there. */
@@ -92,7 +105,7 @@ export class Rivals {
 
   /** Notes that nobody has taken the next slot for a while. */
   noteFree(): void {
-    this.#note(Math.max(1, this.#present * afterFree));
+    this.#note(shrunk(this.#present));
     if (this.#winner !== undefined) this.#winner = { ...this.#winner, untilMs: -Infinity };
   }
 
@@ -164,12 +177,12 @@ export class SlotRace {
 
   /** Notes that nobody has taken the next slot for a while. */
   noteFree(): void {
-    this.count = Math.max(1, this.count * afterFree);
+    this.count = shrunk(this.count);
   }
 
   /** Counts a lost slot. Throws `ContentionError` if it was the last one that the group may lose. */
   noteLoss(): void {
-    this.count = Math.min(maxTied, this.count * afterLoss + 0.5);
+    this.count = grown(this.count, maxTied);
     const losses = ++this.#losses;
     if (losses >= maxLosses) {
       throw new ContentionError(`Other writers won ${losses} slots in a row. The flush was not applied: try it again.`);

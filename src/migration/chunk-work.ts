@@ -217,7 +217,7 @@ export class ChunkWork {
         const untilMs = environment.monotonicMs() + this.#chunkMs;
         const limits = {
           rows: this.#rows,
-          bytes: engine.memory.workBytes * memoryShare,
+          bytes: this.bytes,
           isOver: () => environment.monotonicMs() > untilMs || this.isStopped,
         };
         chunk = await build(block0, limits, context);

@@ -3,6 +3,7 @@
  * so the work is proportional to the difference if one tree was made from the other by changes.
  */
 import { compareBytes } from '../base/bytes.ts';
+import { isSameBlock } from '../format/block.ts';
 import type { BlockRef } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
 import { sameRow } from '../format/row-decode.ts';
@@ -103,16 +104,12 @@ class Walker {
   }
 }
 
-function isSame(a: BlockRef, b: BlockRef): boolean {
-  return a.birth === b.birth && a.id === b.id;
-}
-
 /** Yields the keys whose rows differ between two trees of a layout, in ascending order. */
 export async function* diffTrees(before: Tree, after: Tree, layout: RowLayout): AsyncGenerator<RowDifference> {
   const [a, b] = [new Walker(before), new Walker(after)];
   while (!a.done || !b.done) {
     if (!a.done && !b.done && !a.onEntry && !b.onEntry) {
-      if (isSame(a.ref, b.ref) && a.level === b.level) {
+      if (isSameBlock(a.ref, b.ref) && a.level === b.level) {
         a.pass();
         b.pass();
       } else await enterOne(a, b);

@@ -3,6 +3,7 @@
  * the block is born with it or later: gc may be about to delete any other (docs/protocol.md, "Written ahead").
  */
 import type { Pacer } from '../base/pacer.ts';
+import { isSameBlock } from '../format/block.ts';
 import type { BlockRef } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
 import { isSameTree, loadChild } from './tree.ts';
@@ -46,8 +47,4 @@ async function isBlockOf(tree: Tree, ref: BlockRef, level: number, key: Uint8Arr
     if (node.level === level + 1) return isSameBlock(node.child(i), ref);
     node = tree.source.getCachedChild(node, i) ?? (await loadChild(tree.source, node, i));
   }
-}
-
-function isSameBlock(a: BlockRef, b: BlockRef): boolean {
-  return a.birth === b.birth && a.id === b.id;
 }

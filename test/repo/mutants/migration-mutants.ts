@@ -200,8 +200,8 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: treeDiff,
-        find: '  return a.birth === b.birth && a.id === b.id;',
-        replace: '  return a.count === b.count || (a.birth === b.birth && a.id === b.id);',
+        find: 'isSameBlock(a.ref, b.ref)',
+        replace: '(a.ref.count === b.ref.count || isSameBlock(a.ref, b.ref))',
       },
     ],
   },
