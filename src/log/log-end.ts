@@ -39,20 +39,22 @@ export class LogEnd {
       if (found !== undefined) {
         free = 0;
         rivals.noteTaken();
+        race.noteTaken();
         if (++taken < farBehind) continue;
         await this.#confirm(found);
         found = undefined;
         await follower.peek();
         taken = 0;
-      } else if (++free >= freeTooLong || (race.isFirst && taken === 0)) {
-        rivals.noteFree();
-        race.noteFree();
+      } else {
+        race.noteEnd(follower.view.tail + 1);
+        if (++free >= freeTooLong || (race.isFirst && taken === 0)) {
+          rivals.noteFree();
+          race.noteFree();
+        }
       }
       if (rivals.isOwnTurn(race, free)) return;
-      const pauseMs = rivals.pauseMs(race.since);
-      if (pauseMs === 0) continue;
-      await sleep(environment, pauseMs);
-      free = 0;
+      const pauseMs = rivals.pauseMs(race);
+      if (pauseMs > 0) await sleep(environment, pauseMs);
     }
     if (found !== undefined) await this.#confirm(found);
   }

@@ -261,7 +261,7 @@ export class LogWriter {
     if (freshness.isStale) await this.#refreshFor(group, freshness.freshen(undefined));
     const isOver = (): boolean => group.every((waiting) => waiting.answered);
     let isOwnTurn = false;
-    for (const race = new SlotRace(follower.view.tail + 1); ; ) {
+    for (const race = new SlotRace(); ; ) {
       // Where others write all the time, a look is cheaper than a put that comes too late.
       if (!isOwnTurn) await this.#end.awaitTurn(race, isOver);
       if (isOver()) return;
@@ -357,13 +357,13 @@ export class LogWriter {
 
   /**
    * Puts a commit at the slot after the view that it was validated on, and learns whether it won the slot. `since`: the first slot that
-   * its flushes wanted.
+   * its flushes have found free.
    */
   async #commitMembers(
     accepted: readonly Waiting[],
     view: View,
     members: readonly CommitMember[],
-    since: number,
+    since: number | undefined,
   ): Promise<CommitOutcome> {
     const { environment, register, node } = this.#options;
     const slot = view.tail + 1;
@@ -374,7 +374,7 @@ export class LogWriter {
       previousId: view.tailId,
       nodeId: node.id,
       atMs: environment.now(),
-      ...(since < slot && { since }),
+      ...(since !== undefined && since < slot && { since }),
       members,
     };
     const bytes = this.#encoder.encode(slot, commit);

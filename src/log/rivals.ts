@@ -16,7 +16,7 @@ const halfLifeMs = 1000;
 /** Instances that have waited for longer than the last winner all put, unless there seem to be so many of them. */
 const manyOverdue = 8;
 /** The highest estimate of the instances that have waited for as long. */
-const maxTied = 128;
+const maxTied = 512;
 /** The highest estimate. */
 const maxCount = 1024;
 /**
@@ -28,7 +28,7 @@ export const freeTooLong = 3;
 const contendedMs = 2000;
 /** With fewer instances before it, an instance looks at the log all the time. */
 const minPauseSlots = 8;
-/** The longest pause of an instance with many before it, in milliseconds: a flush on an old view counts as waiting for longer than it does. */
+/** The longest pause of an instance with many before it, in milliseconds. */
 const maxPauseMs = 2000;
 /** The longest time between two commits that counts for the pace of the log, in milliseconds. */
 const maxSlotMs = 200;
@@ -122,31 +122,33 @@ export class Rivals {
     this.#winner = { slot, since, notedMs: nowMs, untilMs: nowMs + contendedMs - agoMs };
   }
 
-  /**
-   * How long an instance should not look at the log, in milliseconds: half of the time that the instances before it will take. `since`:
-   * the first slot that it wanted.
-   */
-  pauseMs(since: number): number {
+  /** How long an instance should not look at the log, in milliseconds: half of the time that the instances before it will take. */
+  pauseMs({ since }: SlotRace): number {
     const winner = this.#winner;
-    const before = winner === undefined ? 0 : since - winner.since - putsPerSlot;
-    return Math.min(maxPauseMs, (Math.max(0, before - minPauseSlots) * this.#slotMs) / 2);
+    if (winner === undefined || since === undefined) return 0;
+    const before = since - winner.since - putsPerSlot - minPauseSlots;
+    return Math.min(maxPauseMs, Math.max(0, (before * this.#slotMs) / 2));
   }
 
   /** Whether the flushes of a race have waited for longer than the last winner, and should put at the next slot without a look at it. */
   isOverdue({ since, count }: SlotRace): boolean {
-    return since < (this.#winner?.since ?? 0) && (count < manyOverdue || this.#isChosen(count));
+    const winner = this.#winner;
+    if (winner === undefined || since === undefined || since >= winner.since) return false;
+    return count < manyOverdue || this.#isChosen(count);
   }
 
   /**
    * Whether an instance should put a commit at the next slot, which it has found free in `free` reads. Commits win slots about in the
    * order in which they began to wait: the last winner tells how long the others have waited. Among the instances that have waited for
-   * as long, it is random.
+   * as long, it is random. Of all the others, about one puts as well: the ones before it may be late.
    */
   isOwnTurn(race: SlotRace, free: number): boolean {
     const { since } = race;
     const winner = this.#winner;
     const more = wideningFactor ** Math.max(0, free - freeTooLong + 1);
-    if (winner !== undefined && since > winner.since + putsPerSlot * more) return false;
+    if (winner !== undefined && since !== undefined && since > winner.since + putsPerSlot * more) {
+      return this.#isChosen(putsPerSlot * (winner.slot - winner.since + 1));
+    }
     return this.isOverdue(race) || this.#isChosen(race.count);
   }
 
@@ -160,14 +162,24 @@ const maxLosses = 32;
 
 /** The attempts of a group of flushes to win a slot, any slot. */
 export class SlotRace {
-  /** The first slot that the group wanted. */
-  readonly since: number;
+  /** The first slot that the group has found free; undefined while it has not read the end of the log. */
+  #since: number | undefined;
   /** About how many instances that have waited for as long want the next slot, this one included. */
   count = 1;
   #losses = 0;
 
-  constructor(since: number) {
-    this.since = since;
+  get since(): number | undefined {
+    return this.#since;
+  }
+
+  /** Notes that a slot is free: the end of the log. */
+  noteEnd(slot: number): void {
+    this.#since ??= slot;
+  }
+
+  /** Notes that another instance has taken a slot, and waits no more. */
+  noteTaken(): void {
+    this.count = Math.max(1, this.#losses / 2, this.count - 1);
   }
 
   /** Whether no slot was lost yet. */
