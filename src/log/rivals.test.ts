@@ -12,7 +12,8 @@ function turns(rivals: Rivals, race: SlotRace, free = 1): number {
 
 /** A race since a slot that has lost others. */
 function raceSince(since: number, losses = 0): SlotRace {
-  const race = new SlotRace(since);
+  const race = new SlotRace();
+  race.noteEnd(since);
   for (let i = 0; i < losses; i++) race.noteLoss();
   return race;
 }
@@ -59,8 +60,13 @@ describe('an instance', () => {
     for (let i = 0; i < 5; i++) rivals.noteFree();
     expect(rivals.areThere).toBe(false);
     const late = raceSince(10, 31);
-    for (let i = 0; i < 7; i++) late.noteFree();
+    for (let i = 0; i < 9; i++) late.noteFree();
     expect(turns(rivals, late)).toBe(1000);
+    // Each slot that another takes leaves fewer of them.
+    const waiting = raceSince(10, 8);
+    const many = turns(rivals, waiting);
+    for (let i = 0; i < 30; i++) waiting.noteTaken();
+    expect(turns(rivals, waiting)).toBeGreaterThan(2 * many);
   });
 });
 
@@ -68,7 +74,11 @@ describe('instances that wait', () => {
   it('go first in the order in which they began to wait', () => {
     const { rivals, won } = after(5);
     won(40, 30);
-    expect([29, 30, 31, 32, 33].map((since) => turns(rivals, raceSince(since)))).toEqual([1000, 1000, 1000, 1000, 0]);
+    expect([29, 30, 31, 32].map((since) => turns(rivals, raceSince(since)))).toEqual([1000, 1000, 1000, 1000]);
+    // About one of those behind puts as well.
+    const behind = turns(rivals, raceSince(33));
+    expect(behind).toBeGreaterThan(30);
+    expect(behind).toBeLessThan(200);
     expect([29, 30].map((since) => rivals.isOverdue(raceSince(since)))).toEqual([true, false]);
     won(41, 31);
     expect(turns(rivals, raceSince(33))).toBe(1000);
@@ -87,8 +97,9 @@ describe('instances that wait', () => {
   it('go as well, more and more of them, if nobody takes the slot', () => {
     const { rivals, won } = after(1);
     won(40, 30);
-    expect([1, 2, 3, 4].map((free) => turns(rivals, raceSince(36), free))).toEqual([0, 0, 1000, 1000]);
-    expect([3, 4, 5].map((free) => turns(rivals, raceSince(60), free))).toEqual([0, 1000, 1000]);
+    const often = (since: number) => (free: number) => turns(rivals, raceSince(since), free) > 200;
+    expect([1, 2, 3, 4].map(often(36))).toEqual([false, false, true, true]);
+    expect([3, 4, 5].map(often(60))).toEqual([false, true, true]);
   });
 
   it('do not look at the log while many are before them', async () => {
@@ -97,16 +108,16 @@ describe('instances that wait', () => {
     won(10, 10);
     await environment.advance(100);
     won(11, 10);
-    expect(rivals.pauseMs(20)).toBe(0);
-    const pauseMs = rivals.pauseMs(40);
+    expect(rivals.pauseMs(raceSince(20))).toBe(0);
+    const pauseMs = rivals.pauseMs(raceSince(40));
     expect(pauseMs).toBeGreaterThan(500);
     expect(pauseMs).toBeLessThan(1500);
     // However long ago the last commit is.
     await environment.advance(600_000);
     won(12, 10);
-    expect(rivals.pauseMs(40)).toBeLessThanOrEqual(2000);
+    expect(rivals.pauseMs(raceSince(40))).toBeLessThanOrEqual(2000);
     // And however long others say that they have waited.
-    expect(rivals.pauseMs(10_000)).toBe(2000);
+    expect(rivals.pauseMs(raceSince(10_000))).toBe(2000);
   });
 
   it('are noticed by an instance that has just begun', () => {
@@ -126,7 +137,7 @@ describe('instances that wait', () => {
 
 describe('a race for slots', () => {
   it('ends with ContentionError at the 32nd loss', () => {
-    const race = new SlotRace(1);
+    const race = new SlotRace();
     for (let i = 0; i < 31; i++) race.noteLoss();
     expect(() => race.noteLoss()).toThrow(ContentionError);
   });

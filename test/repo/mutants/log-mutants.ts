@@ -254,7 +254,7 @@ export const logMutants: readonly Mutant[] = [
   },
   {
     name: 'a commit does not tell since when its flushes have waited',
-    edits: [{ file: append, find: '...(since < slot && { since }),', replace: '' }],
+    edits: [{ file: append, find: '...(since !== undefined && since < slot && { since }),', replace: '' }],
     tests: ['test/features/protocol/many-writers.test.ts'],
   },
   {
