@@ -50,7 +50,7 @@ export interface Commit {
   readonly nodeId: number;
   /** Time of the write by the writer's clock. For people; nothing depends on it. */
   readonly atMs: number;
-  /** The first slot that its flushes wanted, if they have lost slots to others. Writers that wait go by it; no data depends on it. */
+  /** The first slot that the writer found free for its flushes, if that is an earlier one. Writers that wait go by it; no data depends on it. */
   readonly since?: number | undefined;
   readonly members: readonly CommitMember[];
 }
