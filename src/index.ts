@@ -19,7 +19,7 @@ import { createDatabase } from './api/database.ts';
 import type { Database } from './api/database.ts';
 import { visitDatabases } from './api/for-each-database.ts';
 import type { DatabasesReport, ForEachDatabaseOptions } from './api/for-each-database.ts';
-import type { StoreDbOptions } from './instance/options.ts';
+import type { EphemeralOptions, StoreDbOptions } from './instance/options.ts';
 
 const listing = new Later('backups', () => import('./maintenance/backup/backup.ts'));
 const restoring = new Later('restoring backups', () => import('./maintenance/backup/restore.ts'));
@@ -30,7 +30,7 @@ const inspecting = new Later('inspecting backups', () => import('./maintenance/b
  * Creates a database instance. It does nothing until `start()` is called. Throws `InvalidOptionError` for a missing, unknown
  * or wrong option.
  */
-export function StoreDb(options: StoreDbOptions): Database {
+export function StoreDb(options: StoreDbOptions | EphemeralOptions): Database {
   return createDatabase(options, realEnvironment);
 }
 
@@ -139,7 +139,7 @@ export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';
 export type { DownloadUrlOptions } from './blob/blob-reference.ts';
 export type { BlobData, BlobOptions, BlobValue } from './blob/blob-value.ts';
 export type { Logger, LogLevel } from './base/logger.ts';
-export type { StoreDbOptions } from './instance/options.ts';
+export type { EphemeralOptions, StoreDbOptions } from './instance/options.ts';
 export type { DatabasesProgress, DatabasesReport, ForEachDatabaseOptions } from './api/for-each-database.ts';
 export type {
   Batch,

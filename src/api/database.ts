@@ -29,6 +29,7 @@ import type {
   RefreshOptions,
   SnapshotOptions,
   StartOptions,
+  EphemeralOptions,
   StoreDbOptions,
 } from '../instance/options.ts';
 import type { RowFor, TriggerApi, TriggerRow } from '../instance/trigger-api.ts';
@@ -499,6 +500,6 @@ async function rejected(cause: unknown): Promise<never> {
 }
 
 /** Creates a database whose clock, timers and randomness come from `environment`: the factory behind `StoreDb()`, also for simulators. */
-export function createDatabase(options: StoreDbOptions, environment: Environment): Database {
+export function createDatabase(options: StoreDbOptions | EphemeralOptions, environment: Environment): Database {
   return new Database(new Instance(checkOptions(options, environmentDriver), environment));
 }

@@ -44,11 +44,10 @@ const mebibyte = 1024 * 1024;
 const defaultConcurrency = 8;
 const maxAtOnce = 256;
 
-const { dbPrefix: _, ...commonKinds } = storeDbKinds;
+const { dbPrefix: _, waitUntil: __, ...commonKinds } = storeDbKinds;
 
 const databasesOptions = new OptionTable<ForEachDatabaseOptions>({
   ...commonKinds,
-  nodeId: { ...commonKinds.nodeId, isRequired: false },
   concurrency: kinds.whole(1, maxAtOnce),
   create: kinds.flag,
   signal: kinds.signal,

@@ -3,6 +3,9 @@
  * holds the id, so the conditional write that registers the instance also gives it the id, and two instances that try the same id get
  * different ones. Until then an instance uses an id that was free when it last looked.
  *
+ * An instance that takes no turns needs no id of its own for long: it goes by a random number beyond all ids of nodes, which only tells
+ * its commits from the commits of others.
+ *
  * An id decides nothing but whose turn it is. Two instances with one id, because one was paused while another took its id over,
  * are as safe as any others; an instance that sees that the id is not its own any more takes another one.
  */
@@ -14,6 +17,8 @@ import type { AutoNode } from '../format/block0.ts';
 
 /** How many ids there are: 0 to 255. */
 export const nodeIdCount = 256;
+/** Instances that take no turns have one of so many numbers, from {@link nodeIdCount} on. */
+const ephemeralIdCount = 2 ** 32;
 /** After so long without a sign of the instance, an id that was taken is free again, in milliseconds. */
 export const staleAfterMs = 1_800_000;
 /** An instance that looks at every turn gives a sign as often as that, in milliseconds: it is a write of Block 0. */
@@ -132,6 +137,11 @@ export class NodeIdentity implements NodeId {
     for (let id = 0; id < nodeIdCount; id++) if (!taken.has(id)) return id;
     return undefined;
   }
+}
+
+/** Returns a random id for an instance that takes no turns, and is in no list. */
+export function ephemeralId(environment: Environment): number {
+  return nodeIdCount + Math.floor(environment.random() * ephemeralIdCount);
 }
 
 /** A Block 0 with another list of nodes. */

@@ -37,7 +37,7 @@ export class Backpressure {
   }
 
   /** Whether no more commits may be read or written until some are merged. */
-  get #isFull(): boolean {
+  get isFull(): boolean {
     const { room, follower } = this.#options;
     return room.bytesFor(follower.view) === 0;
   }
@@ -61,7 +61,7 @@ export class Backpressure {
   /** Waits until there is room for a flush. Rejects with `BackpressureError` if there is none even then. */
   async makeRoom(): Promise<void> {
     let cause: unknown;
-    for (let tries = 0; this.#isFull; tries++) {
+    for (let tries = 0; this.isFull; tries++) {
       if (tries === maxTries) throw this.#error('Nothing was written: flush the batch again later.', cause);
       try {
         await this.#options.merger.merge();

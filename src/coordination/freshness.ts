@@ -30,12 +30,31 @@ export interface FreshnessOptions {
   readonly stopping: AbortSignal;
 }
 
+/**
+ * A moment by both clocks of the machine. The monotonic clock may stand still while a machine is suspended or a function is frozen, and
+ * the wall clock may be set back.
+ */
+export interface Moment {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
+/** Returns the present moment. */
+export function momentNow(environment: Environment): Moment {
+  return { monotonicMs: environment.monotonicMs(), wallMs: environment.now() };
+}
+
+/** Milliseconds since a moment, by the clock that has gone further. */
+function msSince({ monotonicMs, wallMs }: Moment, environment: Environment): number {
+  return Math.max(environment.monotonicMs() - monotonicMs, environment.now() - wallMs);
+}
+
 export class Freshness {
   readonly #options: FreshnessOptions;
   /** When the Block 0 was asked for that the view began with. */
-  #openedMs = 0;
+  #opened: Moment = { monotonicMs: 0, wallMs: 0 };
   /** When the call began that brought the view up to date. Before the first look: never. */
-  #refreshedMs = -Infinity;
+  #refreshed: Moment = { monotonicMs: -Infinity, wallMs: -Infinity };
   #look: Promise<void> | undefined;
 
   constructor(options: FreshnessOptions) {
@@ -46,7 +65,7 @@ export class Freshness {
   async open(read: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { environment, polling } = this.#options;
     const callName = 'db.start()';
-    this.#openedMs = environment.monotonicMs();
+    this.#opened = momentNow(environment);
     const complete = await this.#withDeadline(callName, undefined, async ({ signal }) => {
       await read(signal);
       return polling === 'onDemand' ? undefined : this.#readOn(signal);
@@ -88,7 +107,7 @@ export class Freshness {
 
   /** Milliseconds since the view was known to be the newest; infinite before the log was looked at. */
   get viewAgeMs(): number {
-    return this.#options.environment.monotonicMs() - this.#refreshedMs;
+    return msSince(this.#refreshed, this.#options.environment);
   }
 
   /**
@@ -105,11 +124,11 @@ export class Freshness {
   }
 
   /**
-   * The view shows everything that was committed before `startedMs`: when the call began that brought it up to date. When it
+   * The view shows everything that was committed before `started`: when the call began that brought it up to date. When it
    * ended says nothing, since its answers may have been long on the way.
    */
-  note(startedMs: number): void {
-    this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
+  note(started: Moment): void {
+    if (started.monotonicMs > this.#refreshed.monotonicMs) this.#refreshed = started;
   }
 
   /** Catches up with everything that was committed before the call. */
@@ -119,15 +138,15 @@ export class Freshness {
   }
 
   async #catchUp(signal: AbortSignal | undefined): Promise<void> {
-    const startedMs = this.#options.environment.monotonicMs();
+    const started = momentNow(this.#options.environment);
     await this.#options.backpressure.catchUp(signal);
-    this.note(startedMs);
+    this.note(started);
   }
 
   /** Catches up if the next slot shows that there is something new. */
   async peek(): Promise<void> {
-    const startedMs = this.#options.environment.monotonicMs();
-    if (await this.#options.follower.peek()) this.note(startedMs);
+    const started = momentNow(this.#options.environment);
+    if (await this.#options.follower.peek()) this.note(started);
   }
 
   /**
@@ -138,7 +157,7 @@ export class Freshness {
     const { environment, follower } = this.#options;
     const complete = await follower.readOn(signal);
     // A slot may be missing because it was merged and trimmed since Block 0 was read, but not within two seconds.
-    return environment.monotonicMs() - this.#openedMs > soonMs ? follower.refresh(signal) : complete;
+    return msSince(this.#opened, environment) > soonMs ? follower.refresh(signal) : complete;
   }
 
   /** Ends a first look. A long backlog is merged step by step, each step within a deadline of its own. */
@@ -146,7 +165,7 @@ export class Freshness {
     const { backpressure, stopping } = this.#options;
     while (!complete)
       complete = await this.#withDeadline(callName, stopping, ({ signal }) => backpressure.step(signal));
-    this.note(this.#openedMs);
+    this.note(this.#opened);
   }
 
   /**

@@ -19,11 +19,15 @@ import type { MergeMembers } from '../merge/merger.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 import type { MergeRotation } from './merge-rotation.ts';
 
-/** The role of an instance. `writer`: reads, writes and merges. `replica`: follows the log and reads, with credentials that need not allow writes. */
-export type Role = 'writer' | 'replica';
+/**
+ * The role of an instance. `writer`: reads, writes, and merges in turns. `ephemeral`: reads and writes for as long as a request or a
+ * job takes; it takes no turns, and merges with a commit of its own. `replica`: follows the log and reads, with credentials that need
+ * not allow writes.
+ */
+export type Role = 'writer' | 'ephemeral' | 'replica';
 
 /** Every value of {@link Role}. */
-export const roles: readonly Role[] = ['writer', 'replica'];
+export const roles: readonly Role[] = ['writer', 'ephemeral', 'replica'];
 
 export interface MembershipOptions {
   readonly environment: Environment;

@@ -15,13 +15,14 @@ import {
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { Block0Register } from '../block0/block0-register.ts';
-import { NodeIdentity } from '../block0/node-identity.ts';
+import { ephemeralId, NodeIdentity } from '../block0/node-identity.ts';
 import { ExternalCache } from '../cache/external-cache.ts';
 import type { SharedMemory } from '../cache/memory-budget.ts';
 import { InstanceMemory } from '../cache/instance-memory.ts';
 import { Backpressure } from '../coordination/backpressure.ts';
 import { FailureReports } from '../coordination/failure-reports.ts';
-import { Freshness } from '../coordination/freshness.ts';
+import { Freshness, momentNow } from '../coordination/freshness.ts';
+import { MergeOnCommit } from '../coordination/merge-on-commit.ts';
 import { Membership } from '../coordination/membership.ts';
 import { MergeRotation } from '../coordination/merge-rotation.ts';
 import { WriteForwardLoop } from '../coordination/write-forward-loop.ts';
@@ -36,6 +37,7 @@ import { LogWriter } from '../log/log-writer.ts';
 import type { FlushRequest } from '../log/log-writer.ts';
 import { Leftovers } from '../merge/leftovers.ts';
 import { Merger } from '../merge/merger.ts';
+import type { MergeMembers } from '../merge/merger.ts';
 import type { StorageDriver, CacheDriver } from '../storage/contract/driver.ts';
 import type { OwnWrites } from '../storage/contract/own-writes.ts';
 import { StoreClock } from '../storage/contract/store-clock.ts';
@@ -49,8 +51,10 @@ import type { ExpectedState } from './open-or-create.ts';
 import { Pins } from './snapshot-pins.ts';
 
 export interface EngineOptions extends TurnSettings, BlockMemoryOptions {
-  /** `'auto'`: the instance takes an id that is free. */
+  /** `'auto'`: the instance takes an id that is free. An ephemeral instance has no id of a node. */
   readonly nodeId: number | 'auto';
+  /** Of an ephemeral instance: lets work go on after an answer was sent. */
+  readonly waitUntil: ((work: Promise<unknown>) => void) | undefined;
   /** The driver as its user gave it. */
   readonly given: StorageDriver;
   readonly blockSizeBytes: number;
@@ -96,6 +100,8 @@ export class Engine {
   readonly #second: ExternalCache | undefined;
   readonly #writer: LogWriter;
   readonly #backpressure: Backpressure;
+  /** Merges with commits instead of turns; undefined unless the instance is ephemeral. */
+  readonly #mergeOnCommit: MergeOnCommit | undefined;
   readonly #membership: Membership;
   readonly #freshness: Freshness;
   readonly #turns: WriteForwardLoop;
@@ -116,7 +122,8 @@ export class Engine {
     this.#second = second;
     const leftovers = new Leftovers(options);
     this.#leftovers = leftovers;
-    const node = new NodeIdentity(nodeId, environment);
+    const isEphemeral = role === 'ephemeral';
+    const node = new NodeIdentity(isEphemeral ? ephemeralId(environment) : nodeId, environment);
     this.node = node;
     const register = new Block0Register(driver, prefix, environment, logger, node, {
       writes: options.writes,
@@ -140,15 +147,32 @@ export class Engine {
     const rotation = new MergeRotation(intervalMs, node);
     const membership = new Membership({ ...parts, rotation });
     this.#membership = membership;
+    const members = isEphemeral ? membersAsTheyAre : membership;
     const indexBufferBytes = Math.floor(memory.workBytes / 12);
     const isReplica = role === 'replica';
-    const merger = new Merger({ ...parts, isReplica, membership, cache: memory.cache, indexBufferBytes });
+    const merger = new Merger({ ...parts, isReplica, membership: members, cache: memory.cache, indexBufferBytes });
     this.merger = merger;
     const backpressure = new Backpressure({ ...parts, merger, rotation, failures });
     this.#backpressure = backpressure;
     const freshness = new Freshness({ ...parts, backpressure, timeoutMs: operationTimeoutMs });
     this.#freshness = freshness;
-    this.#writer = new LogWriter({ ...parts, freshness, backpressure, outcomeTimeoutMs });
+    const mergeOnCommit = isEphemeral
+      ? new MergeOnCommit({
+          ...parts,
+          merger,
+          backpressure,
+          failures,
+          catchUp: () => freshness.catchUp(),
+          maxPending: options.mergePolicy.minCommits,
+        })
+      : undefined;
+    this.#mergeOnCommit = mergeOnCommit;
+    this.#writer = new LogWriter({
+      ...parts,
+      freshness,
+      backpressure: mergeOnCommit ?? backpressure,
+      outcomeTimeoutMs,
+    });
     const turns = new WriteForwardLoop({ ...parts, freshness, merger, membership, rotation, failures });
     this.#turns = turns;
     if (!isReplica) memory.mergeWith(() => backpressure.mergeOutOfTurn());
@@ -221,7 +245,7 @@ export class Engine {
       this.memory.close();
       throw error;
     }
-    this.#turns.start();
+    if (role !== 'ephemeral') this.#turns.start();
   }
 
   /** Takes no more turns, and waits for the work that is under way, `timeoutMs` milliseconds at most. */
@@ -314,15 +338,20 @@ export class Engine {
   async append(request: FlushRequest): Promise<void> {
     this.#turns.asked(false);
     this.register.checkNotReplaced();
-    const startedMs = this.#options.environment.monotonicMs();
+    const started = momentNow(this.#options.environment);
     try {
       await this.#writer.append(request);
       // When the slot was won it was the last one of the log, so the view was the newest then.
-      this.#freshness.note(startedMs);
+      this.#freshness.note(started);
     } finally {
       this.events.looked.emit(this.follower.view);
     }
-    this.#backpressure.mergeIfLarge(this.follower.view);
+    if (this.#mergeOnCommit === undefined) this.#backpressure.mergeIfLarge(this.follower.view);
+  }
+
+  /** Merges on an ephemeral instance whose commit has filled the log. Never rejects. */
+  async afterCommit(signal: AbortSignal | undefined): Promise<void> {
+    await this.#mergeOnCommit?.afterCommit(signal);
   }
 
   async resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
@@ -428,6 +457,9 @@ export class Engine {
     return this.merger.merge();
   }
 }
+
+/** The list of nodes after a merge by an instance that is in no list. */
+const membersAsTheyAre: MergeMembers = { afterMerge: (present) => present };
 
 /** Options of the memory of an instance, of the external cache behind it, and of the store. */
 interface BlockMemoryOptions {

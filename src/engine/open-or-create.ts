@@ -161,8 +161,8 @@ export async function findStrayObject(
   }
 }
 
-function emptyDatabase({ environment, register, node, clock }: OpeningOptions): Block0 {
-  const list = node.entering({ nodes: [] }, [], clock.now());
+function emptyDatabase({ environment, register, node, clock, role }: OpeningOptions): Block0 {
+  const list = role === 'ephemeral' ? { nodes: [] } : node.entering({ nodes: [] }, [], clock.now());
   const empty: Block0 = {
     format: block0FormatVersion,
     databaseId: randomUuid(environment),

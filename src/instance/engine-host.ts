@@ -236,6 +236,7 @@ export class EngineHost implements BatchHost, QueryHost {
     // Closing the engine waits for this, uploads included: otherwise the next engine could miss a flush that is acknowledged after it
     // has started.
     await engine.whileRunning(run());
+    await engine.afterCommit(options.signal);
   }
 
   async resolveCommit(commit: CommitRef, options: FlushOptions, callName: string = 'batch.flush()'): Promise<boolean> {

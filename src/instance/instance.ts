@@ -203,7 +203,7 @@ export class Instance implements BatchOwner, QueryHost {
       maxCommitBytes: this.#maxCommitBytes,
     });
     this.maintenance.begin(engine);
-    loadSoon(this.environment);
+    if (this.#options.role !== 'ephemeral') loadSoon(this.environment);
   }
 
   /** Logs that a database was replaced between a stop and a start. A running instance would have stopped. */

@@ -84,6 +84,7 @@ export class Maintenance {
   begin(engine: Engine): void {
     const { environment, logger, options } = this.#options;
     this.#engine = engine;
+    if (options.role === 'ephemeral') return;
     if (changing.loaded !== undefined) this.#daemons = this.#makeDaemons(engine, changing.loaded);
     const viewChanged = (view: View): void => {
       if (this.#daemons === undefined) this.#lookForWork(engine, view);
@@ -115,11 +116,11 @@ export class Maintenance {
   /** Returns the daemons, whose code is loaded first if necessary. */
   async #daemonsOf(engine: Engine): Promise<Daemons> {
     const code = changing.loaded ?? (await changing.load());
-    if (engine === this.#engine) {
+    if (engine === this.#engine && this.#options.options.role !== 'ephemeral') {
       this.#daemons ??= this.#makeDaemons(engine, code);
       return this.#daemons;
     }
-    // The instance was stopped meanwhile: the caller hears that from the engine.
+    // If the instance was stopped meanwhile, the caller hears that from the engine. An ephemeral instance does no work in the background.
     const daemons = this.#makeDaemons(engine, code);
     daemons.stop();
     return daemons;
@@ -128,6 +129,7 @@ export class Maintenance {
   /** Makes the daemons if a view shows work for them. */
   #lookForWork(engine: Engine, view: View): void {
     const { logger, options, registry } = this.#options;
+    if (options.role === 'ephemeral') return;
     const isReplica = options.role === 'replica';
     if (isReplica ? view.block0.migrations.length === 0 : !mayHaveWork(view, registry)) return;
     const look = async (): Promise<void> => {
@@ -185,8 +187,18 @@ export class Maintenance {
     return engine.withSignal(callName, signal, (inner) => withSizes(view, table, registry, found, inner));
   }
 
-  /** Returns the changes of schemas. `callName` names the call in errors. Rejects with `NotStartedError` unless the database is running. */
+  /**
+   * Returns the changes of schemas. `callName` names the call in errors. Rejects with `NotStartedError` unless the database is running,
+   * and with `InvalidOptionError` on an ephemeral instance, which would end before the work.
+   */
   async migrations(callName: string): Promise<Migrations> {
+    if (this.#options.options.role === 'ephemeral') {
+      throw new InvalidOptionError(
+        'role',
+        `${callName} starts work in the background, which an instance with role 'ephemeral' does not do. Call it on an instance ` +
+          "with role 'writer' that runs until the work is done, or use the commands `store-db migrate` and `store-db tend`.",
+      );
+    }
     return (await this.#daemonsOf(this.#options.writing(callName))).migrations;
   }
 

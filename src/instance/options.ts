@@ -15,6 +15,7 @@ import type { Role } from '../coordination/membership.ts';
 import type { ExpectedState } from '../engine/open-or-create.ts';
 import { isUuid } from '../format/values.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
+import { usuallyPending } from '../log/pending-room.ts';
 import type { MergePolicy } from '../merge/merge-policy.ts';
 import type { CacheDriver, StorageDriver } from '../storage/contract/driver.ts';
 import { driverKind, prefixKind } from '../storage/contract/requests.ts';
@@ -41,9 +42,9 @@ export interface StoreDbOptions {
   /**
    * `'replica'`: this instance follows the log and reads, and never writes anything to the store, so that credentials
    * which only read are enough. Calls that write reject with `ReadOnlyError`. `nodes` and `mergePolicy` are of no use
-   * to it; `history` and `gcInterval` are refused. Default `'writer'`.
+   * to it; `history` and `gcInterval` are refused. Default `'writer'`. For `'ephemeral'` see `EphemeralOptions`.
    */
-  readonly role?: Role;
+  readonly role?: Exclude<Role, 'ephemeral'>;
   /**
    * Where the data is. Default: an `ObjectStoreDriver` for the bucket that `STOREDB_BUCKET` names, an `AzureBlobDriver` for the
    * container that `STOREDB_AZURE_CONTAINER` names, or a `GoogleCloudStorageDriver` for the bucket that `STOREDB_GCS_BUCKET` names,
@@ -137,6 +138,28 @@ export interface StoreDbOptions {
   readonly onRequest?: (request: ObservedRequest) => void;
 }
 
+/** The options of an instance that works in the background, which an ephemeral one does not. */
+type BackgroundOption = 'nodeId' | 'role' | 'nodes' | 'polling' | 'history' | 'gcInterval' | 'mergePolicy';
+
+/**
+ * Options of `StoreDb()` for an instance that lives as long as a request, a function or a job. It reads and commits as any other. It
+ * needs no `nodeId`, is in no list of nodes, and does nothing in the background: no turns, no migrations, no garbage collection. It
+ * merges with a commit of its own.
+ */
+export interface EphemeralOptions extends Omit<StoreDbOptions, BackgroundOption> {
+  readonly role: 'ephemeral';
+  /**
+   * `minCommits`: how many commits may wait to be merged, 1 to 2,000. The instance whose commit is the last of so many merges them, and
+   * an instance that finds so many merges before it commits. Default 16.
+   */
+  readonly mergePolicy?: Pick<MergePolicy, 'minCommits'>;
+  /**
+   * Keeps the process running until a promise is settled, after the answer of a request was sent, as `waitUntil` of many platforms does.
+   * With it, a flush that merges resolves before the merge. Default: it resolves after the merge, and after ten seconds at most.
+   */
+  readonly waitUntil?: (work: Promise<unknown>) => void;
+}
+
 /** The options with every default filled in. */
 export interface CheckedOptions {
   readonly dbPrefix: string;
@@ -163,6 +186,13 @@ export interface CheckedOptions {
   readonly protection: Protection | undefined;
   readonly prices: PriceTable;
   readonly onRequest: StoreDbOptions['onRequest'] | undefined;
+  readonly waitUntil: EphemeralOptions['waitUntil'];
+}
+
+/** Every option of `StoreDb()`, of any role. */
+interface AnyOptions extends Omit<StoreDbOptions, 'nodeId' | 'role'>, Pick<EphemeralOptions, 'waitUntil'> {
+  readonly nodeId?: StoreDbOptions['nodeId'];
+  readonly role?: Role;
 }
 
 const mebibyte = 1024 * 1024;
@@ -198,13 +228,15 @@ const mergePolicyOptions = new OptionTable<MergePolicy>({
   maxWaitMs: kinds.whole(0, 86_400_000),
 });
 
+const nodeIdKind: OptionKind = {
+  allowed: "an integer from 0 to 255, different on every node, or 'auto'",
+  accepts: (id) => id === 'auto' || (Number.isInteger(id) && (id as number) >= 0 && (id as number) <= 255),
+};
+
 /** The kinds of values of the options of `StoreDb()`. */
-export const storeDbKinds: KindsOf<StoreDbOptions> = {
+export const storeDbKinds: KindsOf<AnyOptions> = {
   dbPrefix: kinds.required(prefixKind),
-  nodeId: kinds.required({
-    allowed: "an integer from 0 to 255, different on every node, or 'auto'",
-    accepts: (id) => id === 'auto' || (Number.isInteger(id) && (id as number) >= 0 && (id as number) <= 255),
-  }),
+  nodeId: nodeIdKind,
   role: kinds.choice(...roles),
   driver: driverKind,
   logLevel: kinds.choice(...logLevels),
@@ -229,15 +261,24 @@ export const storeDbKinds: KindsOf<StoreDbOptions> = {
   compression: compressionKind,
   prices: priceKind,
   onRequest: kinds.callback,
+  waitUntil: kinds.callback,
 };
 
-const storeDbOptions = new OptionTable<StoreDbOptions>(storeDbKinds);
+const storeDbOptions = new OptionTable<AnyOptions>(storeDbKinds);
 
 /** Checks the options. `defaultDriver` gives the driver that the environment asks for, if it does. */
 export function checkOptions(options: unknown, defaultDriver: () => StorageDriver | undefined): CheckedOptions {
-  const given = storeDbOptions.check('StoreDb()', options as StoreDbOptions);
-  const { role = 'writer', nodeId, nodes, prices = s3StandardPrices } = given;
+  const given = storeDbOptions.check('StoreDb()', options as AnyOptions);
+  const { role = 'writer', nodes, prices = s3StandardPrices } = given;
   if (role === 'replica') refuseOnReplica(given);
+  if (role === 'ephemeral') refuseOnEphemeral(given);
+  else if (given.waitUntil !== undefined) {
+    throw new InvalidOptionError(
+      'waitUntil',
+      "Option `waitUntil` of StoreDb() is for an instance with role 'ephemeral'. Others merge in the background: leave it out.",
+    );
+  }
+  const nodeId = nodeIdOf(given);
   if (nodeId === 'auto' && nodes !== undefined) {
     throw new InvalidOptionError(
       'nodes',
@@ -259,7 +300,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     cacheDriver: given.cacheDriver,
     cacheBlockSize: given.cacheBlockSize ?? 65_536,
     nodes,
-    polling: given.polling ?? 'adaptive',
+    polling: role === 'ephemeral' ? 'onDemand' : (given.polling ?? 'adaptive'),
     maxStaleWaitMs: given.maxStaleWaitMs,
     mergePolicy: filledPolicy(given.mergePolicy),
     retiredVersions: given.retiredVersions ?? 'refuse',
@@ -268,12 +309,13 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     protection: protectionOf(given.encryption, given.compression),
     prices: { ...prices },
     onRequest: given.onRequest,
+    waitUntil: given.waitUntil,
   };
 }
 
 function filledPolicy({ minCommits, maxWaitMs }: MergePolicy = {}): Required<MergePolicy> {
   return {
-    minCommits: minCommits ?? (maxWaitMs === undefined ? 16 : maxCommits),
+    minCommits: minCommits ?? (maxWaitMs === undefined ? usuallyPending : maxCommits),
     maxWaitMs: maxWaitMs ?? (minCommits === undefined ? 60_000 : 600_000),
   };
 }
@@ -286,8 +328,41 @@ function checkMaxMemory(bytes: number | undefined, shared: SharedMemory | undefi
   throw wrongOption('StoreDb()', 'maxMemoryBytes', bytes, { ...kinds.anything, allowed });
 }
 
+/** Returns the node id; an ephemeral instance takes none. */
+function nodeIdOf({ nodeId, role }: AnyOptions): number | 'auto' {
+  if (nodeId !== undefined) return nodeId;
+  if (role === 'ephemeral') return 'auto';
+  throw wrongOption('StoreDb()', 'nodeId', nodeId, nodeIdKind);
+}
+
+/** Refuses the options of background work, on an ephemeral instance. */
+function refuseOnEphemeral(given: AnyOptions): void {
+  const why = {
+    nodeId: 'which is in no list of nodes',
+    nodes: 'which takes no turns',
+    polling: 'which looks at the store only when it is used',
+    history: 'which lives as long as a request',
+    gcInterval: 'which does nothing in the background',
+  } as const;
+  for (const [option, reason] of Object.entries(why) as [keyof typeof why, string][]) {
+    if (given[option] === undefined) continue;
+    throw new InvalidOptionError(
+      option,
+      `Option \`${option}\` of StoreDb() has no place on an instance with role 'ephemeral', ${reason}: leave it out, or give it to an ` +
+        "instance with role 'writer'.",
+    );
+  }
+  if (given.mergePolicy?.maxWaitMs !== undefined) {
+    throw new InvalidOptionError(
+      'mergePolicy.maxWaitMs',
+      "Option `mergePolicy.maxWaitMs` of StoreDb() has no place on an instance with role 'ephemeral', which merges with its own commits: " +
+        'leave it out, and give minCommits.',
+    );
+  }
+}
+
 /** Refuses the options that ask for writes, on a replica. */
-function refuseOnReplica(given: StoreDbOptions): void {
+function refuseOnReplica(given: AnyOptions): void {
   for (const option of ['history', 'gcInterval'] as const) {
     if (given[option] === undefined) continue;
     throw new InvalidOptionError(

@@ -18,6 +18,7 @@ import { View } from '../view/view.ts';
 import type { LoggedCommit, ViewContext } from '../view/view.ts';
 import type { CommitLog } from './commit-log.ts';
 import type { EngineEvents } from './engine-events.ts';
+import { usuallyPending } from './pending-room.ts';
 import type { PendingRoom } from './pending-room.ts';
 
 /** Most slots that are read at the same time while catching up. */
@@ -56,6 +57,14 @@ export function sizeOf({ members }: Commit): number {
   let bytes = 0;
   for (const { changes } of members) for (const { node } of changes) bytes += node.sizeBytes;
   return bytes;
+}
+
+/**
+ * As many slots as were found before. Where merges wait for {@link usuallyPending} commits, no slots are read behind the first missing
+ * one after so many.
+ */
+function generously(count: number, found: number): number {
+  return found > usuallyPending ? found : Math.min(count * 2, usuallyPending + 1 - found);
 }
 
 export class LogFollower {
@@ -112,7 +121,7 @@ export class LogFollower {
 
   async #readOn(signal: AbortSignal | undefined): Promise<boolean> {
     // The caller that opens a database waits for this, and commits that are read now are known to be pending: slots are read ahead at once.
-    const read = await this.#readSlots((count) => count * 2, Infinity, signal);
+    const read = await this.#readSlots(generously, Infinity, signal);
     // If the first slot is missing, there is nothing to confirm: the view shows what Block 0 does.
     if (read.slots.length === 0 && read.stray === undefined) return true;
     return (await this.#confirm(read, signal)) ? this.#catchUp(signal) : true;

@@ -87,6 +87,8 @@ export interface ViewFreshness {
 
 /** The part of the engine that holds flushes back while too many commits wait to be merged. */
 export interface FlushBackpressure {
+  /** Whether no commit may be put at the end of the log until some are merged. */
+  readonly isFull: boolean;
   /** Waits while too much is pending to take another commit. Rejects with `BackpressureError` if that does not change. */
   makeRoom(): Promise<void>;
 }
@@ -266,6 +268,11 @@ export class LogWriter {
       if (!isOwnTurn) await this.#end.awaitTurn(race, isOver);
       if (isOver()) return;
       isOwnTurn = true;
+      if (backpressure.isFull) {
+        isOwnTurn = false;
+        await backpressure.makeRoom();
+        continue;
+      }
       const view = follower.view;
       const { accepted, members, contradicted } = await this.#prepare(group, view);
       // A flush was given up, or the view was refreshed: flushes validated on top of the old state must be validated again.

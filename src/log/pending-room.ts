@@ -5,6 +5,8 @@
 import type { InstanceMemory } from '../cache/instance-memory.ts';
 import type { View } from '../view/view.ts';
 
+/** By default, merges wait for so many pending commits. */
+export const usuallyPending = 16;
 /** With more pending commits than this, an instance merges out of turn. */
 const maxPendingCommits = 2000;
 
