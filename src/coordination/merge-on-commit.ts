@@ -41,13 +41,15 @@ const maxWaitMs = 10_000;
 
 export class MergeOnCommit implements FlushBackpressure {
   readonly #options: MergeOnCommitOptions;
+  /** Whether the last merge has failed. */
+  #hasFailed = false;
 
   constructor(options: MergeOnCommitOptions) {
     this.#options = options;
   }
 
   get isFull(): boolean {
-    return this.#options.backpressure.isFull || this.#isAtLimit;
+    return this.#options.backpressure.isFull || (this.#isAtLimit && !this.#hasFailed);
   }
 
   get #isAtLimit(): boolean {
@@ -63,7 +65,8 @@ export class MergeOnCommit implements FlushBackpressure {
     await backpressure.makeRoom();
     for (let chance = firstChance; this.#isAtLimit; chance *= 2) {
       if (environment.random() < chance) {
-        if (!(await this.#merge())) return;
+        await this.#merge();
+        if (this.#hasFailed) return;
       } else {
         await sleep(environment, pauseMs * (0.5 + environment.random()));
         await catchUp();
@@ -71,16 +74,16 @@ export class MergeOnCommit implements FlushBackpressure {
     }
   }
 
-  /** Merges if the log is full. False if that failed, which is reported. */
-  async #merge(): Promise<boolean> {
+  /** Merges, or finds that another instance was faster. A failure is reported. */
+  async #merge(): Promise<void> {
     const { merger, failures } = this.#options;
     try {
       await merger.merge();
       failures.worked('Merging');
-      return true;
+      this.#hasFailed = false;
     } catch (error) {
       failures.report('Merging', error);
-      return false;
+      this.#hasFailed = true;
     }
   }
 

@@ -1,7 +1,8 @@
-/** Who merges where every instance lives as long as a request, and how much waits meanwhile. */
+/** Who merges where every instance lives as long as a request, and how many commits wait meanwhile. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { people } from '../protocol/nodes.ts';
-import { commitsRead, RequestNodes } from './requests.ts';
+import { requestLost } from '../protocol/scripted-driver.ts';
+import { mostReadToOpen, RequestNodes } from './requests.ts';
 
 let nodes: RequestNodes;
 
@@ -15,66 +16,116 @@ async function pending(): Promise<number> {
   return entries.length - appliedSeq;
 }
 
+async function expectRows(ids: number): Promise<void> {
+  const { db } = nodes.ephemeral();
+  await nodes.run(db.start());
+  expect(await nodes.run(db.query(people).count())).toBe(ids);
+  expect(await nodes.run(db.verify())).toMatchObject({ ok: true, findings: [] });
+  await nodes.run(db.stop());
+}
+
 describe('requests one after the other', () => {
-  it('leave sixteen commits at most to be merged, and the sixteenth merges', async () => {
+  it('merge with every eighth commit', async () => {
     const waited: number[] = [];
-    for (let id = 1; id <= 50; id++) {
+    for (let id = 1; id <= 20; id++) {
       await nodes.run(nodes.upsert(id));
       waited.push(await pending());
     }
-    expect(Math.max(...waited)).toBe(15);
-    expect(waited[15]).toBe(0);
-    expect(waited[31]).toBe(0);
-    expect((await nodes.block0()).generation).toBe(3);
-    const reader = nodes.ephemeral();
-    await nodes.run(reader.db.start());
-    expect(await nodes.run(reader.db.query(people).count())).toBe(50);
+    expect(waited).toEqual([1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4]);
+    await expectRows(20);
   });
-  it('y', async () => {
-    const lines: string[][] = [];
-    let next = 0;
-    const errors: string[] = [];
-    const waits: number[] = [];
-    const worker = async (): Promise<void> => {
-      while (next < 500) {
-        try {
-          const s = nodes.environment.monotonicMs();
-          lines.push(await nodes.upsert(next++, {}, 40));
-          waits.push(Math.round(nodes.environment.monotonicMs() - s));
-        } catch (e) {
-          errors.push(String(e));
-        }
+
+  it('merge as often as mergePolicy says', async () => {
+    for (const [minCommits, most] of [
+      [1, 0],
+      [2, 0],
+      [3, 1],
+      [100, 49],
+    ] as const) {
+      nodes = new RequestNodes();
+      const waited: number[] = [];
+      for (let id = 1; id <= 110; id++) {
+        await nodes.run(nodes.upsert(id, { mergePolicy: { minCommits } }));
+        waited.push(await pending());
       }
+      expect([minCommits, Math.max(...waited)]).toEqual([minCommits, most]);
+    }
+  });
+
+  it('merge what other instances have left', async () => {
+    const writer = await nodes.start(0);
+    for (let id = 1; id <= 30; id++) await nodes.run(nodes.insert(writer, id));
+    expect(await pending()).toBe(30);
+    await nodes.run(nodes.upsert(31));
+    expect(await pending()).toBe(1);
+    await expectRows(31);
+  });
+});
+
+describe('requests at once', () => {
+  it('commit each once, open with nineteen reads at most, and waste no merge', async () => {
+    const count = 150;
+    await nodes.run(nodes.upsert(0));
+    const lines: string[][] = [];
+    let next = 1;
+    const client = async (): Promise<void> => {
+      while (next < count) lines.push(await nodes.upsert(next++, {}, 40));
     };
-    const t = nodes.environment.monotonicMs();
-    await nodes.run(nodes.upsert(1000));
-    await nodes.run(Promise.all(Array.from({ length: 50 }, worker)));
-    const all = lines.flat();
-    console.log(errors.length, errors[0]);
-    console.log(
-      waits
-        .sort((a, b) => a - b)
-        .filter((_, i) => i % 20 === 19)
-        .join(' '),
-    );
-    console.log(
-      'losses',
-      lines
-        .map((l) => l.filter((x) => /put committed.*lost/.test(x)).length)
-        .sort((a, b) => a - b)
-        .join(' '),
-    );
-    console.log(
-      nodes.environment.monotonicMs() - t,
-      Math.max(...lines.map(commitsRead)),
-      await pending(),
-      all.length / lines.length,
-      all.filter((l) => l.startsWith('put block0')).length,
-      all.filter((l) => l.startsWith('put block0 lost')).length,
-      all.filter((l) => l.startsWith('put data')).length,
-      all.filter((l) => l.startsWith('put committed')).length,
-      (await nodes.block0()).generation,
-      all.filter((l) => l.startsWith('get committed')).length,
-    );
+    await nodes.run(Promise.all(Array.from({ length: 50 }, client)));
+    expect(lines).toHaveLength(count - 1);
+    expect(Math.max(...lines.map(mostReadToOpen))).toBeLessThanOrEqual(19);
+    expect(await pending()).toBeLessThanOrEqual(16);
+    expect((await nodes.store.list('db/committed/')).entries).toHaveLength(count);
+    expect(lines.flat().filter((line) => line.startsWith('put block0 lost'))).toEqual([]);
+    await expectRows(count);
+  });
+});
+
+describe('an instance that should have merged and ended too early', () => {
+  it('is replaced by the fourth commit after it', async () => {
+    for (let id = 1; id <= 7; id++) await nodes.run(nodes.upsert(id));
+    const gone = nodes.ephemeral();
+    await nodes.run(gone.db.start());
+    gone.driver.onPut(/^block0/, requestLost, Infinity);
+    gone.driver.onGet(/^data/, requestLost, Infinity);
+    const batch = gone.db.batch();
+    void batch.upsert(people, { id: 8, name: 'row 8', age: 8 });
+    await nodes.run(batch.flush());
+    expect(await pending()).toBe(8);
+    for (let id = 9; id <= 11; id++) await nodes.run(nodes.upsert(id));
+    expect(await pending()).toBe(11);
+    await nodes.run(nodes.upsert(12));
+    expect(await pending()).toBe(0);
+    await expectRows(12);
+  });
+});
+
+describe('a log that is full', () => {
+  /** Sixteen commits that wait, since none of their writers could merge. */
+  async function fill(): Promise<void> {
+    const writer = await nodes.start(0);
+    for (let id = 1; id <= 16; id++) await nodes.run(nodes.insert(writer, id));
+  }
+
+  it('is merged before the next commit', async () => {
+    await fill();
+    const lines = await nodes.run(nodes.upsert(17));
+    const merged = lines.findIndex((line) => line.startsWith('put block0 written'));
+    expect(merged).toBeGreaterThan(0);
+    expect(lines.findIndex((line) => line.startsWith('put committed'))).toBeGreaterThan(merged);
+    await expectRows(17);
+  });
+
+  it('takes commits all the same while merging fails', async () => {
+    await fill();
+    const request = nodes.ephemeral();
+    await nodes.run(request.db.start());
+    request.driver.onPut(/^block0/, () => Promise.reject(new Error('broken')), Infinity);
+    const batch = request.db.batch();
+    void batch.upsert(people, { id: 17, name: 'row 17', age: 17 });
+    await nodes.run(batch.flush());
+    expect(await pending()).toBe(17);
+    request.driver.heal();
+    await expectRows(17);
   });
 });

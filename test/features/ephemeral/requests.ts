@@ -32,7 +32,7 @@ export class RequestNodes extends Nodes {
     return { db, driver };
   }
 
-  /** Opens the database in a request of its own, calls `use`, and stops. Returns the requests to the store until `start()` resolved. */
+  /** Opens the database in a request of its own, calls `use`, and stops. */
   async request(
     use: (request: Request) => Promise<unknown>,
     options: Partial<EphemeralOptions> = {},
@@ -58,9 +58,9 @@ export class RequestNodes extends Nodes {
   }
 }
 
-/** The commits that an instance reads to open the database: the gets of slots that hold one, before its first put. */
-export function commitsRead(lines: readonly string[]): number {
-  const firstPut = lines.findIndex((line) => line.startsWith('put'));
-  return lines.slice(0, firstPut < 0 ? lines.length : firstPut).filter((line) => /^get committed.* found/.test(line))
-    .length;
+/** The reads of an instance until its view is the newest: Block 0, the slots of the log, and Block 0 again if there were commits. */
+export function mostReadToOpen(lines: readonly string[]): number {
+  const behind = lines.findIndex((line, i) => i > 0 && !line.startsWith('get committed'));
+  const last = lines[behind] ?? '';
+  return last.startsWith('get block0') ? behind + 1 : behind;
 }
