@@ -5,7 +5,7 @@
  *
  * The limit only decides who tries to merge, and when. As always, Block 0 decides which merge counts.
  */
-import { withinDeadline } from '../base/abort.ts';
+import { untilAborted, withinDeadline } from '../base/abort.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
@@ -114,6 +114,9 @@ export class MergeOnCommit implements FlushBackpressure {
         logger.warn('The option waitUntil threw an error, so the flush waits for the merge after it', { error });
       }
     }
-    await withinDeadline(environment, 'Merging', maxWaitMs, signal, () => merging).catch(() => undefined);
+    const awaited = withinDeadline(environment, 'Merging', maxWaitMs, signal, (deadline) =>
+      untilAborted(merging, deadline.signal),
+    );
+    await awaited.catch(() => undefined);
   }
 }
