@@ -185,7 +185,8 @@ describe('waitUntil', () => {
 
 describe('options', () => {
   const driver = new MemoryDriver();
-  const make = (options: object): unknown => StoreDb({ dbPrefix: 'db', role: 'ephemeral', driver, ...options } as never);
+  const make = (options: object): unknown =>
+    StoreDb({ dbPrefix: 'db', role: 'ephemeral', driver, ...options } as never);
 
   it.each([
     ['nodeId', 0],
