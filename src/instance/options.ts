@@ -147,6 +147,7 @@ type BackgroundOption = 'nodeId' | 'role' | 'nodes' | 'polling' | 'history' | 'g
  * merges with a commit of its own.
  */
 export interface EphemeralOptions extends Omit<StoreDbOptions, BackgroundOption> {
+  /** This instance lives as long as a request: see {@link EphemeralOptions}. */
   readonly role: 'ephemeral';
   /**
    * `minCommits`: how many commits may wait to be merged, 1 to 2,000. The instance whose commit is the last of so many merges them, and

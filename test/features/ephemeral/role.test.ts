@@ -73,7 +73,7 @@ describe('the requests of an invocation', () => {
 });
 
 describe('an ephemeral instance', () => {
-  it('is in no list of nodes, whatever it does, and its commits tell it from nodes', async () => {
+  it('is in no list of nodes, even if it merges, and its id is above the ids of nodes', async () => {
     const feed = await started();
     for (let id = 1; id <= 20; id++) await nodes.run(nodes.upsert(id));
     expect(await nodes.block0()).toMatchObject({ nodes: [], generation: 2 });

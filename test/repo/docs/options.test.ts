@@ -6,9 +6,12 @@ const root = new URL('../../../', import.meta.url);
 const read = (file: string): Promise<string> => readFile(new URL(file, root), 'utf8');
 
 it('lists the options of StoreDb(), each once, and no other', async () => {
-  const declared =
-    /export interface StoreDbOptions \{(.*?)\n\}/s.exec(await read('src/instance/options.ts'))?.[1] ?? '';
-  const options = Array.from(declared.matchAll(/^ {2}readonly (\w+)\??:/gm), ([, name]) => name);
+  const source = await read('src/instance/options.ts');
+  const declared = Array.from(
+    source.matchAll(/export interface (?:StoreDbOptions|EphemeralOptions) [^{]*\{(.*?)\n\}/gs),
+    ([, body]) => body,
+  ).join('\n');
+  const options = [...new Set(Array.from(declared.matchAll(/^ {2}readonly (\w+)\??:/gm), ([, name]) => name))];
   expect(options.length).toBeGreaterThan(15);
   const section = (await read('docs/guide/options.md')).split('\n## ')[0] ?? '';
   const listed = Array.from(section.matchAll(/^\| `(\w+)` \|/gm), ([, name]) => name);

@@ -6,6 +6,7 @@ import { garbage } from './guide/garbage.ts';
 import { gettingStarted } from './guide/getting-started.ts';
 import { handlingErrors } from './guide/handling-errors.ts';
 import { indexes } from './guide/indexes.ts';
+import { functions } from './guide/functions.ts';
 import { instances } from './guide/instances.ts';
 import { memory } from './guide/memory.ts';
 import { migrations } from './guide/migrations.ts';
@@ -35,6 +36,7 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/blobs.md': blobs,
   'docs/guide/triggers.md': triggers,
   'docs/guide/consistency.md': consistency,
+  'docs/guide/functions.md': functions,
   'docs/guide/instances.md': instances,
   'docs/guide/snapshots.md': snapshots,
   'docs/guide/changes.md': changes,

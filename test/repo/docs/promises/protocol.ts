@@ -219,6 +219,13 @@ const reading: PagePromises = {
       'test/features/protocol/turns.slow.test.ts: a query shows commits from two intervals ago',
       'test/features/protocol/turns.slow.test.ts: a flush on an old view loses no slot, and none that was trimmed',
     ],
+  'The age of a view comes from the clock that has gone further': [
+    'test/features/ephemeral/role.test.ts: shows the newest state after its process was frozen, even if its clock stood still',
+  ],
+  'So if only such instances write, no more than 16 commits are pending in any state.': [
+    'test/features/ephemeral/merges.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
+    'test/features/ephemeral/merges.test.ts: is merged before the next commit',
+  ],
   'every ten minutes the instance catches up in full.': [
     'test/features/protocol/turns.slow.test.ts: sees commits behind a slot that was trimmed',
   ],
