@@ -19,6 +19,8 @@ export interface Habits {
   readonly draws?: number;
   /** Whether it only reads. */
   readonly isReplica?: boolean;
+  /** Whether it lives as long as a request does, again and again. */
+  readonly isEphemeral?: boolean;
 }
 
 export interface SimConfig {
@@ -345,6 +347,21 @@ function withIndexes<Config extends WithoutHabits>(seed: number, config: Config,
   return { ...config, maxMemoryBytes, indexChance: random.pick([0.1, 0.25]) };
 }
 
+/** Turns some or all nodes into ones that live as long as a request. Nothing that works in the background is left to them. */
+function withRequests(seed: number, config: SimConfig): SimConfig {
+  const random = new SeededRandom(`requests ${seed}`);
+  if (seed < firstWithFunctions || config.migrationChance > 0 || config.indexChance > 0 || config.functions)
+    return config;
+  if (random.chance(0.6)) return config;
+  const share = random.pick([0.5, 1]);
+  const habits = config.habits.map((habit): Habits => {
+    if (!random.chance(share)) return habit;
+    const mergePolicy = random.chance(0.5) ? {} : { minCommits: random.integer(1, 12) };
+    return { polling: 'onDemand', mergePolicy, isEphemeral: true };
+  });
+  return { ...config, habits };
+}
+
 /**
  * Where versions are side by side, two nodes have one id, and one looks at the store on demand and hardly ever merges, beside
  * one that merges whatever there is: nobody's silence is to be taken for the end of a version. A replica reads along, and nobody
@@ -372,7 +389,8 @@ function mixedCompany(config: SimConfig): SimConfig {
 
 /** The configuration of a seed, but for what is set otherwise. */
 export function configOf(seed: number, overrides: SimOverrides = {}): SimConfig {
-  return mixedCompany(chosenConfig(seed, overrides));
+  const config = mixedCompany(chosenConfig(seed, overrides));
+  return overrides.habits === undefined ? withRequests(seed, config) : config;
 }
 
 function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {

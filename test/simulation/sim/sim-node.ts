@@ -8,6 +8,7 @@ import { StoreDbError } from '../../../src/base/errors.ts';
 import { Database } from '../../../src/api/database.ts';
 import { Instance } from '../../../src/instance/instance.ts';
 import { checkOptions } from '../../../src/instance/options.ts';
+import type { Role } from '../../../src/coordination/membership.ts';
 import type { Polling } from '../../../src/coordination/polling-pace.ts';
 import type { Query } from '../../../src/query/query.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
@@ -70,6 +71,8 @@ export class SimNode {
   readonly nodeId: number | 'auto';
   /** Whether it only reads. */
   readonly isReplica: boolean;
+  /** Whether it lives as long as a request. */
+  readonly isEphemeral: boolean;
   readonly environment: VirtualEnvironment;
   readonly db: Database;
   readonly faulty: FaultyDriver;
@@ -110,9 +113,10 @@ export class SimNode {
   /** `draws`: what the engine's random numbers come from, if not from the seed. */
   constructor(world: World, name: string, index: number, seed: string, draws?: string) {
     const { config, root, store, prefix, trace } = world;
-    const { isReplica = false, ...habits } = config.habits[index] as Habits;
+    const { isReplica = false, isEphemeral = false, ...habits } = config.habits[index] as Habits;
     const { nodes, asksForNodes = false, polling, mergePolicy, history } = habits;
     this.isReplica = isReplica;
+    this.isEphemeral = isEphemeral;
     this.#polling = polling;
     this.#world = world;
     this.name = name;
@@ -131,17 +135,16 @@ export class SimNode {
     this.#retiredVersions = new SeededRandom(`${seed} retired`).pick(['refuse', 'allow'] as const);
     const options = {
       ...storageOptions(config.encrypted, new SeededRandom(`${seed} storage`)),
-      polling,
+      ...(isEphemeral ? {} : { polling, nodeId: this.nodeId }),
       mergePolicy,
       retiredVersions: this.#retiredVersions,
       ...(history === undefined ? {} : { history }),
       ...(nodes === undefined ? {} : { nodes: asksForNodes ? () => this.#nodesFor(nodes) : nodes }),
       dbPrefix: prefix,
-      nodeId: this.nodeId,
       driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
       writeForwardInterval: config.intervalMs,
       blockSizeBytes: config.blockSizeBytes,
-      role: isReplica ? 'replica' : 'writer',
+      role: this.#role,
       logLevel: 'silent',
     };
     const checked = checkOptions(options, () => undefined);
@@ -164,6 +167,11 @@ export class SimNode {
     }
     const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
     this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
+  }
+
+  get #role(): Role {
+    if (this.isReplica) return 'replica';
+    return this.isEphemeral ? 'ephemeral' : 'writer';
   }
 
   /** Whether another life is to follow this one, which has ended by itself. */

@@ -161,7 +161,7 @@ class Simulation {
     const world = this.#world;
     const { config, root } = world;
     const random = this.#random.fork();
-    const { draws = index } = config.habits[index] as Habits;
+    const { draws = index, isEphemeral = false } = config.habits[index] as Habits;
     let done = 0;
     await sleep(root, random.between(0, config.startWithinMs));
     for (let life = 1; done < config.actions; life++) {
@@ -183,11 +183,12 @@ class Simulation {
         root.setTimer(() => node.endOutage(), fromMs + 60_000);
       }
       const leaves = random.chance(config.leaveChance);
+      const left = config.actions - done;
       const work = node
-        .work(config.actions - done, () => done++)
-        .then(() => (leaves || node.isReplaced ? node.leave() : undefined));
+        .work(isEphemeral ? Math.min(left, random.integer(1, 3)) : left, () => done++)
+        .then(() => (leaves || isEphemeral || node.isReplaced ? node.leave() : undefined));
       await Promise.race([work, node.died]);
-      if (!node.isDead && !node.isReplaced) return;
+      if (!node.isDead && !node.isReplaced && !(isEphemeral && done < config.actions)) return;
       if (!node.isDead) node.environment.freeze();
       this.#bury(node);
       await sleep(root, random.between(0, 3000));
@@ -204,9 +205,11 @@ class Simulation {
   }
 
   #bury(node: SimNode): void {
+    this.#living.delete(node);
+    // It is in no list.
+    if (node.isEphemeral) return;
     if (node.nodeId === 'auto') this.#crashedAutos++;
     else this.#crashed.add(node.nodeId);
-    this.#living.delete(node);
   }
 
   #crash(node: SimNode): void {
