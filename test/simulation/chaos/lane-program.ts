@@ -16,10 +16,14 @@ const task = JSON.parse(process.argv[2] as string) as LaneTask;
 const environment = new OffsetEnvironment(task.offsetMs);
 const { store, dbPrefix, nodeId, intervalMs } = task;
 const driver = openStore(store);
-const db = createDatabase(
-  { ...databaseOptions, dbPrefix, nodeId, driver, writeForwardInterval: intervalMs },
-  environment,
-);
+/** Every third process is in no list and takes no turns, as a function or a job. */
+const isEphemeral = task.life % 3 === 0;
+const { polling: _, mergePolicy: __, ...others } = databaseOptions;
+const common = { dbPrefix, driver, writeForwardInterval: intervalMs };
+const options = isEphemeral
+  ? ({ ...others, ...common, role: 'ephemeral' } as const)
+  : { ...databaseOptions, ...common, nodeId };
+const db = createDatabase(options, environment);
 for (const table of tables) db.registerSchema(table);
 const teller = new Teller(task);
 const workers = new LaneWorkers(db, task, teller);
