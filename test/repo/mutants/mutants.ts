@@ -4,6 +4,7 @@ import { addedMutants } from './added-mutants.ts';
 import { blobMutants } from './blob-mutants.ts';
 import { clusterMutants } from './cluster-mutants.ts';
 import { encryptionMutants } from './encryption-mutants.ts';
+import { ephemeralMutants } from './ephemeral-mutants.ts';
 import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
 import { keyMutants } from './key-mutants.ts';
@@ -44,6 +45,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...addedMutants,
     ...memoryMutants,
     ...keyMutants,
+    ...ephemeralMutants,
   ],
   objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants],
   migrations: migrationMutants,
