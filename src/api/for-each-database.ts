@@ -48,6 +48,7 @@ const { dbPrefix: _, waitUntil: __, ...commonKinds } = storeDbKinds;
 
 const databasesOptions = new OptionTable<ForEachDatabaseOptions>({
   ...commonKinds,
+  role: kinds.choice('writer', 'replica'),
   concurrency: kinds.whole(1, maxAtOnce),
   create: kinds.flag,
   signal: kinds.signal,

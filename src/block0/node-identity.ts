@@ -144,6 +144,11 @@ export function ephemeralId(environment: Environment): number {
   return nodeIdCount + Math.floor(environment.random() * ephemeralIdCount);
 }
 
+/** Whether an id is of an instance that takes no turns, and is in no list. */
+export function isEphemeralId(id: number): boolean {
+  return id >= nodeIdCount;
+}
+
 /** A Block 0 with another list of nodes. */
 export function withNodes<T extends NodeList>(block0: T, { nodes, autoNodes }: NodeList): T {
   const { autoNodes: _, ...rest } = block0;

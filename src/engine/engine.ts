@@ -349,8 +349,9 @@ export class Engine {
     if (this.#mergeOnCommit === undefined) this.#backpressure.mergeIfLarge(this.follower.view);
   }
 
-  /** Merges on an ephemeral instance whose commit has filled the log. Never rejects. */
+  /** Merges on an ephemeral instance whose commit has filled the log, unless it is being stopped. Never rejects. */
   async afterCommit(signal: AbortSignal | undefined): Promise<void> {
+    if (this.stopping.aborted) return;
     await this.#mergeOnCommit?.afterCommit(signal);
   }
 

@@ -60,8 +60,8 @@ export function sizeOf({ members }: Commit): number {
 }
 
 /**
- * As many slots as were found before. Where merges wait for {@link usuallyPending} commits, no slots are read behind the first missing
- * one after so many.
+ * Returns how many slots to read next, where `found` slots were read before: twice as many each time, but not far beyond the number of
+ * commits that merges usually wait for.
  */
 function generously(count: number, found: number): number {
   return found > usuallyPending ? found : Math.min(count * 2, usuallyPending + 1 - found);

@@ -29,6 +29,7 @@ import { deletedBlobsSchema } from '../../blob/blob-tables.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import { changeableOf } from '../../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../../block0/block0-register.ts';
+import { isEphemeralId } from '../../block0/node-identity.ts';
 import type { NodeId } from '../../block0/node-identity.ts';
 import { isListed } from '../../catalog/blob-lists.ts';
 import type { Block0 } from '../../format/block0.ts';
@@ -165,7 +166,9 @@ export class Collector {
     const { environment, register, node, othersGraceMs, holdLoops } = this.#options;
     const { block0 } = await register.refresh(this.#signal);
     if (this.#settings.dryRun) return block0;
-    const hasOthers = block0.nodes.some((id) => id !== node.id);
+    const { nodes, writer } = block0;
+    // Ephemeral instances are in no list. The last writer of Block 0 shows that there are some.
+    const hasOthers = nodes.concat(isEphemeralId(writer.nodeId) ? writer.nodeId : []).some((id) => id !== node.id);
     const { loopGraceMs = hasOthers ? othersGraceMs : 0 } = this.#settings;
     // No need to wait where no merge has replaced anything since an earlier run.
     if (loopGraceMs > 0 && block0.collected !== block0.generation) {

@@ -140,6 +140,36 @@ describe('an ephemeral instance', () => {
   });
 });
 
+describe('stop()', () => {
+  it('waits for the merge of a flush that was under way, and sends nothing afterwards', async () => {
+    const request = await started({}, 40);
+    for (let id = 1; id <= 7; id++) await nodes.run(upsert(request, id));
+    const flushing = upsert(request, 8);
+    await nodes.run(request.db.stop());
+    await nodes.run(flushing);
+    request.driver.takeLines();
+    await nodes.environment.advance(60_000);
+    expect(request.driver.takeLines()).toEqual([]);
+    expect((await nodes.block0()).appliedSeq).toBe(8);
+  });
+});
+
+describe('gc()', () => {
+  it('waits for loops if the last merge was by an ephemeral instance, and not if no other instance is known', async () => {
+    for (let id = 1; id <= 8; id++) await nodes.run(nodes.upsert(id));
+    const writer = await nodes.start(3);
+    const collect = async (): Promise<number> => {
+      const startedMs = nodes.environment.monotonicMs();
+      await nodes.run(writer.db.gc());
+      return nodes.environment.monotonicMs() - startedMs;
+    };
+    expect(await collect()).toBeGreaterThanOrEqual(20_000);
+    await nodes.run(nodes.insert(writer, 9));
+    await nodes.run(writer.db.checkpoint());
+    expect(await collect()).toBeLessThan(1000);
+  });
+});
+
 describe('waitUntil', () => {
   async function fill(request: Request): Promise<void> {
     for (let id = 1; id <= 7; id++) await nodes.run(upsert(request, id));

@@ -171,6 +171,7 @@ export class Ledger {
     const fail = (what: string): void => this.#judge.fail('Block 0', `Revision ${block0.revision}: ${what}`);
     if (this.#nonces.has(block0.nonce)) fail(`nonce ${block0.nonce} was used before`);
     this.#nonces.add(block0.nonce);
+    if (block0.nodes.some((id) => id > 255)) fail('it lists an instance that takes no turns');
     if (block0.appliedSeq > this.tail) fail(`slot ${block0.appliedSeq} is called applied, and nothing is there`);
     for (const { seq, id } of block0.applied) {
       const stored = this.#slots[seq - 1]?.commit.commitId;
