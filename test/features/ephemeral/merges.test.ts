@@ -1,7 +1,7 @@
 /** Who merges where every instance lives as long as a request, and how many commits wait meanwhile. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { people } from '../protocol/nodes.ts';
-import { requestLost } from '../protocol/scripted-driver.ts';
+import { after, requestLost } from '../protocol/scripted-driver.ts';
 import { mostReadToOpen, RequestNodes } from './requests.ts';
 
 let nodes: RequestNodes;
@@ -113,6 +113,23 @@ describe('a log that is full', () => {
     const merged = lines.findIndex((line) => line.startsWith('put block0 written'));
     expect(merged).toBeGreaterThan(0);
     expect(lines.findIndex((line) => line.startsWith('put committed'))).toBeGreaterThan(merged);
+    await expectRows(17);
+  });
+
+  it('is merged before a commit that has lost its slot goes on', async () => {
+    const writer = await nodes.start(0);
+    for (let id = 1; id <= 15; id++) await nodes.run(nodes.insert(writer, id));
+    const request = nodes.ephemeral();
+    await nodes.run(request.db.start());
+    request.driver.onPut(
+      /^committed/,
+      after(() => nodes.insert(writer, 16)),
+    );
+    const batch = request.db.batch();
+    void batch.upsert(people, { id: 17, name: 'row 17', age: 17 });
+    await nodes.run(batch.flush());
+    const puts = request.driver.takeLines().filter((line) => /^put (committed|block0)/.test(line));
+    expect(puts).toEqual(['put committed/16 lost', 'put block0 written', 'put committed/17 written']);
     await expectRows(17);
   });
 

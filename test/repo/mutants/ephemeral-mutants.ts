@@ -15,7 +15,9 @@ export const ephemeralMutants: readonly Mutant[] = [
   },
   {
     name: 'ephemeral: a log that cannot be merged takes no commits',
-    edits: [{ file: merges, find: 'this.#hasFailed = true;', replace: 'this.#hasFailed = false;' }],
+    edits: [
+      { file: merges, find: 'if (this.#hasFailed) return;', replace: "if (this.#hasFailed) throw new Error('full');" },
+    ],
     tests: [who],
   },
   {
