@@ -15,7 +15,7 @@ import {
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { Block0Register } from '../block0/block0-register.ts';
-import { ephemeralId, NodeIdentity } from '../block0/node-identity.ts';
+import { ephemeralId, isEphemeralId, NodeIdentity } from '../block0/node-identity.ts';
 import { ExternalCache } from '../cache/external-cache.ts';
 import type { SharedMemory } from '../cache/memory-budget.ts';
 import { InstanceMemory } from '../cache/instance-memory.ts';
@@ -109,6 +109,7 @@ export class Engine {
   readonly #stopping = newAbortController();
   /** The end of the wait of the last call that waits for the first look at the log. Later calls run after it, as they were called. */
   #lastWaiting: Promise<void> | undefined;
+  #seesEphemeral = false;
   /** Other work under way that must end before the engine is closed. */
   readonly #work = new Set<Promise<unknown>>();
 
@@ -238,6 +239,10 @@ export class Engine {
         const opened = await openOrCreate({ ...this.#options, register, clock, node }, signal);
         if (role === 'writer') node.chooseFirst(opened.block0, clock.now());
         this.#second?.useDatabase(opened.block0.databaseId);
+        this.#noteEphemeral(opened.block0.writer);
+        this.events.committed.on((news) => {
+          for (const { commit } of news) this.#noteEphemeral(commit);
+        });
         this.follower.open(opened);
       });
     } catch (error) {
@@ -246,6 +251,15 @@ export class Engine {
       throw error;
     }
     if (role !== 'ephemeral') this.#turns.start();
+  }
+
+  /** Whether another instance that is in no list of nodes has written since this one was opened, or just before. */
+  get seesEphemeral(): boolean {
+    return this.#seesEphemeral;
+  }
+
+  #noteEphemeral({ nodeId }: { readonly nodeId: number }): void {
+    if (isEphemeralId(nodeId) && nodeId !== this.node.id) this.#seesEphemeral = true;
   }
 
   /** Takes no more turns, and waits for the work that is under way, `timeoutMs` milliseconds at most. */

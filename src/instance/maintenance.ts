@@ -324,6 +324,7 @@ export class Maintenance {
       clock: engine.clock,
       context: engine.context,
       node: engine.node,
+      seesEphemeral: () => engine.seesEphemeral,
       othersGraceMs: Math.min(this.#othersGraceMs, maxLoopGraceMs),
       holdLoops,
       append: (request) => engine.append(request),

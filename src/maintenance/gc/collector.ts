@@ -29,7 +29,6 @@ import { deletedBlobsSchema } from '../../blob/blob-tables.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import { changeableOf } from '../../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../../block0/block0-register.ts';
-import { isEphemeralId } from '../../block0/node-identity.ts';
 import type { NodeId } from '../../block0/node-identity.ts';
 import { isListed } from '../../catalog/blob-lists.ts';
 import type { Block0 } from '../../format/block0.ts';
@@ -84,6 +83,8 @@ export interface CollectorOptions {
   readonly context: ViewContext;
   /** The node that collects. */
   readonly node: NodeId;
+  /** Whether instances that are in no list of nodes write the database. */
+  readonly seesEphemeral: () => boolean;
   /** How long a run without option `loopGraceMs` waits for loops of other nodes. */
   readonly othersGraceMs: number;
   /** Resolves once all loops of this instance have pinned their states, except those on a state of at least `generation`. */
@@ -163,12 +164,10 @@ export class Collector {
 
   /** Waits where other instances may have begun a loop. Returns the Block 0 that was in force before. */
   async #waitForLoops(): Promise<Block0> {
-    const { environment, register, node, othersGraceMs, holdLoops } = this.#options;
+    const { environment, register, node, othersGraceMs, seesEphemeral, holdLoops } = this.#options;
     const { block0 } = await register.refresh(this.#signal);
     if (this.#settings.dryRun) return block0;
-    const { nodes, writer } = block0;
-    // Ephemeral instances are in no list. The last writer of Block 0 shows that there are some.
-    const hasOthers = nodes.concat(isEphemeralId(writer.nodeId) ? writer.nodeId : []).some((id) => id !== node.id);
+    const hasOthers = seesEphemeral() || block0.nodes.some((id) => id !== node.id);
     const { loopGraceMs = hasOthers ? othersGraceMs : 0 } = this.#settings;
     // No need to wait where no merge has replaced anything since an earlier run.
     if (loopGraceMs > 0 && block0.collected !== block0.generation) {

@@ -22,7 +22,7 @@ export interface GcOptions {
    * How long to wait for loops of other instances, in milliseconds. The run leaves alone every state that was in force at any time
    * since the call began. So `for await` loops that read such a state can end, or pin it, as they do after ten seconds. If nothing
    * was merged since the last run, the run does not wait. Loops of this instance need no wait: they pin the states that they read
-   * before anything is deleted. Default: 0 if no other nodes take turns in the database, and the last merge was not by an
+   * before anything is deleted. Default: 0 if no other nodes take turns in the database, and this instance knows of no write by an
    * ephemeral instance, otherwise twice the `writeForwardInterval` and 20 seconds, but a minute at most. Runs by option `gcInterval` always wait for twice the `writeForwardInterval` and 20 seconds.
    */
   readonly loopGraceMs?: number;

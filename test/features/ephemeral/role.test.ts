@@ -1,5 +1,6 @@
 /** What an instance with role 'ephemeral' needs, sends and refuses. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Database } from '../../../src/api/database.ts';
 import { StoreDb } from '../../../src/index.ts';
 import { sleep } from '../../../src/base/env.ts';
 import { InvalidOptionError } from '../../../src/base/errors.ts';
@@ -155,18 +156,25 @@ describe('stop()', () => {
 });
 
 describe('gc()', () => {
-  it('waits for loops if the last merge was by an ephemeral instance, and not if no other instance is known', async () => {
+  async function collectMs(request: { readonly db: Database }): Promise<number> {
+    const startedMs = nodes.environment.monotonicMs();
+    await nodes.run(request.db.checkpoint());
+    await nodes.run(request.db.gc());
+    return nodes.environment.monotonicMs() - startedMs;
+  }
+
+  it('waits for loops if an ephemeral instance has merged or committed, and not if no other instance is known', async () => {
     for (let id = 1; id <= 8; id++) await nodes.run(nodes.upsert(id));
-    const writer = await nodes.start(3);
-    const collect = async (): Promise<number> => {
-      const startedMs = nodes.environment.monotonicMs();
-      await nodes.run(writer.db.gc());
-      return nodes.environment.monotonicMs() - startedMs;
-    };
-    expect(await collect()).toBeGreaterThanOrEqual(20_000);
-    await nodes.run(nodes.insert(writer, 9));
-    await nodes.run(writer.db.checkpoint());
-    expect(await collect()).toBeLessThan(1000);
+    const first = await nodes.start(3);
+    expect(await collectMs(first)).toBeGreaterThanOrEqual(20_000);
+    await nodes.run(nodes.upsert(9));
+    await nodes.run(first.db.stop());
+    const second = await nodes.start(3);
+    expect(await collectMs(second)).toBeGreaterThanOrEqual(20_000);
+    await nodes.run(second.db.stop());
+    const third = await nodes.start(3);
+    await nodes.run(nodes.insert(third, 10));
+    expect(await collectMs(third)).toBeLessThan(1000);
   });
 });
 

@@ -66,6 +66,17 @@ export const ephemeralMutants: readonly Mutant[] = [
     tests: [role],
   },
   {
+    name: 'ephemeral: gc waits for no loops of instances that are in no list',
+    edits: [
+      {
+        file: 'src/maintenance/gc/collector.ts',
+        find: 'seesEphemeral() || block0.nodes',
+        replace: '(void seesEphemeral, block0.nodes)',
+      },
+    ],
+    tests: [role],
+  },
+  {
     name: 'the age of a view is taken from the monotonic clock alone',
     edits: [
       {

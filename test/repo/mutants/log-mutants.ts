@@ -460,8 +460,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: freshness,
-        find: 'this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);',
-        replace: 'this.#refreshedMs = Math.max(startedMs, this.#options.environment.monotonicMs());',
+        find: 'if (started.monotonicMs > this.#refreshed.monotonicMs) this.#refreshed = started;',
+        replace: 'this.#refreshed = (void started, momentNow(this.#options.environment));',
       },
     ],
   },
@@ -470,8 +470,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: freshness,
-        find: 'this.#openedMs = environment.monotonicMs();',
-        replace: 'this.#openedMs = environment.monotonicMs(); this.#refreshedMs = this.#openedMs;',
+        find: 'this.#opened = momentNow(environment);',
+        replace: 'this.#opened = momentNow(environment); this.#refreshed = this.#opened;',
       },
     ],
   },

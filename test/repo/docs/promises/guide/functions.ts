@@ -8,6 +8,20 @@ export const functions: PagePromises = {
   'It notices by the wall clock too, so it also works in a process whose clock stood still.': [
     'test/features/ephemeral/role.test.ts: shows the newest state after its process was frozen, even if its clock stood still',
   ],
+  'Its process can be frozen at any time, in the middle of a commit too, and thawed later.': [
+    'test/simulation/crash/function-processes.slow.test.ts: between two calls shows the newest state when it is thawed, and commits',
+    'test/simulation/crash/function-processes.slow.test.ts: in a commit, %s the put of %s, commits once, and shows the newest state',
+    'test/simulation/crash/function-processes.slow.test.ts: in a commit, %s the put of %s, leaves the commit whole or not at all, and others go on',
+  ],
+  '`stop()` waits for the merge': [
+    'test/features/ephemeral/role.test.ts: waits for the merge of a flush that was under way, and sends nothing afterwards',
+  ],
+  '`gc()` and `store-db tend` wait half a minute for the loops of functions': [
+    'test/features/ephemeral/role.test.ts: waits for loops if an ephemeral instance has merged or committed, and not if no other instance is known',
+  ],
+  'Objects that an instance reads to open the database, the highest number': [
+    'test/features/ephemeral/many.slow.test.ts: each commit once, and open with nineteen reads at most: %i at a time',
+  ],
   'At most `mergePolicy.minCommits` commits wait, 16 by default:': [
     'test/features/ephemeral/merges.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
     'test/features/ephemeral/merges.test.ts: merge as often as mergePolicy says',
