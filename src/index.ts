@@ -154,6 +154,8 @@ export type {
   UpdateDocument,
 } from './batch/batch.ts';
 export type { UpsertOptions } from './batch/table-operations.ts';
+export type { LoadOptions, LoadProgress, LoadReport } from './load/load.ts';
+export type { LoadSource } from './load/row-source.ts';
 export type { MemoryStats } from './cache/instance-memory.ts';
 export { MemoryBudget } from './cache/memory-budget.ts';
 export type { SharedMemoryStats } from './cache/memory-budget.ts';

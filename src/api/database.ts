@@ -5,7 +5,9 @@ import { describeValue } from '../base/messages.ts';
 import { Later } from '../base/later.ts';
 import { signalOptions } from '../base/options.ts';
 import { Batch } from '../batch/batch.ts';
-import type { KeyFor, TriggerHandler } from '../batch/batch.ts';
+import type { LoadOptions, LoadReport } from '../load/load.ts';
+import type { LoadSource } from '../load/row-source.ts';
+import type { InsertDocument, KeyFor, TriggerHandler } from '../batch/batch.ts';
 import { tableName } from '../schema/table-ref.ts';
 import type { TableRef } from '../schema/table-ref.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
@@ -235,6 +237,24 @@ export class Database {
    */
   transaction<T>(run: TransactionFunction<T>, options: TransactionOptions = {}): Promise<T> {
     return runTransaction(this.#instance, run, options);
+  }
+
+  /**
+   * Inserts rows that need not fit into memory, as one commit: all of them appear at once, on all nodes, or none. `source`: the rows, as an
+   * iterable or async iterable, in any order; rows in the order of the primary key take the least work. Each row is checked as
+   * `batch.insert()` checks it, and gets the same defaults. Resolves once all rows are durable, to how many there are.
+   *
+   * Rejects as `batch.insert()` and `batch.flush()` do, with the error of the source, with `AbortedError`, with `NotSupportedError` if a
+   * trigger of this instance fires for inserts, and with `MigrationActiveError` while the table is being migrated. Blobs are refused with
+   * `EncodeError`. Nothing was written then, except that the outcome is unknown after `CommitOutcomeUnknownError`: `resolveCommit()`
+   * tells it.
+   */
+  async load<T extends TableRef>(
+    table: T,
+    source: LoadSource<InsertDocument<T>>,
+    options: LoadOptions = {},
+  ): Promise<LoadReport> {
+    return this.#instance.admit('db.load()').load(tableName(table), source, options);
   }
 
   /** Starts a query on a table, which is given by name or, for typed rows, by its schema definition. */

@@ -14,6 +14,7 @@ import { widthOf } from '../format/types.ts';
 import { describeKey } from '../base/messages.ts';
 import { addTo } from './increments.ts';
 import { conditionFailed, failingField } from './row-condition.ts';
+import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { RowRef } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
@@ -292,10 +293,8 @@ export class FoldedChanges implements ChangeStream {
   }
 
   #duplicate(i: number): DuplicateKeyError {
-    const { name } = this.#operations.shape;
-    const value = this.#keyValue(i);
-    const message = `Table '${name}' has a row with primary key ${describeKey(value)} already. Nothing was written.`;
-    return new DuplicateKeyError(name, value, message);
+    const { keys, shape } = this.#operations;
+    return duplicateKey(shape, keys.key(i));
   }
 
   #notFound(i: number): RowNotFoundError {
@@ -304,4 +303,11 @@ export class FoldedChanges implements ChangeStream {
     const message = `Table '${name}' has no row with primary key ${describeKey(value)} to update. Nothing was written.`;
     return new RowNotFoundError(name, value, message);
   }
+}
+
+/** Returns the error for an insert of a key that exists already. */
+export function duplicateKey(shape: TableShape, key: Uint8Array): DuplicateKeyError {
+  const value = shape.keyValue(key);
+  const message = `Table '${shape.name}' has a row with primary key ${describeKey(value)} already. Nothing was written.`;
+  return new DuplicateKeyError(shape.name, value, message);
 }

@@ -9,6 +9,7 @@ import { Pacer } from '../base/pacer.ts';
 import { commitBlockName } from '../format/commit.ts';
 import type { CommitMember, StagedRuns, TableChange } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
+import type { EntryShape } from '../format/node-entries.ts';
 import { openSealed } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
@@ -27,7 +28,6 @@ import type { NewBlob } from './blob-changes.ts';
 import { FoldedChanges } from './folded-changes.ts';
 import type { TableOperations } from './table-operations.ts';
 import { UniqueCheck } from './unique-check.ts';
-import type { Environment } from '../base/env.ts';
 import { randomUuid } from '../base/ids.ts';
 import type { BlockRef } from '../format/block.ts';
 import { stagedName, stagedRun } from '../format/object-names.ts';
@@ -94,7 +94,9 @@ export async function makeMember(
   const checkAndEncode = async ({ shape, schema, unique, rows, again }: FoldedTable): Promise<TableChange> => {
     if (isStaged) {
       await unique?.checkStream(await again(), pacer);
-      return { schema, ...(await stageChanges(shape, rows, pacer, options)) };
+      const newRun = (): string => stagedRun(options.slot, randomUuid(options.environment));
+      const staging = { ...options, newRun };
+      return { schema, ...(await stageChanges(shape.name, shape.changeShape, rows, pacer, staging)) };
     }
     const node = await encodeChanges(shape, rows, pacer);
     await unique?.checkLeaf(node, pacer);
@@ -131,24 +133,34 @@ export async function encodeChanges(shape: TableShape, folded: ChangeStream, pac
   return openSealed(name, entries.encode(name, 0, entries.count));
 }
 
-/** Writes the changes as a tree into separate objects; only the root of the tree goes into the commit. */
-async function stageChanges(
-  shape: TableShape,
-  folded: ChangeStream,
+export interface StageOptions extends UploadOptions {
+  readonly blockSizeBytes: number;
+  /** Returns the id of the next run: its slot is the last one whose commit may name the run. */
+  readonly newRun: () => string;
+}
+
+/**
+ * Writes changes as a tree into separate objects. Only the root of the tree goes into the commit, or stays in memory. `leaf`: the
+ * shape of the tree's leaves. There must be a change.
+ */
+export async function stageChanges(
+  table: string,
+  leaf: EntryShape,
+  changes: ChangeStream,
   pacer: Pacer,
-  options: MemberOptions,
+  options: StageOptions,
 ): Promise<{ node: Node; staged: StagedRuns }> {
-  const sink = new StagedSink(new Uploads(options), options.environment, options.slot);
-  const root = await applyChanges(new Tree(noBlocks, null), folded, {
+  const sink = new StagedSink(new Uploads(options), options.newRun);
+  const root = await applyChanges(new Tree(noBlocks, null), changes, {
     sink,
-    leaf: shape.changeShape,
+    leaf,
     blockSizeBytes: options.blockSizeBytes,
     pacer,
     counters: { splits: 0, joins: 0, rootSplits: 0 },
   });
   await sink.finish();
   invariant(root.kind === 'new', 'The root of staged changes is not a new node');
-  const name = commitBlockName(shape.name);
+  const name = commitBlockName(table);
   const node = openSealed(name, root.entries.encode(name, 0, root.entries.count));
   return { node, staged: { runs: sink.runs } };
 }
@@ -214,17 +226,15 @@ export const stagedObjectBytes: number = 8 * 1024 * 1024;
 
 export class StagedSink implements NodeSink {
   readonly #uploads: Uploads;
-  readonly #environment: Environment;
-  readonly #slot: number;
+  readonly #newRun: () => string;
   readonly #runs: string[] = [];
   #blocks: Uint8Array[] = [];
   #bytes = 0;
 
-  /** `slot`: the slot of the commit that will name the objects. No other commit can, so that gc knows when none will. */
-  constructor(uploads: Uploads, environment: Environment, slot: number) {
+  /** `newRun`: returns the id of the next run. It holds the last slot whose commit may name the run, so gc knows when no commit will. */
+  constructor(uploads: Uploads, newRun: () => string) {
     this.#uploads = uploads;
-    this.#environment = environment;
-    this.#slot = slot;
+    this.#newRun = newRun;
   }
 
   /** Names of the runs, as block references count them. */
@@ -233,7 +243,7 @@ export class StagedSink implements NodeSink {
   }
 
   async put(entries: NodeEntries, from: number, to: number): Promise<BlockRef> {
-    if (this.#blocks.length === 0) this.#runs.push(stagedRun(this.#slot, randomUuid(this.#environment)));
+    if (this.#blocks.length === 0) this.#runs.push(this.#newRun());
     const run = this.#runs[this.#runs.length - 1] as string;
     const block = entries.encode(`${stagedName(run)}+${this.#bytes}`, from, to);
     const ref: BlockRef = {

@@ -10,6 +10,7 @@
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareRanges, prefixEnd, hashOf } from '../base/bytes.ts';
 import { UniqueIndexError } from '../base/errors.ts';
+import type { UniqueConflict } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { Node } from '../format/node.ts';
@@ -20,7 +21,7 @@ import { describeKey, describeValue } from '../base/messages.ts';
 import { asList } from '../base/one-or-list.ts';
 import { maxLookups } from '../query/operators/lookups.ts';
 import { endOfValue, valuesIn, writeWholeValues } from '../schema/table-shape.ts';
-import type { AddedIndex, TableIndex } from '../schema/table-shape.ts';
+import type { AddedIndex, TableIndex, TableShape } from '../schema/table-shape.ts';
 import { entryAt } from '../view/layer-indexes.ts';
 import type { LayerValues } from '../view/layer-indexes.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -296,12 +297,17 @@ export class UniqueCheck {
     const { index } = values;
     const value = values.value(at);
     const primaryKey = shape.keyValue(this.#changed.key(values.rows[at] as number));
-    const otherKey = shape.keyValue(other);
-    const told = asList(value).map(describeValue).join(', ');
-    const where = index.where === undefined ? '' : ` where ${index.where.text}`;
-    const message =
-      `Index '${index.name}' of table '${shape.name}' (version ${shape.version}) is unique${where}, and the rows with primary keys ` +
-      `${describeKey(primaryKey)} and ${describeKey(otherKey)} would both have ${told} there. Nothing was written.`;
-    return new UniqueIndexError(shape.name, index.name, { value, primaryKey, otherKey }, message);
+    return uniqueConflict(shape, index, { value, primaryKey, otherKey: shape.keyValue(other) });
   }
+}
+
+/** Returns the error for two rows that would agree in a unique index. */
+export function uniqueConflict(shape: TableShape, index: TableIndex, conflict: UniqueConflict): UniqueIndexError {
+  const { value, primaryKey, otherKey } = conflict;
+  const told = asList(value).map(describeValue).join(', ');
+  const where = index.where === undefined ? '' : ` where ${index.where.text}`;
+  const message =
+    `Index '${index.name}' of table '${shape.name}' (version ${shape.version}) is unique${where}, and the rows with primary keys ` +
+    `${describeKey(primaryKey)} and ${describeKey(otherKey)} would both have ${told} there. Nothing was written.`;
+  return new UniqueIndexError(shape.name, index.name, conflict, message);
 }

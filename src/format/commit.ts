@@ -19,7 +19,7 @@ import type { Node } from './node.ts';
 import { rowStride } from './row-layout.ts';
 import { isStoredSchema, schemaFormat } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
-import { blockFormatVersion } from './version.ts';
+import { blockFormatVersion, laterRunsVersion } from './version.ts';
 
 /**
  * The runs of a change too large for one object: the commit holds the root block, and objects under `staged/` hold the other
@@ -115,7 +115,10 @@ export class CommitEncoder {
     }
     let version = blockFormatVersion;
     for (const { changes } of commit.members) {
-      for (const { schema } of changes) version = Math.max(version, schemaFormat(schema));
+      for (const { schema, staged } of changes) {
+        const isLater = staged !== undefined && staged.runs.some((run) => slotOfRun(run) !== slot);
+        version = Math.max(version, schemaFormat(schema), isLater ? laterRunsVersion : 0);
+      }
     }
     sealBlock(commitName(slot), BlockKind.commit, bytes, version);
     return bytes;
@@ -136,13 +139,29 @@ export function encodeCommit(slot: number, commit: Commit): Uint8Array {
   return new CommitEncoder().encode(slot, commit);
 }
 
-/** Whether a value is staged runs of a slot. Runs belong to one slot, so that they can be deleted once it is decided. */
+/** Returns the slot in the id of a staged run; undefined for other texts. */
+function slotOfRun(run: string): number | undefined {
+  return parseStagedName(stagedName(run));
+}
+
+/**
+ * Returns the last slot whose commit may name all of some runs: gc may delete a run once the slot in its name is decided. Infinite if
+ * there are no runs.
+ */
+export function lastSlotOf({ runs }: StagedRuns): number {
+  return runs.reduce((last, run) => Math.min(last, slotOfRun(run) ?? 0), Infinity);
+}
+
+/** Whether a value is staged runs that the commit in a slot may name: their own slot is this one or a later one. */
 function isStaged(value: unknown, slot: number): value is StagedRuns {
   if (typeof value !== 'object' || value === null) return false;
   const { runs } = value as Record<string, unknown>;
-  return (
-    Array.isArray(runs) && runs.every((run) => typeof run === 'string' && parseStagedName(stagedName(run)) === slot)
-  );
+  return Array.isArray(runs) && runs.every((run) => typeof run === 'string' && isDeletedAfter(slot, slotOfRun(run)));
+}
+
+/** Whether gc keeps a run for as long as the commit in a slot may be read. */
+function isDeletedAfter(slot: number, runSlot: number | undefined): boolean {
+  return runSlot !== undefined && runSlot >= slot;
 }
 
 function isHeaderChange(value: unknown, slot: number): value is HeaderChange {

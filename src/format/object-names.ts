@@ -164,7 +164,7 @@ export function parseBackupName(name: string): { readonly id: string; readonly g
   return generation === undefined ? undefined : { id: match?.[1] as string, generation };
 }
 
-/** Returns the id of a staged run; only the commit in slot `slot` may refer to it. */
+/** Returns the id of a staged run; only commits in slot `slot` and earlier slots may refer to it. */
 export function stagedRun(slot: number, uuid: string): string {
   return `${slotText(slot)}-${uuid}`;
 }
@@ -174,7 +174,7 @@ export function stagedName(run: string): string {
   return `staged/${run}`;
 }
 
-/** Returns the slot in the name of a staged run's object, whose commit alone may refer to it; undefined for other names. */
+/** Returns the slot in the name of a staged run's object, the last one whose commit may refer to it; undefined for other names. */
 export function parseStagedName(name: string): number | undefined {
   return parseSlot(/^staged\/([0-9]{16})-[0-9a-f-]{36}$/.exec(name)?.[1]);
 }

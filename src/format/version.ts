@@ -45,5 +45,11 @@ export const addedIndexVersion = 7;
  */
 export const compoundKeyVersion = 8;
 
+/**
+ * Version of commits whose staged runs are named for a later slot. Releases without such names would take the commit for a
+ * damaged one.
+ */
+export const laterRunsVersion = 9;
+
 /** The newest version of Block 0 and commits that this release reads. */
-export const newestVersion: number = compoundKeyVersion;
+export const newestVersion: number = laterRunsVersion;

@@ -9,7 +9,13 @@
 import { withinDeadline, newAbortController, untilAborted } from '../base/abort.ts';
 import type { SignalPool } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
-import { DeadlineExceededError, InvalidOptionError, NotStartedError, ReadOnlyError } from '../base/errors.ts';
+import {
+  DeadlineExceededError,
+  InvalidOptionError,
+  NotStartedError,
+  NotSupportedError,
+  ReadOnlyError,
+} from '../base/errors.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
@@ -19,6 +25,7 @@ import type { BlobStore } from '../blob/blob-store.ts';
 import type { HeldSnapshot, HeldSnapshots } from '../maintenance/snapshots/held-snapshot.ts';
 import { StateKeepers } from '../maintenance/snapshots/state-keepers.ts';
 import type { Engine, PinnedView } from '../engine/engine.ts';
+import type { LoadOptions, LoadReport } from '../load/load.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import { StaleReads } from '../engine/stale-reads.ts';
 import type { Bridge } from '../migration/bridge.ts';
@@ -27,12 +34,14 @@ import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { QueryHost, StateKeeper, QueryMemory } from '../query/planner/query-host.ts';
 import type { Registry } from '../catalog/registry.ts';
+import { firesFor } from '../schema/registered-functions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
-import type { View } from '../view/view.ts';
+import { View } from '../view/view.ts';
 import { TriggerApi } from './trigger-api.ts';
 
 const flushing = new Later('flushes', () => import('../batch/flush.ts'));
+const loading = new Later('loads', () => import('../load/load.ts'));
 
 /** The pin of a state that a long loop holds counts as abandoned if it is not renewed for so long, in milliseconds. */
 const loopPinMs = 600_000;
@@ -185,8 +194,8 @@ export class EngineHost implements BatchHost, QueryHost {
     return this.bridge.isOutdated(state, view) ? undefined : this.#keepers.keep(view, loop);
   }
 
-  async #pinned(view: View): Promise<PinnedView> {
-    return { pin: await this.engine.pins.pin({ block0: view.block0, readsLog: view.readsLog }, loopPinMs), view };
+  async #pinned(view: View, readsLog: boolean = view.readsLog): Promise<PinnedView> {
+    return { pin: await this.engine.pins.pin({ block0: view.block0, readsLog }, loopPinMs), view };
   }
 
   /** Makes every loop of this instance that is under way hold on to its state. */
@@ -237,6 +246,29 @@ export class EngineHost implements BatchHost, QueryHost {
     // has started.
     await engine.whileRunning(run());
     await engine.afterCommit(options.signal);
+  }
+
+  /** Loads rows into a table as one commit. */
+  async load(table: string, source: unknown, given: LoadOptions): Promise<LoadReport> {
+    const callName = 'db.load()';
+    const { engine } = this.admit(callName);
+    const { Load, loadOptions } = loading.loaded ?? (await loading.load());
+    const options = loadOptions.check(callName, given);
+    if (this.#parts.options.role === 'replica') throw new ReadOnlyError(callName);
+    engine.register.checkNotReplaced();
+    const shape = this.writableShape(table);
+    if (this.triggers(table).some((trigger) => firesFor(trigger, 'insert'))) {
+      throw new NotSupportedError(
+        `${callName} cannot load into table '${table}', which has triggers for inserts here: they add changes to a batch, and a load has ` +
+          'none. Nothing was written: use batches, or load through an instance without these triggers.',
+      );
+    }
+    const { logger } = this.#parts;
+    const pinLog = ({ block0 }: View): Promise<HeldSnapshot> =>
+      this.hold(callName, this.#pinned(View.ofBlock0(engine.context, block0), true), loopPinMs);
+    const run = engine.whileRunning(new Load(this.#flushing, { shape, source, options, logger, pinLog }).run());
+    this.waitFor(run);
+    return run;
   }
 
   async resolveCommit(commit: CommitRef, options: FlushOptions, callName: string = 'batch.flush()'): Promise<boolean> {

@@ -9,7 +9,7 @@
  *   only to blocks that the generation reaches and to blocks of later birth.
  * - A run collects from the state in force when it began. All later states stay whole, however long the run waits for loops.
  * - Loops of this instance read that state, a later one, or one that they have pinned before Block 0 announces anything.
- * - A staged run is deleted once the only slot whose commit may name it is at or under the log floor, and so applied.
+ * - A staged run is deleted once the last slot whose commit may name it is at or under the log floor, and so applied.
  * - If any kept state cannot be read, nothing is deleted.
  * - Nothing is deleted for its age by a time that is doubted.
  * - A kept state may be unreadable because it is no longer kept: a snapshot has ended, or another run has collected past it.

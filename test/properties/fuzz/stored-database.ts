@@ -7,7 +7,8 @@ import type { Database } from '../../../src/api/database.ts';
 import { Pacer } from '../../../src/base/pacer.ts';
 import { decodeCommit, encodeCommit, commitBlockName } from '../../../src/format/commit.ts';
 import type { TableChange } from '../../../src/format/commit.ts';
-import { commitName } from '../../../src/format/object-names.ts';
+import { randomUuid } from '../../../src/base/ids.ts';
+import { commitName, stagedRun } from '../../../src/format/object-names.ts';
 import { openNode } from '../../../src/format/node.ts';
 import { Types } from '../../../src/format/types.ts';
 import { StagedSink } from '../../../src/batch/make-member.ts';
@@ -131,7 +132,7 @@ class Builder {
   async #stageChange({ schema, node }: TableChange, slot: number): Promise<TableChange> {
     const environment = this.#environment;
     const uploads = new Uploads({ driver: this.driver, prefix: dbPrefix, environment });
-    const sink = new StagedSink(uploads, environment, slot);
+    const sink = new StagedSink(uploads, () => stagedRun(slot, randomUuid(environment)));
     const shape = new TableShape(schema);
     const state = new TableState(shape, new Tree(noBlocks, null), new Map(), [treeOfNode(node)]);
     const root = await applyChanges(new Tree(noBlocks, null), await LayerChanges.of(state), {

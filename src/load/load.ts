@@ -1,0 +1,309 @@
+/**
+ * A load, from the rows of its source to the answer. All rows are one member of one commit, so they appear at once, at one place of
+ * the log, and conflict with other commits as the rows of a batch do. The steps, in order:
+ * 1. {@link RowReader} checks, encodes and sorts the rows, one buffer at a time. Buffers that follow each other in the order of the keys
+ *    become one sorted run, which is staged while it is read. Several runs are merged into one.
+ * 2. {@link LoadCheck} checks the rows against the newest state, and then against the changes since, until there are few.
+ * 3. The commit is appended to the log. Its check looks at the changes since step 2 only, so a lost slot costs little.
+ *
+ * Invariants:
+ * - A commit was validated on exactly the state that it follows: the view whose tail is the slot before it.
+ * - The commit names staged runs whose slot is its own or a later one, so gc keeps them for as long as the commit may be read.
+ * - Staged runs are deleted only if no commit names them and no put of such a commit is open.
+ * - A load of several buffers pins a state with its log, so that gc deletes none of its runs while it works.
+ */
+import { anySignal, namingAborts } from '../base/abort.ts';
+import {
+  CommitOutcomeUnknownError,
+  ContentionError,
+  MigrationActiveError,
+  SnapshotExpiredError,
+} from '../base/errors.ts';
+import type { Logger } from '../base/logger.ts';
+import { kinds, OptionTable } from '../base/options.ts';
+import { Pacer } from '../base/pacer.ts';
+import { duplicateKey } from '../batch/folded-changes.ts';
+import type { FlushContext } from '../batch/flush.ts';
+import { refuseRetired } from '../catalog/retired-versions.ts';
+import { lastSlotOf } from '../format/commit.ts';
+import type { CommitMember, TableChange } from '../format/commit.ts';
+import { stagedName } from '../format/object-names.ts';
+import type { BridgedTable } from '../migration/bridge.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import { BlockGone } from '../tree/block-source.ts';
+import type { View } from '../view/view.ts';
+import { LoadCheck } from './load-check.ts';
+import type { LoadedRows } from './load-check.ts';
+import { RowReader, RowRun } from './row-source.ts';
+import { Staging } from './staged-trees.ts';
+import type { StagedTree } from './staged-trees.ts';
+
+/** Progress of a load. */
+export interface LoadProgress {
+  /** Rows that were read from the source so far. */
+  readonly rows: number;
+}
+
+/** Options of `db.load()`. */
+export interface LoadOptions {
+  /** Gives the load up. If its rows had begun to be committed, the outcome is then unknown. */
+  readonly signal?: AbortSignal;
+  /** Called now and then while rows are read. */
+  readonly onProgress?: (progress: LoadProgress) => void;
+}
+
+export const loadOptions: OptionTable<LoadOptions> = new OptionTable({
+  signal: kinds.signal,
+  onProgress: kinds.callback,
+});
+
+/** The result of a load. */
+export interface LoadReport {
+  /** Rows that were loaded. */
+  readonly rows: number;
+}
+
+export interface LoadInput {
+  readonly shape: TableShape;
+  /** The rows: an iterable or async iterable. */
+  readonly source: unknown;
+  readonly options: LoadOptions;
+  readonly logger: Logger;
+  /** Pins a state and the log from there on, until it is released. */
+  readonly pinLog: (view: View) => Promise<HeldLog>;
+}
+
+/** A pinned state, and the log from there on. */
+export interface HeldLog {
+  release(): Promise<void>;
+}
+
+/** Names the call in errors. */
+export const loadCallName = 'db.load()';
+/** The share of the memory for work in which rows, or entries of an index, are sorted at once; and the most bytes of it. */
+const bufferShare = 1 / 12;
+const maxBufferBytes = 32 * 1024 * 1024;
+/** Attempts at appending the commit. */
+const maxAttempts = 32;
+/** Attempts at pinning the log. */
+const maxPinAttempts = 8;
+/** If checking the changes since the last check takes longer than this, in milliseconds, it is done once more before the commit. */
+const shortCheckMs = 250;
+
+/** The check of the last changes would take too long while the log is held up: it must be made before. */
+class CheckFirst extends Error {}
+
+/** The log has passed the slots in the names of the staged runs. */
+class LogPassed extends Error {}
+
+/** All rows of a load, staged. */
+interface Loaded extends LoadedRows {
+  staged: StagedTree;
+}
+
+export class Load {
+  readonly #context: FlushContext;
+  readonly #input: LoadInput;
+  readonly #signal: AbortSignal;
+  readonly #pacer: Pacer;
+  readonly #staging: Staging;
+  readonly #bufferBytes: number;
+  #held: HeldLog | undefined;
+
+  constructor(context: FlushContext, input: LoadInput) {
+    const { environment, engine, ending } = context;
+    this.#context = context;
+    this.#input = input;
+    this.#signal = anySignal(input.options.signal, ending);
+    this.#pacer = new Pacer(environment);
+    this.#bufferBytes = Math.min(maxBufferBytes, Math.floor(engine.memory.workBytes * bufferShare));
+    this.#staging = new Staging({
+      ...context,
+      reader: engine.context.reader,
+      pacer: this.#pacer,
+      logger: input.logger,
+      tail: () => engine.view.tail,
+    });
+  }
+
+  /** Resolves once all rows are durable, and this instance shows them. If it rejects, none of them were written, or the outcome is unknown. */
+  run(): Promise<LoadReport> {
+    return namingAborts(loadCallName, this.#signal, () => this.#run());
+  }
+
+  async #run(): Promise<LoadReport> {
+    const { shape, source, options } = this.#input;
+    const reader = new RowReader(shape, source, {
+      environment: this.#context.environment,
+      pacer: this.#pacer,
+      signal: this.#signal,
+      bufferBytes: this.#bufferBytes,
+      told: (rows) => options.onProgress?.({ rows }),
+    });
+    try {
+      await this.#refresh();
+      await this.#refuse(this.#context.engine.view);
+      const loaded = await this.#read(reader);
+      if (loaded === undefined) return { rows: 0 };
+      await this.#commit(loaded);
+      await this.#staging.dropOthers([loaded.staged]);
+      return { rows: loaded.tree.count };
+    } catch (error) {
+      reader.close();
+      if (!(error instanceof CommitOutcomeUnknownError)) await this.#staging.dropOthers();
+      throw isCollected(error) ? collected(shape.name, error) : error;
+    } finally {
+      // If it cannot be released now, it expires.
+      await this.#held?.release().catch(() => undefined);
+    }
+  }
+
+  /** Keeps gc from the staged rows. Rejects if gc is faster several times in a row. */
+  async #hold(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      await this.#refresh();
+      try {
+        this.#held = await this.#input.pinLog(this.#context.engine.view);
+        return;
+      } catch (error) {
+        if (!(error instanceof SnapshotExpiredError) || attempt >= maxPinAttempts) throw error;
+      }
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    await this.#context.engine.refresh(this.#signal);
+  }
+
+  /** Stages all rows of the source as one sorted tree. Undefined if there are none. */
+  async #read(reader: RowReader): Promise<Loaded | undefined> {
+    const { name, changeShape } = this.#input.shape;
+    const parts: StagedTree[] = [];
+    let firstKey: Uint8Array | undefined;
+    let lastKey = new Uint8Array(0);
+    let next = await reader.next();
+    if (next !== undefined && !reader.isOver) await this.#hold();
+    while (next !== undefined) {
+      const run = new RowRun(reader, next);
+      parts.push(await this.#staging.stage(name, changeShape, run));
+      if (firstKey === undefined || isBelow(run.firstKey, firstKey)) firstKey = run.firstKey;
+      if (isBelow(lastKey, run.lastKey)) lastKey = run.lastKey.slice();
+      next = run.next;
+    }
+    if (firstKey === undefined) return undefined;
+    const refused = (key: Uint8Array): Error => duplicateKey(this.#input.shape, key);
+    const staged = await this.#staging.merge(name, changeShape, parts, refused);
+    return { staged, tree: staged.tree, firstKey, lastKey };
+  }
+
+  /** Checks the rows and appends their commit, until it has a slot. */
+  async #commit(loaded: Loaded): Promise<void> {
+    const { shape } = this.#input;
+    const { name, changeShape } = shape;
+    const check = new LoadCheck(loaded, {
+      shape,
+      staging: this.#staging,
+      pacer: this.#pacer,
+      bufferBytes: this.#bufferBytes,
+    });
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+      this.#signal.throwIfAborted();
+      try {
+        await this.#checkAhead(check);
+        await this.#append(loaded, check);
+        return;
+      } catch (error) {
+        if (error instanceof LogPassed) {
+          const before = loaded.staged;
+          loaded.staged = await this.#staging.again(name, changeShape, before);
+          check.moved(loaded.staged.tree);
+          await this.#staging.drop([before]);
+        } else if (error instanceof BlockGone && (await this.#hasMovedOn())) check.forget();
+        else if (!(error instanceof CheckFirst)) throw error;
+      }
+    }
+    throw new ContentionError(
+      `${loadCallName} could not commit to table '${name}': other instances changed the table faster than the rows could be checked, ` +
+        `${maxAttempts} times in a row. Nothing was written: call it again when there is less to do.`,
+    );
+  }
+
+  #generation = 0;
+
+  /** Whether a generation has come since the last check, so that a missing block was collected and is not lost. */
+  async #hasMovedOn(): Promise<boolean> {
+    await this.#refresh();
+    return this.#context.engine.view.block0.generation > this.#generation;
+  }
+
+  /** Checks the rows against the newest state, until what remains to be checked takes little time. */
+  async #checkAhead(check: LoadCheck): Promise<void> {
+    const { environment, engine } = this.#context;
+    for (let round = 1; ; round++) {
+      await this.#refresh();
+      const { view } = engine;
+      this.#generation = view.block0.generation;
+      const startedMs = environment.monotonicMs();
+      const { state, checked } = await this.#refuse(view);
+      await check.against(state, checked);
+      if (round >= maxAttempts || environment.monotonicMs() - startedMs <= shortCheckMs) return;
+    }
+  }
+
+  /** Appends the commit to the log, in the first free slot after a state on which its rows are valid. */
+  async #append({ staged: { node, staged } }: Loaded, check: LoadCheck): Promise<void> {
+    const { engine } = this.#context;
+    const lastSlot = lastSlotOf(staged);
+    const { schema } = this.#input.shape;
+    const change: TableChange = { schema, node, ...(staged.runs.length > 0 && { staged }) };
+    const prepare = async (view: View): Promise<CommitMember> => {
+      if (view.tail >= lastSlot) throw new LogPassed('The log has passed the names of the staged rows');
+      const { state, checked } = await this.#refuse(view);
+      if (!check.knows(state, checked)) throw new CheckFirst('The rows must be checked as a whole');
+      try {
+        await check.against(state, checked);
+      } catch (error) {
+        if (!(error instanceof BlockGone)) throw error;
+        check.forget();
+        throw new CheckFirst('A block of the state that was checked is gone');
+      }
+      return { changes: [change] };
+    };
+    await engine.withDeadline(loadCallName, this.#signal, ({ signal }) =>
+      // Nothing else fits into its commit.
+      engine.append({ signal, sizeBytes: Number.MAX_SAFE_INTEGER, prepare }),
+    );
+  }
+
+  /** Returns the table that rows are loaded into. Rejects where rows of this version must not be written alone. */
+  async #refuse(view: View): Promise<BridgedTable> {
+    const { shape } = this.#input;
+    const { name } = shape;
+    await refuseRetired(view, shape);
+    if (view.nextVersion(name) === undefined) {
+      const table = await this.#context.bridge.writableTable(view, name);
+      if (table.active === undefined && table.state.shape.isSame(shape)) return table;
+    }
+    throw new MigrationActiveError(
+      name,
+      `${loadCallName} cannot load into table '${name}': it is being migrated to another version. Nothing was written: call it again ` +
+        'when the migration has ended, or use batches.',
+    );
+  }
+}
+
+function isBelow(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) < 0;
+}
+
+/** Whether gc has deleted rows that the load had staged: the log has gone on by far more than expected, and nothing was pinned. */
+function isCollected(error: unknown): error is BlockGone {
+  return error instanceof BlockGone && error.key.includes(stagedName(''));
+}
+
+function collected(table: string, cause: unknown): ContentionError {
+  const message =
+    `${loadCallName} lost rows for table '${table}' that it had stored ahead: garbage was collected while it was held up. Nothing was ` +
+    'written: call it again.';
+  return new ContentionError(message, { cause });
+}

@@ -1,0 +1,209 @@
+/**
+ * The trees that a load stages: sorted runs of its rows, all rows merged into one tree, and the entries of its unique indexes.
+ *
+ * The slots in the names of their objects lie ahead of the log, so that the load need not be staged again for each slot that it loses
+ * (docs/protocol.md, "Large flushes").
+ */
+import type { Environment } from '../base/env.ts';
+import { randomUuid } from '../base/ids.ts';
+import type { Logger } from '../base/logger.ts';
+import type { Pacer } from '../base/pacer.ts';
+import { stageChanges } from '../batch/make-member.ts';
+import type { StagedRuns } from '../format/commit.ts';
+import { CachedNode } from '../cache/cached-node.ts';
+import type { EntryShape } from '../format/node-entries.ts';
+import type { Node } from '../format/node.ts';
+import { stagedName, stagedRun } from '../format/object-names.ts';
+import { BlockKind } from '../format/block.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
+import type { BlockReader } from '../tree/block-source.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { RunCursor } from '../tree/cursor.ts';
+import { treeOfNode } from '../tree/tree.ts';
+import type { Tree } from '../tree/tree.ts';
+import type { ChangeStream, RowRun } from '../tree/write.ts';
+import { MergedCursor } from '../view/merged-cursor.ts';
+
+/** A staged tree. */
+export interface StagedTree {
+  readonly tree: Tree;
+  readonly node: Node;
+  readonly staged: StagedRuns;
+}
+
+export interface StagingOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly blockSizeBytes: number;
+  readonly reader: BlockReader;
+  readonly pacer: Pacer;
+  readonly logger: Logger;
+  /** Returns the last slot that this instance knows. */
+  readonly tail: () => number;
+}
+
+/** The slots between the tail and the name of a run, at least. */
+const minRoom = 64;
+/** These slots, as a multiple of the slots that have passed since the load began. */
+const roomFactor = 4;
+/** Objects deleted by one request. */
+const deletedTogether = 500;
+
+/** Stages the trees of one load, and deletes them. */
+export class Staging {
+  readonly #options: StagingOptions;
+  readonly #firstTail: number;
+  /** The runs that were begun, whether or not they are stored. */
+  readonly #runs = new Set<string>();
+
+  constructor(options: StagingOptions) {
+    this.#options = options;
+    this.#firstTail = options.tail();
+  }
+
+  /** Stages a tree of changes that only add entries. */
+  async stage(table: string, leaf: EntryShape, changes: ChangeStream): Promise<StagedTree> {
+    const { reader, pacer } = this.#options;
+    const { node, staged } = await stageChanges(table, leaf, changes, pacer, {
+      ...this.#options,
+      newRun: () => this.#newRun(),
+    });
+    const root = new CachedNode(node.name, node.kind, node.rows);
+    return { tree: treeOfNode(root, reader.staged(staged.runs, stagedName, leaf)), node, staged };
+  }
+
+  #newRun(): string {
+    const tail = this.#options.tail();
+    const run = stagedRun(
+      tail + minRoom + roomFactor * (tail - this.#firstTail),
+      randomUuid(this.#options.environment),
+    );
+    this.#runs.add(run);
+    return run;
+  }
+
+  /** Merges staged trees into one, and deletes them. Rejects with the error that `refused` returns for a key that two of them have. */
+  async merge(
+    table: string,
+    leaf: EntryShape,
+    parts: readonly StagedTree[],
+    refused: (key: Uint8Array) => Error,
+  ): Promise<StagedTree> {
+    const trees = parts.map(({ tree }) => tree);
+    if (parts.length === 1) return parts[0] as StagedTree;
+    const merged = await this.stage(table, leaf, await TreeEntries.of(trees));
+    if (merged.tree.count < trees.reduce((sum, { count }) => sum + count, 0)) {
+      const common = await commonKey(trees, this.#options.pacer);
+      if (common !== undefined) throw refused(common);
+    }
+    await this.drop(parts);
+    return merged;
+  }
+
+  /** Stages a tree again, with names that lie further ahead. The old one stays until {@link drop}. */
+  async again(table: string, leaf: EntryShape, { tree }: StagedTree): Promise<StagedTree> {
+    return this.stage(table, leaf, await TreeEntries.of([tree]));
+  }
+
+  /** Deletes trees that no commit names and never will. What cannot be deleted is left to gc. */
+  async drop(trees: readonly StagedTree[]): Promise<void> {
+    await this.#delete(trees.flatMap(({ staged }) => [...staged.runs]));
+  }
+
+  /** Deletes all trees but some. */
+  async dropOthers(kept: readonly StagedTree[] = []): Promise<void> {
+    const keep = new Set(kept.flatMap(({ staged }) => staged.runs));
+    await this.#delete([...this.#runs].filter((run) => !keep.has(run)));
+  }
+
+  async #delete(runs: readonly string[]): Promise<void> {
+    const { driver, prefix, logger } = this.#options;
+    for (let i = 0; i < runs.length; i += deletedTogether) {
+      const some = runs.slice(i, i + deletedTogether);
+      try {
+        await driver.delete(some.map((run) => `${prefix}/${stagedName(run)}`));
+        for (const run of some) this.#runs.delete(run);
+      } catch (cause) {
+        logger.debug('Rows that a load staged could not be deleted; gc will delete them', { cause });
+      }
+    }
+  }
+}
+
+/** The entries of several trees, which have no key in common, in the order of their keys. */
+class TreeEntries implements ChangeStream {
+  readonly #cursor: RunCursor;
+  #at = 0;
+  done = false;
+  key: Uint8Array = new Uint8Array(64);
+  readonly keyStart = 0;
+  keyEnd = 0;
+  source: Node | undefined;
+  base = 0;
+  readonly remove = false;
+
+  private constructor(trees: readonly Tree[]) {
+    const cursors = trees.map((tree) => {
+      const cursor = new TreeCursor(tree);
+      cursor.expect(tree.count);
+      return cursor;
+    });
+    this.#cursor = new MergedCursor(cursors, undefined, false, true);
+  }
+
+  static async of(trees: readonly Tree[]): Promise<TreeEntries> {
+    const entries = new TreeEntries(trees);
+    await entries.#next();
+    return entries;
+  }
+
+  async #next(): Promise<void> {
+    this.done = !(await this.#cursor.next());
+    if (this.done) return;
+    this.#at = this.#cursor.from;
+    this.#take();
+  }
+
+  advance(): void | Promise<void> {
+    if (++this.#at >= this.#cursor.to) return this.#next();
+    this.#take();
+    return undefined;
+  }
+
+  #take(): void {
+    const { node } = this.#cursor;
+    this.keyEnd = node.keyLength(this.#at);
+    if (this.key.length < this.keyEnd) this.key = new Uint8Array(this.keyEnd * 2);
+    node.copyKey(this.#at, this.key, 0);
+    if (node.kind !== BlockKind.table) return;
+    this.source = node;
+    this.base = node.rowBase(this.#at);
+  }
+
+  run(limit: Uint8Array | undefined): RowRun | undefined {
+    const { node, to } = this.#cursor;
+    const end = limit === undefined ? to : Math.min(to, node.boundFrom(this.#at, limit, 0, limit.length));
+    return end > this.#at ? { node, from: this.#at, to: end } : undefined;
+  }
+
+  advanceRun(count: number): void | Promise<void> {
+    this.#at += count - 1;
+    return this.advance();
+  }
+}
+
+/** Returns a key that two trees have. */
+async function commonKey(trees: readonly Tree[], pacer: Pacer): Promise<Uint8Array | undefined> {
+  for (const [i, tree] of trees.entries()) {
+    const others = trees.slice(i + 1);
+    for (const cursor = new TreeCursor(tree); await cursor.next(); ) {
+      for (let at = cursor.from; at < cursor.to; at++) {
+        const key = cursor.node.key(at);
+        for (const other of others) if ((await other.lookup(key)) !== undefined) return key;
+        if (pacer.due()) await pacer.pause();
+      }
+    }
+  }
+  return undefined;
+}
