@@ -116,7 +116,7 @@ export class CommitEncoder {
     let version = blockFormatVersion;
     for (const { changes } of commit.members) {
       for (const { schema, staged } of changes) {
-        const isLater = staged !== undefined && staged.runs.some((run) => slotOfRun(run) !== slot);
+        const isLater = staged?.runs.some((run) => slotOfRun(run) !== slot) === true;
         version = Math.max(version, schemaFormat(schema), isLater ? laterRunsVersion : 0);
       }
     }

@@ -146,7 +146,7 @@ export class LoadCheck {
     for (let i = 0; i < leaf.count; i += together) {
       const keys: Uint8Array[] = [];
       for (let at = i; at < Math.min(leaf.count, i + together); at++) keys.push(leaf.key(at));
-      const found = await Promise.all(keys.map((key) => state.lookup(key)));
+      const found = await Promise.all(keys.map(async (key) => state.lookup(key)));
       const at = found.findIndex((row) => row !== undefined);
       if (at >= 0) return keys[at];
       if (pacer.due()) await pacer.pause();

@@ -86,12 +86,12 @@ export class RowReader {
     const rows = new TableOperations(this.#shape, environment);
     while (rows.sizeBytes < bufferBytes) {
       const answer = this.#iterator.next();
-      const { done, value } = isPromise(answer) ? await answer : answer;
-      if (done === true) {
+      const result: IteratorResult<unknown, unknown> = isPromise(answer) ? await answer : answer;
+      if (result.done === true) {
         this.isOver = true;
         break;
       }
-      this.#add(rows, value);
+      this.#add(rows, result.value);
       if (++this.count % rowsInStep === 0 && pacer.due()) await pacer.pause();
       signal.throwIfAborted();
     }

@@ -8,6 +8,7 @@ import { ephemeralMutants } from './ephemeral-mutants.ts';
 import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
 import { keyMutants } from './key-mutants.ts';
+import { loadMutants } from './load-mutants.ts';
 import { logMutants } from './log-mutants.ts';
 import { memoryMutants } from './memory-mutants.ts';
 import { migrationMutants } from './migration-mutants.ts';
@@ -46,6 +47,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...memoryMutants,
     ...keyMutants,
     ...ephemeralMutants,
+    ...loadMutants,
   ],
   objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants],
   migrations: migrationMutants,

@@ -87,6 +87,8 @@ export interface SimConfig {
   readonly seatChance: number;
   /** How likely what a node does is about the table whose primary key is made of several fields; 0: there is none. */
   readonly pageChance: number;
+  /** How likely a node loads rows; 0: none does. */
+  readonly loadChance: number;
   /** How likely a node does something about which indexes that table has; 0: it has all of them, always. */
   readonly indexChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
@@ -146,7 +148,15 @@ export type SimOverrides = Partial<SimConfig>;
 type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'renamedVersions' | 'brokenChance'>;
 type WithoutHabits = Omit<
   SimConfig,
-  'habits' | 'functions' | 'encrypted' | 'autoIds' | 'seatChance' | 'pageChance' | 'indexChance' | keyof Migrations
+  | 'habits'
+  | 'functions'
+  | 'encrypted'
+  | 'autoIds'
+  | 'seatChance'
+  | 'pageChance'
+  | 'loadChance'
+  | 'indexChance'
+  | keyof Migrations
 >;
 
 /** The general case: a bit of everything. */
@@ -401,6 +411,8 @@ function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
   const independent = {
     seatChance: seatChanceOf(seed),
     pageChance,
+    // Only where it is asked for: seeds are known for what they find.
+    loadChance: 0,
     functions: functionsOf(seed),
     encrypted: encryptedOf(seed),
     autoIds: autoIdsOf(seed),

@@ -177,7 +177,11 @@ export class Reachable {
     }
     const stagedFor = parseStagedName(name);
     if (stagedFor !== undefined) {
-      return stagedFor > logFloor && this.#staged(stagedFor).includes(name) ? `slot ${stagedFor}` : undefined;
+      // A load names what it stages for a later slot than it gets.
+      for (let at = logFloor + 1; at <= Math.min(stagedFor, this.#ledger.tail); at++) {
+        if (this.#staged(at).includes(name)) return `slot ${at}`;
+      }
+      return undefined;
     }
     const blob = parseBlobName(name);
     if (blob !== undefined) return this.#needsBlob(blob);

@@ -43,6 +43,7 @@ const quiet: Partial<SimConfig> = {
   migrationChance: 0,
   seatChance: 0,
   pageChance: 0,
+  loadChance: 0,
   indexChance: 0,
   customVersions: false,
   renamedVersions: false,

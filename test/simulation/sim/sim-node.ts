@@ -25,6 +25,7 @@ import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { Op, State } from './model.ts';
 import { IndexUser } from './index-user.ts';
+import { LoadUser } from './load-user.ts';
 import { PageUser } from './page-user.ts';
 import type { Asker } from './query-maker.ts';
 import { Reader } from './reader.ts';
@@ -95,6 +96,8 @@ export class SimNode {
   readonly #pages: PageUser | undefined;
   /** Undefined: the indexes of that table stay as they are. */
   readonly #indexes: IndexUser | undefined;
+  /** Undefined: nothing is loaded. */
+  readonly #loads: LoadUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -164,6 +167,11 @@ export class SimNode {
     if (config.pageChance > 0 && config.indexChance > 0) {
       const ofIndexes = new SeededRandom(`${seed} indexes`);
       this.#indexes = new IndexUser({ world, name, db: this.db, random: ofIndexes, expect });
+    }
+    if (config.loadChance > 0) {
+      const sleep = (ms: number): Promise<void> => this.#sleep(ms);
+      const ofLoads = new SeededRandom(`${seed} loads`);
+      this.#loads = new LoadUser({ world, name, db, random: ofLoads, sleep, expect });
     }
     const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
     this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
@@ -308,6 +316,7 @@ export class SimNode {
     if (mayRewrite(config, this.#random)) return rewriteSome(this.db, this.#random, (e) => this.#expect('rewrite', e));
     if (this.#versions?.mayAct() === true) return this.#nextVersion(this.#versions.act());
     if (this.#indexes?.mayAct() === true) return this.#nextVersion(this.#indexes.act());
+    if (this.#loads?.mayAct() === true) return this.#nextVersion(this.#load(this.#loads));
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
     if (this.#random.chance(config.transactionChance)) return this.#transact();
@@ -331,7 +340,11 @@ export class SimNode {
     else await this.#restart();
   }
 
-  /** Calls about migrations and indexes: mostly beside what else it does. */
+  async #load(loads: LoadUser): Promise<void> {
+    for (const { landed } of await loads.act()) this.#reader.promised(landed?.slot ?? 0);
+  }
+
+  /** Calls about migrations and indexes, and loads: mostly beside what else it does. */
   async #nextVersion(act: Promise<void>): Promise<void> {
     const call = act.finally(() => this.#flushes.delete(call));
     this.#flushes.add(call);

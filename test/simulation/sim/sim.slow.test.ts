@@ -27,6 +27,7 @@ const kinds: readonly { readonly config: SimOverrides; readonly what: string }[]
   { config: { functions: true }, what: ', with an index on a function' },
   { config: { encrypted: true }, what: ', encrypted' },
   { config: { autoIds: true }, what: ', with node ids that they take themselves' },
+  { config: { loadChance: 0.2, blockSizeBytes: 512 }, what: ', with loads' },
 ];
 
 describe('the simulator', () => {

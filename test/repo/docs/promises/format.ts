@@ -43,7 +43,7 @@ export const format: PagePromises = {
   'A commit that names another one than is in that slot is not applied.': [
     'test/features/protocol/holes.test.ts: lets nobody apply the commits behind it: an acknowledged row that takes the slot stays',
   ],
-  'A commit that names runs of another slot is damaged.': [
+  'A commit that names runs of an earlier slot is damaged.': [
     'src/format/commit.test.ts: are refused where the header lacks something',
   ],
   'integer, at most `appliedSeq`: slots up to here decide nothing any more': [

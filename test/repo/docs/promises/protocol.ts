@@ -63,6 +63,19 @@ const log: PagePromises = {
   'An instance that loses the slot stages its rows again for the next one.': [
     'test/features/gc/staged.slow.test.ts: of a flush that lost its slot are staged again for the next one',
   ],
+  'names hold a slot, and only a commit in this slot or an earlier one can name them.': [
+    'src/format/commit.test.ts: are refused where the header lacks something',
+    'src/format/commit.test.ts: may name runs of a later slot, in a version that earlier releases refuse',
+  ],
+  'a load that lost its slot must not stage its rows again': [
+    'test/features/load/load.slow.test.ts: loses its slot, and commits behind the others without staging its rows again',
+  ],
+  'If the log reaches s before the commit, the load stages its rows again, further ahead.': [
+    'test/features/load/load.slow.test.ts: stages its rows again if the log has passed their names',
+  ],
+  'A load is refused while the table is stored in two versions.': [
+    'test/features/load/load.slow.test.ts: for blobs, triggers, replicas, tables that are not registered, and tables that are migrated',
+  ],
   '**A commit that does not follow the one before it is never applied.**': [
     'test/features/protocol/holes.test.ts: lets nobody apply the commits behind it: an acknowledged row that takes the slot stays',
   ],

@@ -67,4 +67,29 @@ export const writing: PagePromises = {
   'the flush rejects with `EncodeError`, and nothing is written.': [
     'test/features/batches/increments.test.ts: is refused by the flush where the sum of %o and %o does not fit',
   ],
+  'All rows are one commit: every instance sees all of them or none, and a key or a unique value that exists already fails the load as it fails a batch.':
+    [
+      'test/features/load/load.slow.test.ts: loads rows that come %s',
+      'test/features/load/load.slow.test.ts: refuses a key that is there %s',
+      'test/features/load/load.slow.test.ts: refuses values of a unique index that two rows have',
+      'test/features/load/load.slow.test.ts: refuses a unique value that another instance has committed meanwhile, %s',
+    ],
+  'Its memory does not grow with the number of rows.': [
+    'test/features/load/memory.slow.test.ts: takes no more memory for more rows',
+  ],
+  'A load that fails has written nothing, except that after `CommitOutcomeUnknownError` the outcome is unknown': [
+    'test/features/load/load.slow.test.ts: rejects with the error of its source, and when the database is stopped',
+    'test/features/load/load.slow.test.ts: by its signal after its commit was put has an unknown outcome, and keeps its rows',
+  ],
+  'Before the commit, the load is checked against their changes.': [
+    'test/features/load/load.slow.test.ts: refuses a key that another instance has committed meanwhile, %s',
+    'test/features/load/load.slow.test.ts: loses its slot, and commits behind the others without staging its rows again',
+  ],
+  '`signal` gives the load up. Its stored rows are deleted then. If the process is killed, gc deletes them later': [
+    'test/features/load/load.slow.test.ts: is given up by its signal, and leaves nothing',
+    'test/features/load/load.slow.test.ts: by a kill leaves rows that nobody sees, and that gc deletes once the log has gone on',
+  ],
+  'A load refuses rows with blobs, tables with triggers for inserts, and tables that are being migrated': [
+    'test/features/load/load.slow.test.ts: for blobs, triggers, replicas, tables that are not registered, and tables that are migrated',
+  ],
 };

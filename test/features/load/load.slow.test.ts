@@ -1,5 +1,6 @@
 /** `db.load()`: all rows of a source in one commit, whatever their order and number, or none of them. */
 import { describe, expect, it } from 'vitest';
+import type { CommitOutcomeUnknownError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { Cluster, Gate, items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
@@ -86,6 +87,19 @@ describe('db.load()', () => {
     expect(await cluster.run(node.db.load(items, later([])))).toEqual({ rows: 0 });
     expect(await cluster.run(node.db.load(items, new Set([rowOf(900)])))).toEqual({ rows: 1 });
     expect(await countOf(cluster, node, 'items')).toBe(501);
+  });
+
+  it('stages rows that come in order as they come, some eight mebibytes in an object', async () => {
+    const cluster = new Cluster();
+    const node = cluster.make(0, { blockSizeBytes: 65_536 });
+    await cluster.run(node.db.start());
+    node.driver.takeLines();
+    const wide = (id: number): ReturnType<typeof rowOf> => ({ ...rowOf(id), text: `${id}`.repeat(1000) });
+    await cluster.run(node.db.load(items, range(1000, 9000).map(wide)));
+    const committed = node.driver.takeLines().findIndex((line) => line.startsWith('put committed/1'));
+    expect(committed).toBeGreaterThan(0);
+    expect(committed).toBeLessThan(16);
+    expect((await cluster.namesIn('staged')).length).toBe(4);
   });
 
   it('gives defaults, and refuses rows that do not fit, as batches do', async () => {
@@ -301,6 +315,22 @@ describe('a load that ends early', () => {
     const failing = cluster.failure(stuck);
     await cluster.run(node.db.stop());
     expect(await failing).toMatchObject({ code: 'ABORTED' });
+  });
+
+  it('by its signal after its commit was put has an unknown outcome, and keeps its rows', async () => {
+    const cluster = new Cluster();
+    const [node, other] = [await small(cluster, 0), await small(cluster, 1)];
+    const controller = new AbortController();
+    const { signal } = controller;
+    const loading = node.db.load(items, shuffled(5000).map(rowOf), { signal });
+    const gate = await heldLoad(cluster, node, loading);
+    controller.abort();
+    const error = await cluster.failure(loading);
+    expect(error).toMatchObject({ code: 'COMMIT_OUTCOME_UNKNOWN' });
+    gate.open();
+    expect(await cluster.run(node.db.resolveCommit(error as CommitOutcomeUnknownError))).toBe(true);
+    for (const each of [node, other]) expect(await countOf(cluster, each, 'items')).toBe(5000);
+    await expectSound(cluster, other);
   });
 
   it('by a kill leaves rows that nobody sees, and that gc deletes once the log has gone on', async () => {
