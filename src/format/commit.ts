@@ -116,8 +116,8 @@ export class CommitEncoder {
     let version = blockFormatVersion;
     for (const { changes } of commit.members) {
       for (const { schema, staged } of changes) {
-        const isLater = staged?.runs.some((run) => slotOfRun(run) !== slot) === true;
-        version = Math.max(version, schemaFormat(schema), isLater ? laterRunsVersion : 0);
+        version = Math.max(version, schemaFormat(schema));
+        if (staged?.runs.some((run) => slotOfRun(run) !== slot) === true) version = laterRunsVersion;
       }
     }
     sealBlock(commitName(slot), BlockKind.commit, bytes, version);

@@ -69,7 +69,7 @@ export class LoadCheck {
     this.#options = options;
   }
 
-  /** The same rows are in another tree now. */
+  /** Takes the tree in which the same rows are staged now. */
   moved(tree: Tree): void {
     this.#rows = { ...this.#rows, tree };
     if (this.#loaded !== undefined) this.#loaded = new TableState(this.#loaded.shape, tree, this.#loaded.indexes);

@@ -102,6 +102,30 @@ describe('db.load()', () => {
     expect((await cluster.namesIn('staged')).length).toBe(4);
   });
 
+  it('is one commit in the feed of changes, and conflicts with a transaction that has read the table', async () => {
+    const cluster = new Cluster();
+    const [node, other] = [await small(cluster, 0), await small(cluster, 1)];
+    const feed = other.db.changes({ after: 0 });
+    let attempts = 0;
+    const counted = other.db.transaction(async (tx) => {
+      const count = await tx.query(items).count();
+      if (++attempts === 1) await node.db.load(items, shuffled(3000).map(rowOf));
+      await tx.insert(items, { id: 10_000, text: `${count} rows`, group: 1 });
+    });
+    await cluster.run(counted);
+    expect(attempts).toBe(2);
+    expect(await cluster.run(node.db.refresh().then(() => node.db.get(items, 10_000)))).toMatchObject({
+      text: '3000 rows',
+    });
+    const { value } = await cluster.run(feed[Symbol.asyncIterator]().next());
+    const keys: unknown[] = [];
+    const read = async (): Promise<void> => {
+      for await (const { key, operation } of value ?? []) keys.push(operation === 'upsert' ? key : undefined);
+    };
+    await cluster.run(read());
+    expect(keys).toEqual(range(0, 3000));
+  });
+
   it('gives defaults, and refuses rows that do not fit, as batches do', async () => {
     const cluster = new Cluster();
     const node = await small(cluster, 0);
