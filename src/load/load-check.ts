@@ -75,9 +75,14 @@ export class LoadCheck {
     if (this.#loaded !== undefined) this.#loaded = new TableState(this.#loaded.shape, tree, this.#loaded.indexes);
   }
 
-  /** Forgets what was checked: a block that tells what has changed since is gone. */
-  forget(): void {
+  /**
+   * Forgets the state that was checked, because one of its blocks may be gone, and with it the changes since. Returns whether there was
+   * such a state.
+   */
+  forget(): boolean {
+    const hadChecked = this.#checked !== undefined;
     this.#checked = undefined;
+    return hadChecked;
   }
 
   /**

@@ -218,8 +218,10 @@ export class Load {
           loaded.staged = await this.#staging.again(name, changeShape, before);
           check.moved(loaded.staged.tree);
           await this.#staging.drop([before]);
-        } else if (error instanceof BlockGone && (await this.#hasMovedOn())) check.forget();
-        else if (!(error instanceof CheckFirst)) throw error;
+        } else if (error instanceof BlockGone) {
+          // Either the block is of the state that was checked before, or the check began on a state that is gone.
+          if (!check.forget() && !(await this.#hasMovedOn())) throw error;
+        } else if (!(error instanceof CheckFirst)) throw error;
       }
     }
     throw new ContentionError(

@@ -285,6 +285,22 @@ describe('a load while others write', () => {
     expect(await cluster.run(node.db.snapshots())).toEqual([]);
   });
 
+  it('checks all of its rows again if blocks of the state that it has checked are collected', async () => {
+    const cluster = new Cluster();
+    const [node, other] = [await small(cluster, 0), await small(cluster, 1)];
+    await cluster.run(cluster.put(other, range(0, 2000), 'first'));
+    await cluster.run(other.db.checkpoint());
+    const few = range(0, 100).map((id) => rowOf(10_000 + 10 * id));
+    const loading = node.db.load(items, few);
+    const gate = await heldLoad(cluster, node, loading);
+    await cluster.run(cluster.put(other, range(0, 2000).concat(20_000), 'second'));
+    await cluster.collectAll(other);
+    gate.open();
+    expect(await cluster.run(loading)).toEqual({ rows: 100 });
+    expect(await countOf(cluster, other, 'items')).toBe(2101);
+    await expectSound(cluster, node);
+  });
+
   it('is one of two loads at once: both come in, or one is refused', async () => {
     const cluster = new Cluster();
     const [node, other] = [await small(cluster, 0), await small(cluster, 1)];
