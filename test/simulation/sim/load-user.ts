@@ -15,7 +15,7 @@ export interface LoadUserOptions {
   readonly name: string;
   readonly db: Database;
   readonly random: SeededRandom;
-  readonly sleep: (ms: number) => Promise<void>;
+  readonly pause: (ms: number) => Promise<void>;
   readonly expect: (what: string, error: unknown) => void;
 }
 
@@ -39,7 +39,7 @@ export class LoadUser {
     const since = ledger.tail;
     const controller = random.chance(config.abortChance) ? new AbortController() : undefined;
     try {
-      await db.load(marks, this.#rows(segments, controller), controller === undefined ? {} : controller);
+      await db.load(marks, this.#rows(segments, controller), controller ?? {});
       trace.add(name, `loaded ${segments.length} rows`);
       return this.#acked(segments);
     } catch (error) {
@@ -54,7 +54,7 @@ export class LoadUser {
 
   /** Rows in their order or in another one, all at once or by and by. */
   async *#rows(segments: readonly Segment[], controller: AbortController | undefined): AsyncGenerator<{ id: string }> {
-    const { random, sleep, world } = this.#options;
+    const { random, pause, world } = this.#options;
     const shuffles = random.chance(0.5);
     const order = segments.map((segment) => ({ segment, place: shuffles ? random.next() : 0 }));
     order.sort((a, b) => a.place - b.place);
@@ -62,7 +62,7 @@ export class LoadUser {
     const abortAt = random.integer(0, 2 * segments.length);
     for (const [i, { segment }] of order.entries()) {
       if (i === abortAt) controller?.abort(new Error('The application has changed its mind'));
-      if (random.chance(pauses)) await sleep(random.between(0, 2) * world.config.thinkMs);
+      if (random.chance(pauses)) await pause(random.between(0, 2) * world.config.thinkMs);
       yield { id: segment.mark };
     }
   }

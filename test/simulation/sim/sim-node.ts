@@ -169,9 +169,9 @@ export class SimNode {
       this.#indexes = new IndexUser({ world, name, db: this.db, random: ofIndexes, expect });
     }
     if (config.loadChance > 0) {
-      const sleep = (ms: number): Promise<void> => this.#sleep(ms);
+      const pause = (ms: number): Promise<void> => this.#sleep(ms);
       const ofLoads = new SeededRandom(`${seed} loads`);
-      this.#loads = new LoadUser({ world, name, db, random: ofLoads, sleep, expect });
+      this.#loads = new LoadUser({ world, name, db, random: ofLoads, pause, expect });
     }
     const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
     this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
