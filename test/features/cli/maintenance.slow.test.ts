@@ -1,6 +1,7 @@
 /** Maintenance of databases that nobody has open, and the completion of command lines by the shell. */
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -53,6 +54,53 @@ describe('tend', () => {
     expect(await pending()).toBe(0);
     expect((await run(['tend', folder.url(), '--yes'])).output).toContain('0 commits merged.\n');
     expect((await run(['query', folder.url(), 'items', '--count'])).output).toBe('3\n');
+  });
+
+  /** Requests version 2 of the table, and stops before its rows are migrated. */
+  async function requestMigration(migrate?: (row: { id: number }) => object): Promise<void> {
+    const db = await open(1);
+    for (let id = 0; id < 3; id++) await put(db, id);
+    const fields = { ...items.fields, note: { typeId: Types.varchar } };
+    db.registerSchema({ ...items, version: 2, fields, ...(migrate && { migrate }) } as never);
+    await db.setTargetSchemaVersion('items', 2);
+    await db.stop();
+    expect(await db.start().then(() => db.migrationStatus('items'))).toMatchObject({ state: 'building', rowsDone: 0 });
+    await db.stop();
+  }
+
+  it('completes a migration that was requested', async () => {
+    await requestMigration();
+    const tended = await run(['tend', folder.url(), '--yes', '--json']);
+    const migration = { table: 'items', from: 1, to: 2, state: 'switched', rowsDone: 3, rowsTotal: 3 };
+    expect(tended.messages).toBe('');
+    expect([tended.status, jsonLines(tended.output)[0]]).toMatchObject([0, { migrations: [migration], indexes: [] }]);
+    expect(jsonLines((await run(['tend', folder.url(), '--yes', '--json'])).output)[0]).toMatchObject({
+      migrations: [],
+    });
+  });
+
+  it('says which migration needs the application, and collects all the same', async () => {
+    await requestMigration((row) => ({ ...row, note: 'made' }));
+    const tended = await run(['tend', folder.url(), '--yes']);
+    expect(tended.status).toBe(1);
+    expect(tended.output).toContain('items to version 2: 0 of 3 rows migrated. It needs the migrate function');
+    expect(tended.output).toContain('Nothing to delete.');
+  });
+
+  it('adds an index that another process has begun', { timeout: 60_000 }, async () => {
+    const count = 120_000;
+    const db = await open(1);
+    const batch = db.batch();
+    for (let id = 0; id < count; id++) void batch.upsert(items, { id });
+    await batch.flush();
+    await db.checkpoint();
+    db.registerSchema({ ...items, indexes: [{ name: 'byId', fields: ['id'] }] });
+    const state = async (): Promise<unknown> => (await db.indexes('items')).find(({ name }) => name === 'byId')?.state;
+    while ((await state()) !== 'building') await wait(5);
+    await db.stop();
+    const tended = await run(['tend', folder.url(), '--yes', '--json']);
+    const index = { table: 'items', name: 'byId', state: 'ready', rowsDone: count, rowsTotal: count };
+    expect([tended.status, jsonLines(tended.output)[0]]).toMatchObject([0, { indexes: [index] }]);
   });
 
   it('tends every database of a folder with --all, goes on where one fails, and says which', async () => {

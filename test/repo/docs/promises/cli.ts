@@ -66,6 +66,11 @@ export const cli: PagePromises = {
     'test/features/cli/commands.slow.test.ts: makes the rest of a version that %s, and retires the old one',
     'test/features/cli/commands.slow.test.ts: asks for the application where its function makes the rows',
   ],
+  'completes the migrations that were requested and the indexes on fields that were begun': [
+    'test/features/cli/maintenance.slow.test.ts: completes a migration that was requested',
+    'test/features/cli/maintenance.slow.test.ts: adds an index that another process has begun',
+    'test/features/cli/maintenance.slow.test.ts: says which migration needs the application, and collects all the same',
+  ],
   'under the prefix that the URL names, `--concurrency` of them at a time': [
     'test/features/cli/maintenance.slow.test.ts: tends every database of a folder with --all, goes on where one fails, and says which',
     'test/features/cli/maintenance.slow.test.ts: finds more databases with --all than a search by itself looks for',

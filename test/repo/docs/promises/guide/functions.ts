@@ -22,6 +22,12 @@ export const functions: PagePromises = {
   'Objects that an instance reads to open the database, the highest number': [
     'test/features/ephemeral/many.slow.test.ts: each commit once, and open with nineteen reads at most: %i at a time',
   ],
+  '`store-db tend` merges the commits that wait, completes the migrations that were requested and the indexes that were begun, deletes garbage, and ends':
+    [
+      'test/features/cli/maintenance.slow.test.ts: merges pending commits and deletes garbage, after a confirmation',
+      'test/features/cli/maintenance.slow.test.ts: completes a migration that was requested',
+      'test/features/cli/maintenance.slow.test.ts: adds an index that another process has begun',
+    ],
   'At most `mergePolicy.minCommits` commits wait, 16 by default:': [
     'test/features/ephemeral/merges.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
     'test/features/ephemeral/merges.test.ts: merge as often as mergePolicy says',
