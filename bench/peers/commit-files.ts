@@ -5,32 +5,22 @@ import type { City } from './contender.ts';
 
 const commitBytes = 256;
 
-/** Commits that are each a file of its own: it and its place in the folder are on the disk when one is over. */
-export class CommitFiles {
-  readonly #folder: string;
-  readonly #opened: number;
+/** Commits that are appended to one file, each on the disk when it is over. */
+export class CommitFile {
+  readonly #file: number;
   readonly #bytes = Buffer.alloc(commitBytes, 1);
-  #count = 0;
 
   constructor(folder: string) {
-    this.#folder = folder;
-    this.#opened = fs.openSync(folder, 'r');
+    this.#file = fs.openSync(path.join(folder, 'commits'), 'a');
   }
 
   commit(): void {
-    const name = String(this.#count++);
-    const temporary = path.join(this.#folder, `#${name}`);
-    const file = fs.openSync(temporary, 'wx');
-    fs.writeSync(file, this.#bytes);
-    fs.fsyncSync(file);
-    fs.closeSync(file);
-    fs.linkSync(temporary, path.join(this.#folder, name));
-    fs.fsyncSync(this.#opened);
-    fs.unlinkSync(temporary);
+    fs.writeSync(this.#file, this.#bytes);
+    fs.fdatasyncSync(this.#file);
   }
 
   close(): void {
-    fs.closeSync(this.#opened);
+    fs.closeSync(this.#file);
   }
 }
 

@@ -7,7 +7,7 @@ import { mkdirSync } from 'node:fs';
 import { byPopulation } from './first-rows.ts';
 import { folderOf } from './contender.ts';
 import type { City, Contender, OpenOptions } from './contender.ts';
-import { CommitFiles, RowFile } from './commit-files.ts';
+import { CommitFile, RowFile } from './commit-files.ts';
 
 /** Of what is it a limit: scans over objects are slow. */
 export const limitedWorkloads: readonly string[] = [
@@ -52,7 +52,7 @@ function copies(cities: readonly City[], from: number, limit: number): City[] {
 export function openPlainMemory({ place }: OpenOptions): Contender {
   const folder = folderOf(place);
   mkdirSync(folder, { recursive: true });
-  const commits = new CommitFiles(folder);
+  const commits = new CommitFile(folder);
   const cities = new Map<number, City>();
   const countries = new Map<string, City[]>();
   let populations: City[] = [];

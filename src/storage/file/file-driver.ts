@@ -7,6 +7,7 @@ import { isBytes } from '../../base/brands.ts';
 import { realEnvironment } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
+import type { RequestOutcome } from '../../base/errors.ts';
 import { kinds, OptionTable } from '../../base/options.ts';
 import type {
   CopyResult,
@@ -22,19 +23,21 @@ import type {
   RequestOptions,
   StorageDriver,
 } from '../contract/driver.ts';
-import { checkKey, checkList, checkNotAborted, checkWholeBytes, clipRange } from '../contract/requests.ts';
+import { checkKey, checkList, checkNotAborted, checkWholeBytes, clipRange, readBody } from '../contract/requests.ts';
+import { FolderJournal } from './folder-journal.ts';
+import type { ImportedObject, JournalContext, JournalPolicy } from './folder-journal.ts';
 import { FileListing } from './file-listing.ts';
 import type { FileContext } from './file-listing.ts';
-import { placeOf } from './file-names.ts';
+import { isNumbered, placeOf } from './file-names.ts';
 import { isFull, toStorageError } from './file-system.ts';
 import type { FileSystem } from './file-system.ts';
 import { FileVersions, linkFinal } from './file-versions.ts';
-import type { AppendResult, Attempt, SeenVersion } from './file-versions.ts';
+import type { AppendResult, SeenVersion } from './file-versions.ts';
 import { leadsNowhere, Folders } from './folders.ts';
 import type { Durability } from './folders.ts';
 import { NodeFileSystem } from './node-file-system.ts';
 import { damaged, StoredFile, TRAILER_BYTES, TemporaryFiles } from './stored-file.ts';
-import type { TemporaryFile } from './stored-file.ts';
+import type { Attempt, TemporaryFile } from './stored-file.ts';
 
 /** Options of `FileDriver`. */
 export interface FileDriverOptions {
@@ -51,6 +54,8 @@ export interface FileDriverOptions {
   readonly fileSystem?: FileSystem;
   /** @internal Old versions of a replaced object that are kept. */
   readonly keptVersions?: number;
+  /** @internal Sizes of journals. */
+  readonly journalPolicy?: JournalPolicy;
 }
 
 /** How often a write of bytes starts again because its temporary file was removed. */
@@ -58,6 +63,8 @@ const MAX_REWRITES = 3;
 /** Most objects that are remembered. Objects found under two names are synced once per process. */
 const MAX_REMEMBERED = 4096;
 const KEPT_VERSIONS = 8;
+/** The object of a database that every release reads before it counts a commit as done. */
+const BLOCK0 = 'block0';
 
 const driverOptions = new OptionTable<FileDriverOptions>({
   path: kinds.required({ ...kinds.named, allowed: "the path of a folder, such as './data'" }),
@@ -65,9 +72,12 @@ const driverOptions = new OptionTable<FileDriverOptions>({
   environment: kinds.environment,
   fileSystem: kinds.anything,
   keptVersions: kinds.whole(1),
+  journalPolicy: kinds.anything,
 });
 
-/** Stores every object as a file under one folder. Content types are not stored. */
+/**
+ * Stores objects as files under one folder, and commits in a file to which all processes append. Content types are not stored.
+ */
 export class FileDriver implements StorageDriver {
   readonly name = 'file';
   readonly #root: string;
@@ -79,6 +89,8 @@ export class FileDriver implements StorageDriver {
   readonly #versioned = new Map<string, SeenVersion>();
   /** Whether the folder is known to exist. */
   #isRootKnown = false;
+  readonly #journals = new Map<string, FolderJournal>();
+  readonly #journalContext: JournalContext;
 
   /** Takes the path of a folder, or options. It does no I/O. Throws `InvalidOptionError`. */
   constructor(options: string | FileDriverOptions) {
@@ -91,7 +103,17 @@ export class FileDriver implements StorageDriver {
     this.#lanes = new WriteLanes(environment);
     this.#root = path.join(root, path.sep);
     const keptVersions = given.keptVersions ?? KEPT_VERSIONS;
-    this.#context = { system, environment, folders, temporaries, keptVersions, lastListed: {} };
+    const journalOf = (folder: string): FolderJournal => this.#journalOf(folder);
+    this.#context = { system, environment, folders, temporaries, keptVersions, lastListed: {}, journalOf };
+    this.#journalContext = {
+      system,
+      environment,
+      folders,
+      durability,
+      policy: given.journalPolicy ?? {},
+      openPlain: (folder, name) => this.#openPlain(folder, name),
+      fenceOlderReleases: (folder) => this.#fenceOlderReleases(folder),
+    };
   }
 
   async get(key: string, options?: GetOptions): Promise<GetResult> {
@@ -100,27 +122,108 @@ export class FileDriver implements StorageDriver {
     clipRange(key, options?.range, 0);
     try {
       const versions = this.#versionsOf(key);
+      if (isNumbered(versions.name)) return await this.#getNumbered(versions, options);
       const seen = this.#versioned.get(key);
       const isSeen = seen !== undefined && seen.etag === options?.ifNoneMatch;
       if (isSeen && (await versions.isNewest(seen))) return { status: 'unchanged' };
       const whole = options?.range === undefined && options?.ifNoneMatch === undefined;
-      const file = await this.#open(versions, whole);
-      if (file === undefined) {
-        await this.#checkRoot();
-        return { status: 'missing' };
-      }
-      try {
-        const { etag, sizeBytes, lastModifiedMs } = file;
-        if (options?.ifNoneMatch === etag) return { status: 'unchanged' };
-        if (options?.range === undefined) checkWholeBytes(key, sizeBytes);
-        const { start, end } = clipRange(key, options?.range, sizeBytes);
-        return { status: 'found', bytes: await file.read(start, end), etag, sizeBytes, lastModifiedMs };
-      } finally {
-        await file.close();
-      }
+      return await this.#answer(key, await this.#open(versions, whole), options);
     } catch (error) {
       throw toStorageError(error, key, 'none', 'read');
     }
+  }
+
+  /** Answers a `get` with an opened file, and closes it. */
+  async #answer(key: string, file: StoredFile | undefined, options: GetOptions | undefined): Promise<GetResult> {
+    if (file === undefined) {
+      await this.#checkRoot();
+      return { status: 'missing' };
+    }
+    try {
+      const { etag, sizeBytes, lastModifiedMs } = file;
+      if (options?.ifNoneMatch === etag) return { status: 'unchanged' };
+      if (options?.range === undefined) checkWholeBytes(key, sizeBytes);
+      const { start, end } = clipRange(key, options?.range, sizeBytes);
+      return { status: 'found', bytes: await file.read(start, end), etag, sizeBytes, lastModifiedMs };
+    } finally {
+      await file.close();
+    }
+  }
+
+  #journalOf(folder: string): FolderJournal {
+    let journal = this.#journals.get(folder);
+    if (journal === undefined) {
+      journal = new FolderJournal(this.#journalContext, folder);
+      this.#journals.set(folder, journal);
+    }
+    return journal;
+  }
+
+  /** Gets an object from the journal of its folder, or from its file as long as there is no journal. */
+  async #getNumbered(versions: FileVersions, options: GetOptions | undefined): Promise<GetResult> {
+    const { key, parent, name } = versions;
+    const journal = this.#journalOf(parent);
+    for (;;) {
+      const found = await journal.read(name, async ({ file: from, at, ...entry }, file): Promise<GetResult> => {
+        const { etag, sizeBytes, timeMs: lastModifiedMs } = entry;
+        if (options?.ifNoneMatch === etag) return { status: 'unchanged' };
+        if (options?.range === undefined) checkWholeBytes(key, sizeBytes);
+        const { start, end } = clipRange(key, options?.range, sizeBytes);
+        const buffer = Buffer.allocUnsafeSlow(end - start);
+        const bytes = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
+        if ((await file.read(bytes, at + start)) !== bytes.length) throw damaged(key, parent + from);
+        return { status: 'found', bytes, etag, sizeBytes, lastModifiedMs };
+      });
+      if (found !== 'none') return found ?? (await this.#answer(key, undefined, options));
+      const file = await this.#open(versions, false);
+      if (!(await journal.isThere())) return await this.#answer(key, file, options);
+      // Another process made the journal meanwhile.
+      await file?.close();
+    }
+  }
+
+  /** Puts an object into the journal of its folder; undefined if it must be a file. */
+  async #putInJournal(
+    versions: FileVersions,
+    body: PutBody,
+    options: PutOptions,
+    attempt: Attempt,
+  ): Promise<PutResult | undefined> {
+    const { key, parent, name } = versions;
+    await this.#context.folders.ensure(parent.slice(0, -1));
+    if (!(await this.#hasJournal(parent))) return undefined;
+    const bytes = isBytes(body) ? body : await wholeOf(key, body, options.signal);
+    const etag = await this.#journalOf(parent).put(name, bytes, options.if, attempt);
+    return etag === undefined ? { status: 'lost' } : { status: 'written', etag };
+  }
+
+  /** Whether objects in a folder, which exists, are put into its journal, and deleted there. */
+  async #hasJournal(parent: string): Promise<boolean> {
+    const journal = this.#journalOf(parent);
+    if (await journal.mayAppend()) return true;
+    if (await journal.isMarked()) throw foreignJournal(parent);
+    return false;
+  }
+
+  /** Opens an object that a folder had before it had a journal. */
+  async #openPlain(folder: string, name: string): Promise<ImportedObject | undefined> {
+    const versions = new FileVersions(this.#context, folder + name, folder, name);
+    const file = await this.#open(versions, false);
+    if (file === undefined) return undefined;
+    try {
+      const { etag, sizeBytes, lastModifiedMs } = file;
+      const isPlain = !this.#versioned.has(versions.key);
+      return { etag, timeMs: lastModifiedMs, sizeBytes, bytes: isPlain ? undefined : await file.read(0, sizeBytes) };
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Fences Block 0 of the database whose log is in a folder: it is above, and every release reads it before a commit counts. */
+  async #fenceOlderReleases(folder: string): Promise<void> {
+    if (folder.length <= this.#root.length) return;
+    const above = path.join(path.dirname(folder.slice(0, -1)), path.sep);
+    await new FileVersions(this.#context, above + BLOCK0, above, BLOCK0).fence();
   }
 
   /** Rejects if the folder is a symbolic link to a missing folder: its contents are not known. */
@@ -145,6 +248,10 @@ export class FileDriver implements StorageDriver {
     const attempt: Attempt = { signal: options.signal, mayBeVisible: false };
     try {
       const versions = this.#versionsOf(key);
+      if (isNumbered(versions.name)) {
+        const inJournal = await this.#putInJournal(versions, body, options, attempt);
+        if (inJournal !== undefined) return inJournal;
+      }
       // If the race is already lost, this costs two file operations instead of a write.
       if (!(await this.#mayHold(versions, options.if))) return { status: 'lost' };
       for (let rewrites = 0; ; rewrites++) {
@@ -160,7 +267,11 @@ export class FileDriver implements StorageDriver {
           continue;
         }
         const result = await this.#publish(versions, temporary, options, attempt);
-        if (result === 'written') return { status: 'written', etag: temporary.etag };
+        if (result === 'written') {
+          const isNews = isNumbered(versions.name) && (await this.#journalOf(versions.parent).isMarked());
+          if (isNews) throw foreignJournal(versions.parent, 'unknown');
+          return { status: 'written', etag: temporary.etag };
+        }
         if (result === 'lost') return { status: 'lost' };
         this.#context.folders.forget();
         if (rewrites >= MAX_REWRITES || !isBytes(body)) break;
@@ -179,16 +290,34 @@ export class FileDriver implements StorageDriver {
     const fail = (key: string, error: unknown): void => {
       failed.push({ key, message: toStorageError(error, key, 'unknown', 'delete').message });
     };
+    const numbered = new Map<string, { readonly keys: string[]; readonly names: string[] }>();
     for (const key of keys) {
       checkNotAborted(key, options?.signal, 'unknown');
       try {
-        const folder = await this.#deleteOne(this.#versionsOf(key));
+        const versions = this.#versionsOf(key);
+        const { parent, name } = versions;
+        const isThere = isNumbered(name) && (await this.#context.system.status(parent)) !== undefined;
+        if (isThere && (await this.#hasJournal(parent))) {
+          const others = numbered.get(parent) ?? { keys: [], names: [] };
+          numbered.set(parent, others);
+          others.keys.push(key);
+          others.names.push(name);
+          continue;
+        }
+        const folder = await this.#deleteOne(versions);
         if (folder === undefined) continue;
         const others = removedFrom.get(folder);
         if (others === undefined) removedFrom.set(folder, [key]);
         else others.push(key);
       } catch (error) {
         fail(key, error);
+      }
+    }
+    for (const [folder, of] of numbered) {
+      try {
+        await this.#journalOf(folder).delete(of.names);
+      } catch (error) {
+        for (const key of of.keys) fail(key, error);
       }
     }
     for (const [folder, removed] of removedFrom) {
@@ -223,6 +352,7 @@ export class FileDriver implements StorageDriver {
     try {
       const source = this.#versionsOf(from);
       const target = this.#versionsOf(to);
+      if (isNumbered(source.name) || isNumbered(target.name)) return { status: 'refused' };
       const file = await this.#open(source, false);
       await file?.close();
       if (file === undefined || this.#versioned.has(from)) return { status: 'refused' };
@@ -406,6 +536,27 @@ export class FileDriver implements StorageDriver {
     }
     throw new StorageError(versions.key, 'none', 'The folder was removed again and again. Try again.');
   }
+}
+
+/** Returns all bytes of a stream. */
+async function wholeOf(key: string, body: PutBody, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of readBody(key, body, signal)) {
+    chunks.push(Uint8Array.from(chunk));
+    length += chunk.length;
+    checkWholeBytes(key, length);
+  }
+  return Buffer.concat(chunks);
+}
+
+function foreignJournal(folder: string, outcome: RequestOutcome = 'none'): StorageError {
+  return new StorageError(
+    folder,
+    outcome,
+    `The folder ${folder} has a journal, which was made on a local file system of Linux, and this process cannot append to it ` +
+      'safely here. Copy the folder back to such a file system, or take a backup there and restore it here.',
+  );
 }
 
 function remember<Value>(map: Map<string, Value>, name: string, value: Value): void {

@@ -7,15 +7,19 @@
 import { compareStrings } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
 import type { ListEntry, ListPage } from '../contract/driver.ts';
-import { folderOfPrefix, fromByteString, parseName, TEMPORARY_MARK, toByteString } from './file-names.ts';
+import { folderOfPrefix, fromByteString, isNumbered, parseName, TEMPORARY_MARK, toByteString } from './file-names.ts';
 import type { FileSystem } from './file-system.ts';
+import type { FolderJournal } from './folder-journal.ts';
 import type { Folders } from './folders.ts';
+import type { JournalEntry } from './journal-replay.ts';
 import { TRAILER_BYTES } from './stored-file.ts';
 import type { TemporaryFiles, StoredFile } from './stored-file.ts';
 
 /** A name in a folder that stands for a key, or for all keys with one prefix. */
 interface ListedItem {
-  readonly kind: 'object' | 'versions' | 'folder' | 'continued';
+  readonly kind: 'object' | 'versions' | 'folder' | 'continued' | 'journal';
+  /** The object, if it is in the journal of the folder. */
+  readonly entry?: JournalEntry;
   /** The key as a byte string, or the prefix of all keys in the folder. */
   readonly bytes: string;
   /** The name in the folder. */
@@ -26,6 +30,8 @@ interface ListedItem {
 export interface ListedFolder {
   readonly path: string;
   readonly changedNs: bigint;
+  /** The version of the journal; undefined if the folder had none. */
+  readonly journal: string | undefined;
   readonly items: readonly ListedItem[];
 }
 
@@ -39,6 +45,8 @@ export interface FileContext {
   readonly keptVersions: number;
   /** The large folder that was listed last. */
   readonly lastListed: { folder?: ListedFolder };
+  /** Returns the journal of a folder, which may have none yet. */
+  readonly journalOf: (folder: string) => FolderJournal;
 }
 
 /** The names of larger folders are remembered from one page to the next. */
@@ -101,23 +109,38 @@ export class FileListing {
 
   /** Returns all names in the folder, in the order of keys. */
   async #items(folder: string, beginning: string): Promise<readonly ListedItem[]> {
-    const { system, environment, temporaries, lastListed } = this.#context;
+    const { system, environment, temporaries, lastListed, journalOf } = this.#context;
     const nowMs = environment.now();
     const changedNs = await system.folderChangedNs(folder);
     const last = lastListed.folder;
     // Sorting a large folder takes far longer than reading a page of it, so the pages after the first reuse the sorted names.
-    if (last?.path === folder && last.changedNs === changedNs && this.#after?.startsWith(beginning)) return last.items;
+    const mayBeSame =
+      last?.path === folder && last.changedNs === changedNs && this.#after?.startsWith(beginning) === true;
+    const names = mayBeSame ? [] : ((await system.readFolder(folder)) ?? []);
+    // After the names: if there is no journal by now, it has taken none of them in.
+    const listed = await journalOf(folder).list(mayBeSame ? last.journal : undefined);
+    const journal = listed === 'none' ? undefined : listed.version;
+    if (mayBeSame) {
+      if (last.journal === journal) return last.items;
+      delete lastListed.folder;
+      return this.#items(folder, beginning);
+    }
     const items: ListedItem[] = [];
     const unfinished: string[] = [];
-    for (const name of (await system.readFolder(folder)) ?? []) {
+    for (const entry of listed === 'none' ? [] : (listed.entries ?? [])) {
+      items.push({ kind: 'journal', bytes: beginning + entry.name, name: entry.name, entry });
+    }
+    for (const name of names) {
       const parsed = parseName(name);
+      // The journal has the object, or another object that replaced it.
+      if (journal !== undefined && isNumbered(name.replace(/\+$/, ''))) continue;
       if (parsed !== undefined) items.push({ kind: parsed.kind, bytes: beginning + parsed.bytes, name });
       else if (name.startsWith(TEMPORARY_MARK)) unfinished.push(name);
     }
     items.sort((a, b) => compareStrings(a.bytes, b.bytes));
     if (unfinished.length > 0) await temporaries.sweep(folder, unfinished);
     const isQuiet = changedNs !== undefined && Number(changedNs / 1_000_000n) < nowMs - TICK_MS;
-    if (items.length > LARGE_FOLDER_NAMES && isQuiet) lastListed.folder = { path: folder, changedNs, items };
+    if (items.length > LARGE_FOLDER_NAMES && isQuiet) lastListed.folder = { path: folder, changedNs, journal, items };
     return items;
   }
 
@@ -125,7 +148,7 @@ export class FileListing {
   #concerns(item: ListedItem): boolean {
     const { bytes } = item;
     const after = this.#after;
-    if (item.kind === 'object' || item.kind === 'versions') {
+    if (item.kind === 'object' || item.kind === 'versions' || item.kind === 'journal') {
       return bytes.startsWith(this.#prefix) && (after === undefined || compareStrings(bytes, after) > 0);
     }
     if (!bytes.startsWith(this.#prefix) && !this.#prefix.startsWith(bytes)) return false;
@@ -136,6 +159,10 @@ export class FileListing {
   async #add(item: ListedItem, folder: string, isVersioned: boolean): Promise<boolean> {
     const key = fromByteString(item.bytes);
     if (key === undefined) return false;
+    if (item.entry !== undefined) {
+      this.#entries.push({ key, sizeBytes: item.entry.sizeBytes, lastModifiedMs: item.entry.timeMs });
+      return false;
+    }
     const status = isVersioned ? undefined : await this.#context.system.status(folder + item.name);
     // A file of the trailer's size is an empty object, or the mark of an object that was just replaced.
     if (status !== undefined && status.sizeBytes > TRAILER_BYTES) {

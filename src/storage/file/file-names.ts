@@ -12,6 +12,7 @@
  *     <80 bytes>=/       the rest of a segment of 80 bytes or more
  *     %                  an empty segment, as in `a//b` or `a/`
  *     #…                 a file that is being written
+ *     !…                 a journal, or a file to which it refers
  *
  * In this file keys are *byte strings*: one character (U+0000 to U+00FF) per byte of UTF-8. Their order as strings is the order
  * of keys, and they can be cut anywhere.
@@ -28,6 +29,11 @@ const EMPTY_PIECE = '%';
 
 /** First character of the names of files that are being written. */
 export const TEMPORARY_MARK = '#';
+/** First character of the names of journals, and of the files that they refer to. */
+export const JOURNAL_MARK = '!';
+const NUMBERED = /^[0-9]{16}$/;
+/** A file among the versions of an object, at which releases that do not know journals stop. It is no version. */
+export const GUARD = '999999999999999';
 /** Last character of a folder with the versions of one object. */
 export const VERSIONS_MARK = '+';
 const FOLDER_MARK = '@';
@@ -43,6 +49,11 @@ export interface Place {
 export interface ParsedName {
   readonly kind: 'object' | 'versions' | 'folder' | 'continued';
   readonly bytes: string;
+}
+
+/** Whether an object with this name in its folder is kept in the journal of the folder. */
+export function isNumbered(name: string): boolean {
+  return NUMBERED.test(name);
 }
 
 /** Returns the UTF-8 of a string, one character per byte. */

@@ -33,6 +33,14 @@ export interface WritableFile {
   close(): Promise<void>;
 }
 
+/** A file that several processes read, and append to. */
+export interface AppendableFile extends ReadableFile {
+  /** Appends bytes in one step: no bytes of other processes come between them. If that fails, a part of them may be there. */
+  append(bytes: Uint8Array): Promise<void>;
+  /** Resolves once all bytes that are in the file, of any process, are on stable storage. */
+  sync(): Promise<void>;
+}
+
 /** The work that an operation is part of. */
 export interface FileWork {
   /** Whether the operation is one of many of background work: it may take long, because the others keep the disk busy. */
@@ -45,6 +53,10 @@ export interface FileSystem {
    * the file's `status()`, and never waited for.
    */
   open(path: string): Promise<ReadableFile | undefined>;
+  /** Opens a file for reading and appending; undefined if there is none. */
+  openToAppend(path: string): Promise<AppendableFile | undefined>;
+  /** Whether the file system of a folder appends in one step, for all processes that have the folder. */
+  appendsInOneStep(path: string): Promise<boolean>;
   /** Creates a file under a name that is not taken; undefined if its folder is missing. */
   create(path: string, options?: FileWork): Promise<WritableFile | undefined>;
   /**

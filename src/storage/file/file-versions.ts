@@ -21,19 +21,11 @@ import { sleep } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { isRefusal, errorCode } from './file-system.ts';
 import type { FileSystem } from './file-system.ts';
-import { TEMPORARY_MARK, VERSIONS_MARK } from './file-names.ts';
+import { GUARD, TEMPORARY_MARK, VERSIONS_MARK } from './file-names.ts';
 import type { FileContext } from './file-listing.ts';
 import { checkNotAborted } from '../contract/requests.ts';
 import { damaged, StoredFile, TRAILER_BYTES } from './stored-file.ts';
-import type { TemporaryFile } from './stored-file.ts';
-
-/** The progress of a write, for the error that it may end with. */
-export interface Attempt {
-  /** Aborts the write, as long as it is not visible to others. */
-  readonly signal?: AbortSignal | undefined;
-  /** Whether the write may be visible to others. */
-  mayBeVisible: boolean;
-}
+import type { Attempt, TemporaryFile } from './stored-file.ts';
 
 /** `swept`: the temporary file is gone, and nothing was written. */
 export type AppendResult = 'written' | 'lost' | 'swept';
@@ -60,6 +52,9 @@ const VERSION = /^[1-9][0-9]{0,14}$/;
 /** Old versions are also removed when they take this many bytes. */
 const KEPT_BYTES = 1024 * 1024;
 const MAX_ATTEMPTS = 10_000;
+const GUARD_TEXT =
+  'This folder has a journal, which older releases of store-db cannot read. Use a newer release. ' +
+  'Do not move or remove this file.\n';
 
 /** Links in one step, and records whether the result may be visible if the call fails. */
 export async function linkFinal(
@@ -90,12 +85,15 @@ export class FileVersions {
   /** The folder of the plain file. */
   readonly parent: string;
   readonly folder: string;
+  /** Name of the plain file in its folder. */
+  readonly name: string;
   readonly #context: FileContext;
 
   constructor(context: FileContext, key: string, parent: string, name: string) {
     this.#context = context;
     this.key = key;
     this.parent = parent;
+    this.name = name;
     this.plainPath = parent + name;
     this.folder = `${parent}${name}${VERSIONS_MARK}/`;
   }
@@ -218,6 +216,47 @@ export class FileVersions {
   }
 
   /**
+   * Makes releases that do not know journals refuse this object from now on: they take the guard for the newest version, and find that
+   * it is none. A process that looks only whether there is a next version finds one: the same version under the next number.
+   */
+  async fence(): Promise<void> {
+    const { folders } = this.#context;
+    for (let attempts = 0; !(await this.#makeGuard()); attempts++) {
+      // Another program removed the folder.
+      folders.forget();
+      if (attempts > 3) throw this.#restless();
+    }
+    await folders.sync(this.folder);
+    for (let result: AppendResult | undefined; result !== 'written'; ) {
+      const newest = await this.openNewest(false);
+      if (newest === undefined) return;
+      const { number, file } = newest;
+      await file.close();
+      if (file.kind !== 'object') return;
+      const same = { path: `${this.folder}${number}`, etag: file.etag };
+      result = await this.append(same, { etag: file.etag }, { mayBeVisible: false });
+    }
+  }
+
+  /** Makes the guard. False if the folder is missing. */
+  async #makeGuard(): Promise<boolean> {
+    const { system, folders, temporaries } = this.#context;
+    await folders.ensure(this.folder.slice(0, -1));
+    if ((await system.status(this.folder + GUARD)) !== undefined) return true;
+    const path = temporaries.newPath(this.folder);
+    const file = await system.create(path);
+    if (file === undefined) return false;
+    try {
+      await file.write(Buffer.from(GUARD_TEXT, 'latin1'));
+      await file.sync();
+      return (await system.link(path, this.folder + GUARD)) !== 'missing';
+    } finally {
+      await file.close();
+      await temporaries.discard(path);
+    }
+  }
+
+  /**
    * Replaces the plain file by the mark. Its content is no longer used: the mark frees its bytes, keeps the name taken, and keeps
    * the object in listings that began before there were versions.
    */
@@ -257,7 +296,8 @@ export class FileVersions {
     for (const version of versions) {
       if (version === top || freed > bytes) break;
       const status = await system.status(`${this.folder}${version}`);
-      freed += status?.sizeBytes ?? 0;
+      // A version that has the next number too frees nothing yet.
+      if (status?.linkCount === 1) freed += status.sizeBytes;
       before = version + 1;
     }
     if (freed === 0) return false;
@@ -300,6 +340,7 @@ export class FileVersions {
       const versions: number[] = [];
       const tokens: string[] = [];
       for (const name of names) {
+        if (name === GUARD) continue;
         if (VERSION.test(name)) versions.push(Number(name));
         else if (name.startsWith(TEMPORARY_MARK)) tokens.push(name);
       }

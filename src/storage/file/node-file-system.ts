@@ -11,7 +11,7 @@ import fs from 'node:fs';
 import { promisify } from 'node:util';
 import type { Environment } from '../../base/env.ts';
 import { errorCode } from './file-system.ts';
-import type { FileStatus, FileSystem, FileWork, ReadableFile, WritableFile } from './file-system.ts';
+import type { AppendableFile, FileStatus, FileSystem, FileWork, ReadableFile, WritableFile } from './file-system.ts';
 
 const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
@@ -19,6 +19,7 @@ const readStatus = promisify(fs.fstat);
 const readFile = promisify(fs.read);
 const writeFile = promisify(fs.write);
 const syncFile = promisify(fs.fsync);
+const syncData = promisify(fs.fdatasync);
 const truncateFile = promisify(fs.ftruncate);
 
 /** An operation that took this long waited for the disk. */
@@ -32,7 +33,14 @@ const SMALL_BYTES = 64 * 1024;
 
 /** Opening a pipe must not wait for a writer. On regular files this has no effect. */
 const openToRead = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
+/** Not `a+`, which would create the file. */
+const openToAppend = fs.constants.O_RDWR | fs.constants.O_APPEND;
 const openFolder = openToRead | (fs.constants.O_DIRECTORY ?? 0);
+
+/** Types of local file systems, by `statfs`: ext2 to ext4, XFS, Btrfs, ZFS, F2FS, bcachefs, tmpfs, and overlays of them. */
+const LOCAL_TYPES: ReadonlySet<number> = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0x2fc12fc1, 0xf2f52010, 0xca451a4e, 0x01021994, 0x794c7630,
+]);
 
 /** Throws unless the path is a regular file: reading a pipe or a device may never end, or have effects. */
 function checkIsFile(stats: fs.Stats, path: string): void {
@@ -86,15 +94,17 @@ class Pace {
   }
 }
 
-class OpenFile implements ReadableFile, WritableFile {
+class OpenFile implements AppendableFile, WritableFile {
   readonly #descriptor: number;
   readonly #path: string;
   readonly #pace: Pace;
+  readonly #isAppendable: boolean;
 
-  constructor(descriptor: number, path: string, pace: Pace) {
+  constructor(descriptor: number, path: string, pace: Pace, isAppendable = false) {
     this.#descriptor = descriptor;
     this.#path = path;
     this.#pace = pace;
+    this.#isAppendable = isAppendable;
   }
 
   async status(): Promise<FileStatus> {
@@ -136,8 +146,26 @@ class OpenFile implements ReadableFile, WritableFile {
     }
   }
 
+  async append(bytes: Uint8Array): Promise<void> {
+    if (!this.#isAppendable)
+      throw Object.assign(new Error(`EACCES: permission denied, '${this.#path}'`), { code: 'EACCES' });
+    // One call: the system puts nothing between the bytes of one call.
+    const descriptor = this.#descriptor;
+    const count = await this.#pace.run(
+      () => fs.writeSync(descriptor, bytes),
+      async () => (await writeFile(descriptor, bytes)).bytesWritten,
+    );
+    if (count === bytes.length) return;
+    throw Object.assign(
+      new Error(`ENOSPC: only ${count} of ${bytes.length} bytes could be appended, '${this.#path}'`),
+      {
+        code: 'ENOSPC',
+      },
+    );
+  }
+
   sync(): Promise<void> {
-    return syncFile(this.#descriptor);
+    return this.#isAppendable ? syncData(this.#descriptor) : syncFile(this.#descriptor);
   }
 
   close(): Promise<void> {
@@ -161,6 +189,26 @@ export class NodeFileSystem implements FileSystem {
     return this.#open(path, openToRead);
   }
 
+  async openToAppend(path: string): Promise<AppendableFile | undefined> {
+    try {
+      return await this.#open(path, openToAppend);
+    } catch (error) {
+      if (!['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error) ?? '')) throw error;
+      // This process may only read.
+      return this.#open(path, openToRead);
+    }
+  }
+
+  async appendsInOneStep(path: string): Promise<boolean> {
+    if (process.platform !== 'linux') return false;
+    try {
+      const { type } = await fs.promises.statfs(path);
+      return LOCAL_TYPES.has(type >>> 0);
+    } catch {
+      return false;
+    }
+  }
+
   create(path: string, { background = false }: FileWork = {}): Promise<WritableFile | undefined> {
     return this.#open(path, 'wx', background);
   }
@@ -169,7 +217,7 @@ export class NodeFileSystem implements FileSystem {
     const opened = this.#pace.run<number | undefined>(
       () => {
         // Before an object is created, there is usually no file. A `stat` first costs less than an exception.
-        if (flags === openToRead) {
+        if (flags !== 'wx') {
           const stats = fs.statSync(path, { throwIfNoEntry: false });
           if (stats === undefined) return undefined;
           checkIsFile(stats, path);
@@ -180,7 +228,9 @@ export class NodeFileSystem implements FileSystem {
       background,
     );
     return unless<OpenFile | undefined>(
-      opened.then((descriptor) => (descriptor === undefined ? undefined : new OpenFile(descriptor, path, this.#pace))),
+      opened.then((descriptor) =>
+        descriptor === undefined ? undefined : new OpenFile(descriptor, path, this.#pace, flags === openToAppend),
+      ),
       { ENOENT: undefined },
     );
   }

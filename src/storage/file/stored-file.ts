@@ -116,6 +116,14 @@ export function damaged(key: string, path: string): StorageError {
   );
 }
 
+/** The progress of a write, for the error that it may end with. */
+export interface Attempt {
+  /** Aborts the write, as long as it is not visible to others. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether the write may be visible to others. */
+  mayBeVisible: boolean;
+}
+
 /** Age from which temporary files are swept, so that slow writers seldom lose theirs. */
 const SWEEP_AGE_MS = 60 * 60 * 1000;
 /** Bodies up to this size are written together with their trailer: for larger ones, copying takes longer than a second write. */

@@ -8,6 +8,7 @@ import { realEnvironment } from '../../../src/base/env.ts';
 import { StorageError, StoreDb, Types } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
+import type { AppendableFile } from '../../../src/storage/file/file-system.ts';
 import { NodeFileSystem } from '../../../src/storage/file/node-file-system.ts';
 
 const notes = {
@@ -39,6 +40,23 @@ class SmallDisk extends NodeFileSystem {
   constructor(root: string) {
     super(realEnvironment);
     this.#root = root;
+  }
+
+  override async openToAppend(name: string): Promise<AppendableFile | undefined> {
+    const file = await super.openToAppend(name);
+    if (file === undefined) return undefined;
+    return {
+      status: () => file.status(),
+      read: (into, position) => file.read(into, position),
+      sync: () => file.sync(),
+      close: () => file.close(),
+      append: async (bytes) => {
+        if (usedBytes(this.#root) + bytes.length > diskBytes) {
+          throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+        }
+        await file.append(bytes);
+      },
+    };
   }
 
   override async create(...args: Parameters<NodeFileSystem['create']>): ReturnType<NodeFileSystem['create']> {

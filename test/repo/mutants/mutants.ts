@@ -7,6 +7,7 @@ import { encryptionMutants } from './encryption-mutants.ts';
 import { ephemeralMutants } from './ephemeral-mutants.ts';
 import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
+import { journalMutants } from './journal-mutants.ts';
 import { keyMutants } from './key-mutants.ts';
 import { loadMutants } from './load-mutants.ts';
 import { logMutants } from './log-mutants.ts';
@@ -49,7 +50,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...ephemeralMutants,
     ...loadMutants,
   ],
-  objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants],
+  objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants, ...journalMutants],
   migrations: migrationMutants,
 };
 

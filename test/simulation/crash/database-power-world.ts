@@ -11,7 +11,7 @@ import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { seededClockless } from '../../properties/model/seeded-environment.ts';
 import { addTo, apply, batchOf, checkDatabase, emptyState, tables } from './database-workload.ts';
 import type { State, WorkloadOptions } from './database-workload.ts';
-import { ModelDisk } from './model-disk.ts';
+import { ModelDisk, sectorBytes } from './model-disk.ts';
 import { superfluousNames } from '../../features/gc/reachable.ts';
 
 const quick = { graceMs: 0, logRetentionMs: 0, loopGraceMs: 0 };
@@ -24,7 +24,8 @@ class CertifiedFileDriver extends FileDriver {
 
 function open(disk: ModelDisk, nodeId: number, environment: Environment, turn: () => Promise<void>): Database {
   const fileSystem = disk.mount(turn);
-  const driver = new CertifiedFileDriver({ path: '/data', environment, fileSystem, keptVersions: 2 });
+  const journalPolicy = { maxBodyBytes: 400, maxGrowthBytes: 2000, sectorBytes };
+  const driver = new CertifiedFileDriver({ path: '/data', environment, fileSystem, keptVersions: 2, journalPolicy });
   const turns = { writeForwardInterval: 1000, polling: 'interval', mergePolicy: { minCommits: 1 } } as const;
   const options = { dbPrefix: 'db', nodeId, driver, blockSizeBytes: 512, ...turns };
   const db = createDatabase({ ...options, logLevel: 'silent' }, environment);

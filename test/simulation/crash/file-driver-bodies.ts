@@ -11,3 +11,6 @@ export function indexOf(bytes: Uint8Array): number | undefined {
   const index = Number(match[1]);
   return Buffer.compare(bytes, bodyOf(index)) === 0 ? index : undefined;
 }
+
+/** Journals that end often, and from which larger bodies are kept out. */
+export const smallJournals = { maxBodyBytes: 20_000, maxGrowthBytes: 50_000 };

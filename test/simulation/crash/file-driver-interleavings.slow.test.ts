@@ -4,13 +4,14 @@
  */
 import { describe, expect, it } from 'vitest';
 import { isLinearizable } from './linearizable.ts';
-import { createVersions, randomProcess, Schedule } from './schedule.ts';
+import { createBeforeJournals, createVersions, randomProcess, Schedule } from './schedule.ts';
 
 const RUNS = Number(process.env['INTERLEAVING_RUNS'] ?? 1000);
 const FIRST_SEED = Number(process.env['INTERLEAVING_SEED'] ?? 1);
 
 async function runProcesses(schedule: Schedule, steps?: number): Promise<boolean> {
   const habit = schedule.random() < 0.5 ? 'everything' : 'replacing';
+  await createBeforeJournals(schedule);
   if (habit === 'replacing') await createVersions(schedule);
   const processes = 2 + Math.floor(schedule.random() * 3);
   const running = Array.from({ length: processes }, (_, i) =>

@@ -8,9 +8,12 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FileDriver } from '../../../src/storage/index.ts';
-import { indexOf } from './file-driver-bodies.ts';
+import { indexOf, smallJournals } from './file-driver-bodies.ts';
 
 const CHILD = fileURLToPath(new URL('file-driver-child.ts', import.meta.url));
+
+/** The key of an object that is kept in a journal. */
+const inJournal = '0000000000000007';
 
 let folder = '';
 let children: ChildProcess[] = [];
@@ -75,13 +78,19 @@ async function waitUntilStopped(child: Child): Promise<void> {
 }
 
 describe('FileDriver, in several processes', () => {
-  it('16 processes that count by compare-and-swap lose no update', { timeout: 60_000 }, async () => {
-    const driver = new FileDriver(folder);
-    await driver.put('counter', Buffer.from('0'), { if: 'absent' });
-    const workers = Array.from({ length: 16 }, () => start('increment', folder, '10'));
-    expect(await Promise.all(workers.map((worker) => worker.exited))).toEqual(workers.map(() => 0));
-    expect(await text(driver, 'counter')).toBe('160');
-  });
+  it.each(['counter', inJournal])(
+    '16 processes that count by compare-and-swap lose no update, in %s',
+    {
+      timeout: 60_000,
+    },
+    async (key) => {
+      const driver = new FileDriver(folder);
+      await driver.put(key, Buffer.from('0'), { if: 'absent' });
+      const workers = Array.from({ length: 16 }, () => start('increment', folder, '10', key));
+      expect(await Promise.all(workers.map((worker) => worker.exited))).toEqual(workers.map(() => 0));
+      expect(await text(driver, key)).toBe('160');
+    },
+  );
 
   it.each([
     ['before it has a token', 1],
@@ -141,46 +150,98 @@ describe('FileDriver, in several processes', () => {
     expect(await text(driver, 'object')).toBe('written by the one that was stopped');
   });
 
-  it('kill -9 at any moment leaves everything that was acknowledged, and nothing torn', {
-    timeout: 60_000,
-  }, async () => {
-    const driver = new FileDriver(folder);
-    const acknowledged = new Set<number>();
-    let newest = -1;
-    for (let round = 0; round < 6; round++) {
-      const writer = start('write', folder, String(round * 1000));
-      await writer.nextLine();
-      const started = performance.now();
-      const lifeMs = 20 + 300 * Math.random();
-      while (performance.now() - started < lifeMs) {
-        for (const { key } of (await driver.list('objects/')).entries.slice(-5)) {
-          const object = await driver.get(key);
-          expect(object.status === 'missing' || object.status === 'found').toBe(true);
-          const torn = object.status === 'found' && key !== `objects/${indexOf(object.bytes)}`;
-          expect(torn, key).toBe(false);
-        }
-        const register = await driver.get('register');
-        if (register.status !== 'found') continue;
-        const seen = indexOf(register.bytes) ?? -2;
-        expect(seen).toBeGreaterThanOrEqual(newest);
-        newest = seen;
-      }
-      writer.process.kill('SIGKILL');
-      await writer.exited;
-      for (const line of writer.lines) {
-        const [what, index] = line.split(' ') as [string, string];
-        if (what === 'created') acknowledged.add(Number(index));
-        else newest = Math.max(newest, Number(index));
-      }
-      const register = await driver.get('register');
-      expect(register.status === 'found' && (indexOf(register.bytes) as number)).toBeGreaterThanOrEqual(newest);
+  it.each([
+    ['before append', 'lost'],
+    ['after append', 'written'],
+  ])('a create in a journal, stopped %s, is %s, however much happened meanwhile', async (where, status) => {
+    const driver = new FileDriver({ path: folder, journalPolicy: { maxGrowthBytes: 300 } });
+    await driver.put('0000000000000001', Buffer.from('the first'), { if: 'absent' });
+    const child = start('stop in journal', folder, inJournal, where);
+    await waitUntilStopped(child);
+    const own = await driver.put(inJournal, Buffer.from('made meanwhile'), { if: 'absent' });
+    expect(own.status).toBe(status === 'lost' ? 'written' : 'lost');
+    for (let i = 10; i < 40; i++) {
+      await driver.put(String(i).padStart(16, '0'), Buffer.from('x'.repeat(50)), { if: 'absent' });
+      if (i > 12) await driver.delete([String(i - 2).padStart(16, '0')]);
     }
-    expect(acknowledged.size).toBeGreaterThan(6);
-    for (const index of acknowledged) {
-      // Every third object is deleted again, and that may or may not have been done.
-      const object = await driver.get(`objects/${index}`);
-      const isWhole = object.status === 'found' && indexOf(object.bytes) === index;
-      expect(isWhole || (object.status === 'missing' && index % 3 === 0), String(index)).toBe(true);
+    expect(readdirSync(folder)).not.toContain('!journal-1');
+    child.process.kill('SIGCONT');
+    expect(await child.nextLine()).toBe(status);
+    expect(await text(new FileDriver(folder), inJournal)).toBe(
+      status === 'lost' ? 'made meanwhile' : 'written by the one that was stopped',
+    );
+  });
+
+  it('a process that was stopped before it made a journal makes none again that was removed', async () => {
+    const driver = new FileDriver({ path: folder, journalPolicy: { maxGrowthBytes: 1 } });
+    await driver.put('0000000000000001', Buffer.from('the first'), { if: 'absent' });
+    const reader = new FileDriver(folder);
+    const child = start('stop in journal', folder, inJournal, '!journal-2');
+    await waitUntilStopped(child);
+    await driver.put('0000000000000002', Buffer.from('the second'), { if: 'absent' });
+    // This process takes journal 2 for the newest.
+    expect(await text(reader, '0000000000000002')).toBe('the second');
+    await driver.delete(['0000000000000001', '0000000000000002']);
+    await driver.put('0000000000000003', Buffer.from('the third'), { if: 'absent' });
+    await driver.put('0000000000000004', Buffer.from('the fourth'), { if: 'absent' });
+    expect(readdirSync(folder)).not.toContain('!journal-2');
+    child.process.kill('SIGCONT');
+    await waitUntilStopped(child);
+    expect(readdirSync(folder)).not.toContain('!journal-2');
+    child.process.kill('SIGCONT');
+    expect(await child.nextLine()).toBe('written');
+    for (const each of [driver, reader, new FileDriver(folder)]) {
+      expect(await text(each, '0000000000000002')).toBe('missing');
+      expect(await text(each, '0000000000000004')).toBe('the fourth');
+      expect(await text(each, inJournal)).toBe('written by the one that was stopped');
     }
   });
+
+  it.each([0, 16])(
+    'kill -9 leaves everything that was acknowledged, and nothing torn, in names of %i digits',
+    {
+      timeout: 60_000,
+    },
+    async (digits) => {
+      const driver = new FileDriver({ path: folder, journalPolicy: smallJournals });
+      const keyOf = (index: number): string => `objects/${String(index).padStart(digits, '0')}`;
+      const acknowledged = new Set<number>();
+      let newest = -1;
+      for (let round = 0; round < 6; round++) {
+        const writer = start('write', folder, String(round * 1000), String(digits));
+        await writer.nextLine();
+        const started = performance.now();
+        const lifeMs = 20 + 300 * Math.random();
+        while (performance.now() - started < lifeMs) {
+          for (const { key } of (await driver.list('objects/')).entries.slice(-5)) {
+            const object = await driver.get(key);
+            expect(object.status === 'missing' || object.status === 'found').toBe(true);
+            const torn = object.status === 'found' && key !== keyOf(indexOf(object.bytes) ?? -1);
+            expect(torn, key).toBe(false);
+          }
+          const register = await driver.get('register');
+          if (register.status !== 'found') continue;
+          const seen = indexOf(register.bytes) ?? -2;
+          expect(seen).toBeGreaterThanOrEqual(newest);
+          newest = seen;
+        }
+        writer.process.kill('SIGKILL');
+        await writer.exited;
+        for (const line of writer.lines) {
+          const [what, index] = line.split(' ') as [string, string];
+          if (what === 'created') acknowledged.add(Number(index));
+          else newest = Math.max(newest, Number(index));
+        }
+        const register = await driver.get('register');
+        expect(register.status === 'found' && (indexOf(register.bytes) as number)).toBeGreaterThanOrEqual(newest);
+      }
+      expect(acknowledged.size).toBeGreaterThan(6);
+      for (const index of acknowledged) {
+        // Every third object is deleted again, and that may or may not have been done.
+        const object = await driver.get(keyOf(index));
+        const isWhole = object.status === 'found' && indexOf(object.bytes) === index;
+        expect(isWhole || (object.status === 'missing' && index % 3 === 0), String(index)).toBe(true);
+      }
+    },
+  );
 });

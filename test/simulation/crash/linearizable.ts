@@ -33,7 +33,8 @@ function outcomes(event: Event, state: string | undefined): (string | undefined)
     return answer.body === state ? [state] : [];
   }
   if (operation.kind === 'list') {
-    const isPossible = answer.kind === 'unknown' || (answer.kind === 'listed') === (state !== undefined);
+    const isPossible =
+      answer.kind === 'unknown' || answer.kind === 'none' || (answer.kind === 'listed') === (state !== undefined);
     return isPossible ? [state] : [];
   }
   if (operation.kind === 'delete') {

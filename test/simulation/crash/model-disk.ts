@@ -3,13 +3,30 @@
  *
  * It is as unkind as POSIX allows: reading a folder is no snapshot, an entry survives a loss of power for certain only
  * if its folder was synced after the change, and content only if its file was. What was not synced survives or not,
- * each change on its own, in any combination.
+ * each change on its own, in any combination; of bytes, each sector on its own.
+ *
+ * A sync of a file may fail, as Linux lets it: bytes that could not be written count as clean afterwards, so a later sync succeeds
+ * without them. Only files that were open at that time learn of it.
  */
-import type { FileStatus, FileSystem, ReadableFile, WritableFile } from '../../../src/storage/file/file-system.ts';
+import type {
+  AppendableFile,
+  FileStatus,
+  FileSystem,
+  ReadableFile,
+  WritableFile,
+} from '../../../src/storage/file/file-system.ts';
+
+/** Size of a sector. */
+export const sectorBytes = 32;
 
 interface ModelFile {
   content: Uint8Array;
-  durable: Uint8Array;
+  /** Bytes before this offset are clean: a sync does not write them. */
+  cleanTo: number;
+  /** Clean sectors that a sync could not write, and the offset from which their bytes are missing on the disk. */
+  readonly unwritten: Map<number, number>;
+  /** Syncs that failed. */
+  failures: number;
   names: number;
   readonly createdMs: number;
 }
@@ -52,6 +69,12 @@ export type Turn = (operation: string) => Promise<void>;
 export class ModelDisk {
   readonly root: ModelFolder = new ModelFolder();
   readonly #random: () => number;
+  /** Whether the file system appends in one step. */
+  appends = true;
+  /** How likely a sync of a file fails. */
+  failureChance = 0;
+  /** Called when a sync has failed, before its process learns of it. */
+  onFailure: (() => void) | undefined;
   #clockMs = Date.UTC(2020, 0, 1);
 
   constructor(random: () => number) {
@@ -86,14 +109,26 @@ export class ModelDisk {
   afterPowerLoss(): ModelDisk {
     const disk = new ModelDisk(this.#random);
     disk.#clockMs = this.#clockMs;
+    disk.appends = this.appends;
+    disk.failureChance = this.failureChance;
+    disk.onFailure = this.onFailure;
     const files = new Map<ModelFile, ModelFile>();
     const copyFile = (file: ModelFile): ModelFile => {
       const known = files.get(file);
       if (known !== undefined) return known;
-      const isWhole = file.durable.length === file.content.length;
-      const length = isWhole ? file.content.length : Math.floor(this.#random() * (file.content.length + 1));
-      const content = file.content.slice(0, length);
-      const copy = { content, durable: content, names: 0, createdMs: file.createdMs };
+      const isWhole = file.cleanTo === file.content.length;
+      const rest = file.content.length - file.cleanTo;
+      const length = isWhole ? file.content.length : file.cleanTo + Math.floor(this.#random() * (rest + 1));
+      const content = Uint8Array.from(file.content.subarray(0, length));
+      // The length may survive without the bytes.
+      const chance = this.#random();
+      for (const sector of sectorsOf(file.cleanTo, length)) {
+        const from = Math.max(file.cleanTo, sector * sectorBytes);
+        if (this.#random() < chance) content.fill(0, from, (sector + 1) * sectorBytes);
+      }
+      for (const [sector, from] of file.unwritten) content.fill(0, from, (sector + 1) * sectorBytes);
+      const copy = newFile(content, file.createdMs);
+      copy.cleanTo = length;
       files.set(file, copy);
       return copy;
     };
@@ -119,6 +154,16 @@ export class ModelDisk {
   }
 }
 
+function newFile(content: Uint8Array, createdMs: number): ModelFile {
+  return { content, cleanTo: 0, unwritten: new Map(), failures: 0, names: 0, createdMs };
+}
+
+/** Returns the sectors that have bytes from `start` to `end`. */
+function sectorsOf(start: number, end: number): number[] {
+  const first = Math.floor(start / sectorBytes);
+  return start >= end ? [] : Array.from({ length: Math.ceil(end / sectorBytes) - first }, (_, i) => first + i);
+}
+
 function split(path: string): { readonly folder: string; readonly name: string } {
   const at = path.lastIndexOf('/');
   return { folder: path.slice(0, at), name: path.slice(at + 1) };
@@ -141,10 +186,19 @@ class ModelFileSystem implements FileSystem {
     return entry;
   }
 
-  async open(path: string): Promise<ReadableFile | undefined> {
+  open(path: string): Promise<ReadableFile | undefined> {
+    return this.openToAppend(path);
+  }
+
+  appendsInOneStep(): Promise<boolean> {
+    return Promise.resolve(this.#disk.appends);
+  }
+
+  async openToAppend(path: string): Promise<AppendableFile | undefined> {
     await this.#turn(`open ${path}`);
     const file = this.#file(path);
     if (file === undefined) return undefined;
+    const seen = { failures: file.failures };
     return {
       status: async () => {
         await this.#turn(`status of open ${path}`);
@@ -156,6 +210,14 @@ class ModelFileSystem implements FileSystem {
         into.set(bytes);
         return bytes.length;
       },
+      append: async (bytes) => {
+        await this.#turn(`append to ${path}`);
+        const isTorn = this.#random() < 0.03;
+        const length = isTorn ? Math.floor(this.#random() * bytes.length) : bytes.length;
+        file.content = Buffer.concat([file.content, bytes.subarray(0, length)]);
+        if (isTorn) throw fault('EIO');
+      },
+      sync: () => this.#sync(path, file, seen),
       close: () => Promise.resolve(),
     };
   }
@@ -177,19 +239,39 @@ class ModelFileSystem implements FileSystem {
     const parent = this.#disk.folder(folder);
     if (parent === undefined) return undefined;
     if (parent.entries.has(name)) throw fault('EEXIST');
-    const file: ModelFile = { content, durable: new Uint8Array(), names: 1, createdMs: this.#disk.tickMs() };
+    const file = newFile(content, this.#disk.tickMs());
+    file.names = 1;
+    const seen = { failures: 0 };
     parent.apply({ add: [name, file] });
     return {
       write: async (bytes) => {
         await this.#turn(`write ${path}`);
         file.content = Buffer.concat([file.content, bytes]);
       },
-      sync: async () => {
-        await this.#turn(`sync ${path}`);
-        file.durable = file.content;
-      },
+      sync: () => this.#sync(path, file, seen),
       close: () => Promise.resolve(),
     };
+  }
+
+  /** `seen`: the failures that this opening of the file knows of. */
+  async #sync(path: string, file: ModelFile, seen: { failures: number }): Promise<void> {
+    await this.#turn(`begin to sync ${path}`);
+    const end = file.content.length;
+    const isFailing = this.#disk.failureChance > 0 && this.#random() < this.#disk.failureChance;
+    await this.#turn(`finish syncing ${path}`);
+    // Another sync may have done more.
+    for (const sector of sectorsOf(file.cleanTo, end)) {
+      // Some of it may be on the disk all the same.
+      if (!isFailing || this.#random() < 0.2) file.unwritten.delete(sector);
+      else if (!file.unwritten.has(sector)) file.unwritten.set(sector, Math.max(file.cleanTo, sector * sectorBytes));
+    }
+    file.cleanTo = Math.max(file.cleanTo, end);
+    if (isFailing) file.failures++;
+    const isNews = file.failures > seen.failures;
+    seen.failures = file.failures;
+    if (!isNews) return;
+    this.#disk.onFailure?.();
+    throw fault('EIO');
   }
 
   async status(path: string): Promise<FileStatus | undefined> {

@@ -8,7 +8,7 @@ import type { FileSystem } from '../../../src/storage/file/file-system.ts';
 import { seededClockless } from '../../properties/model/seeded-environment.ts';
 import { isLinearizable, type Event } from './linearizable.ts';
 import { ModelDisk } from './model-disk.ts';
-import { createVersions, randomProcess, Schedule, seededRandom } from './schedule.ts';
+import { createBeforeJournals, createVersions, randomProcess, Schedule, seededRandom } from './schedule.ts';
 
 const RUNS = Number(process.env['INTERLEAVING_RUNS'] ?? 2000);
 const FIRST_SEED = Number(process.env['INTERLEAVING_SEED'] ?? 1);
@@ -34,6 +34,7 @@ describe('FileDriver, loss of power', () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
       const schedule = new Schedule(seed);
       const habit = schedule.random() < 0.5 ? 'everything' : 'replacing';
+      await createBeforeJournals(schedule);
       if (habit === 'replacing') await createVersions(schedule);
       const running = [0, 1, 2].map((i) => randomProcess(schedule, i, 4, habit));
       await schedule.run(running, Math.floor(schedule.random() ** 2 * 500));

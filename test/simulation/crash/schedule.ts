@@ -3,7 +3,7 @@ import type { Environment } from '../../../src/base/env.ts';
 import { StorageError } from '../../../src/base/errors.ts';
 import { FileDriver } from '../../../src/storage/file/file-driver.ts';
 import type { Answer, Event, Operation } from './linearizable.ts';
-import { ModelDisk } from './model-disk.ts';
+import { ModelDisk, sectorBytes } from './model-disk.ts';
 
 export function seededRandom(seed: number): () => number {
   let state = (seed ^ 0x9e3779b9) >>> 0;
@@ -32,8 +32,14 @@ export class Schedule {
   #bodies = 0;
   #favourite = 0;
   #life = 0;
+  /** The object that the processes work on. One whose name is a number is kept in a journal. */
+  readonly key: string;
   readonly #stickiness: number;
   readonly #keptVersions: number;
+  /** Growth at which journals end. */
+  readonly #growthBytes: number;
+  /** A process that learns that a sync failed, and is not stopped before its next operation. */
+  #warned: number | undefined;
   /** Where there are priorities, the process with the highest goes on until it loses it. */
   readonly #priorities: Map<number, number> | undefined;
   /** Processes that are alive but make no progress. */
@@ -42,8 +48,14 @@ export class Schedule {
   constructor(seed: number) {
     this.random = seededRandom(seed);
     this.disk = new ModelDisk(this.random);
+    this.key = seed % 2 === 0 ? 'k' : '0000000000000007';
     this.#keptVersions = 1 + Math.floor(this.random() * 3);
     this.#priorities = this.random() < 0.4 ? new Map() : undefined;
+    this.#growthBytes = [100, 300, 1000][Math.floor(this.random() * 3)] as number;
+    if (this.key !== 'k' && this.random() < 0.3) {
+      this.disk.failureChance = 0.15;
+      this.disk.onFailure = () => (this.#warned = this.#favourite);
+    }
     this.#stickiness = [0, 0.5, 0.9, 0.98][Math.floor(this.random() * 4)] as number;
   }
 
@@ -76,6 +88,7 @@ export class Schedule {
       environment,
       fileSystem: this.disk.mount(turn),
       keptVersions: this.#keptVersions,
+      journalPolicy: { maxBodyBytes: this.#bodies % 3 === 0 ? 4 : 64, maxGrowthBytes: this.#growthBytes, sectorBytes },
     });
   }
 
@@ -98,7 +111,7 @@ export class Schedule {
     try {
       if (operation.kind === 'get') {
         const { unless } = operation;
-        const result = await driver.get('k', unless && { ifNoneMatch: etag as string });
+        const result = await driver.get(this.key, unless && { ifNoneMatch: etag as string });
         if (result.status === 'found') known = { body: Buffer.from(result.bytes).toString(), etag: result.etag };
         answer = { kind: 'value', body: result.status === 'unchanged' ? unless?.body : known?.body };
       } else if (operation.kind === 'list') {
@@ -106,24 +119,20 @@ export class Schedule {
         answer = { kind: entries.length === 1 ? 'listed' : 'not listed' };
       } else if (operation.kind === 'put') {
         const condition = typeof operation.if === 'string' ? operation.if : { etag: etag as string };
-        const result = await driver.put('k', Buffer.from(operation.body), { if: condition });
+        const result = await driver.put(this.key, Buffer.from(operation.body), { if: condition });
         if (result.status === 'written') known = { body: operation.body, etag: result.etag };
         answer = { kind: result.status };
       } else {
-        const { failed } = await driver.delete(['k']);
+        const { failed } = await driver.delete([this.key]);
         answer = { kind: failed.length === 0 ? 'deleted' : 'unknown' };
       }
     } catch (error) {
-      // Nothing that the driver may meet here is a reason to fail a read, and nothing may ever be damaged.
-      if (
-        !(error instanceof StorageError) ||
-        operation.kind === 'get' ||
-        operation.kind === 'list' ||
-        error.message.includes('damaged')
-      )
-        throw error;
+      // Only a failed sync is a reason to fail a read, and nothing may ever be damaged.
+      if (!(error instanceof StorageError) || error.message.includes('damaged')) throw error;
+      const isRead = operation.kind === 'get' || operation.kind === 'list';
+      if (isRead && (this.disk.failureChance === 0 || !error.message.includes('EIO'))) throw error;
       this.trace.push(`process ${process}: ${error.message}`);
-      answer = { kind: error.outcome };
+      answer = { kind: isRead ? 'none' : error.outcome };
     }
     if (life !== this.#life) return undefined;
     this.#open.delete(process);
@@ -165,8 +174,11 @@ export class Schedule {
       this.#stopped.clear();
       ready = this.#waiting;
     }
-    this.#favourite = this.#choose(ready.map(({ process }) => process));
-    const next = ready.find(({ process }) => process === this.#favourite) as Waiting;
+    const warned = this.#waiting.find(({ process }) => process === this.#warned);
+    if (warned === undefined) this.#favourite = this.#choose(ready.map(({ process }) => process));
+    else this.#favourite = warned.process;
+    this.#warned = undefined;
+    const next = (warned ?? ready.find(({ process }) => process === this.#favourite)) as Waiting;
     this.#waiting.splice(this.#waiting.indexOf(next), 1);
     this.trace.push(`process ${next.process}: ${next.operation}`);
     this.#now++;
@@ -232,6 +244,22 @@ export async function randomProcess(
     const operation = chooseOperation(schedule, habit, known?.body);
     known = (await schedule.perform(driver, process, operation, known?.etag)) ?? known;
   }
+}
+
+/** Now and then creates an object that a journal must take in: as a file, with versions or not. */
+export async function createBeforeJournals(schedule: Schedule): Promise<void> {
+  if (schedule.key === 'k' || schedule.random() < 0.7) return;
+  const { failureChance } = schedule.disk;
+  Object.assign(schedule.disk, { appends: false, failureChance: 0 });
+  const create = async (): Promise<void> => {
+    const driver = schedule.driver(98);
+    const known = await schedule.perform(driver, 98, { kind: 'put', body: schedule.newBody(), if: 'absent' });
+    if (schedule.random() < 0.5) return;
+    const operation: Operation = { kind: 'put', body: schedule.newBody(), if: { body: known?.body ?? '' } };
+    await schedule.perform(driver, 98, operation, known?.etag);
+  };
+  await schedule.run([create()]);
+  Object.assign(schedule.disk, { appends: true, failureChance });
 }
 
 /** Creates the object and replaces it twice, so that it has versions, some of them removed. */

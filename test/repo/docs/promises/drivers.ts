@@ -176,4 +176,25 @@ export const drivers: PagePromises = {
     [
       'src/storage/file/file-driver.test.ts: of the background are few while others run, and many again when those have ended',
     ],
+  'So it is an error that names the file, and never passed over.': [
+    'src/storage/file/folder-journal.slow.test.ts: are reported as damaged if %s changed later',
+  ],
+  'So a commit that it reports was there before the guard was, and is taken into the journal.': [
+    'src/storage/file/folder-journal.slow.test.ts: shows a next version to a process of an older release, and a newest one that it must refuse',
+    'src/storage/file/folder-journal.slow.test.ts: are taken into it with the first put, and their files go with them',
+  ],
+  'the record may be lost, and nobody was told that it is there, since a process syncs what it has read before it shows an object or reports a lost race.':
+    [
+      'test/simulation/crash/power-loss-driver.slow.test.ts: keeps all acknowledged or seen writes, and nothing torn',
+      'src/storage/file/folder-journal.slow.test.ts: syncs a record of another process before it shows it',
+    ],
+  'The next write in either ends it, and both go on in journals of their own.': [
+    'src/storage/file/folder-journal.slow.test.ts: can be copied by hard links: the copy stays as it was',
+  ],
+  'A folder that has a journal can be read elsewhere, and writes of commits are refused': [
+    'src/storage/file/folder-journal.slow.test.ts: is read by a process that may not write, and refuses its writes, where processes cannot share a journal',
+  ],
+  '*Claim: a name of a journal is not used again.*': [
+    'test/simulation/crash/file-driver-processes.slow.test.ts: a process that was stopped before it made a journal makes none again that was removed',
+  ],
 };

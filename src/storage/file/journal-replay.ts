@@ -1,0 +1,134 @@
+/** A journal as far as this process has read it. */
+import type { PutCondition } from '../contract/driver.ts';
+import { JOURNAL_MARK } from './file-names.ts';
+import type { FileStatus, ReadableFile } from './file-system.ts';
+import { decodeRecord, findRecord, isTorn, JOURNAL_HEADER_BYTES } from './journal-records.ts';
+import type { EndReason, JournalHeader, JournalRecord } from './journal-records.ts';
+import { damaged } from './stored-file.ts';
+
+/** An object of a journal. */
+export interface JournalEntry {
+  readonly name: string;
+  readonly etag: string;
+  readonly timeMs: number;
+  readonly sizeBytes: number;
+  /** The file that has its bytes, in the folder, and their offset there. */
+  readonly file: string;
+  readonly at: number;
+  /** End of the record in the journal: it is durable once the journal is synced up to here. */
+  readonly recordEnd: number;
+}
+
+const READ_BYTES = 256 * 1024;
+/** The smallest unit that a disk writes as a whole. */
+const SECTOR_BYTES = 512;
+
+/** Returns the name of a journal. */
+export function journalName(number: number): string {
+  return `${JOURNAL_MARK}journal-${number}`;
+}
+
+/** Whether a condition holds for an object. */
+export function holds(condition: PutCondition, present: JournalEntry | undefined): boolean {
+  if (condition === 'any') return true;
+  return condition === 'absent' ? present === undefined : present?.etag === condition.etag;
+}
+
+/** The objects of a journal, and the place up to which it was read. */
+export class Replay {
+  readonly number: number;
+  readonly id: string;
+  /** The records before this offset are those that the journal began with. */
+  readonly begunTo: number;
+  readonly entries: Map<string, JournalEntry> = new Map();
+  /** All records before this offset are in `entries`. */
+  end: number = JOURNAL_HEADER_BYTES;
+  /** Why the journal has ended, if it has: bytes behind `end` are void. */
+  ended: EndReason | undefined;
+  /** The journal is on stable storage up to here. */
+  syncedTo = 0;
+  /** The sync that runs. */
+  syncing: Promise<void> | undefined;
+  /** The error of a sync. A later sync may succeed without having written the bytes that this one could not. */
+  failure: { readonly error: unknown } | undefined;
+  /** ETags of records of this process that were not read back yet, and then whether they were applied. */
+  readonly outcomes: Map<string, boolean | undefined> = new Map();
+  readonly #path: string;
+  readonly #sectorBytes: number;
+
+  constructor(folder: string, number: number, header: JournalHeader, sectorBytes: number = SECTOR_BYTES) {
+    this.number = number;
+    this.id = header.id;
+    this.begunTo = header.begunTo;
+    this.#path = folder + journalName(number);
+    this.#sectorBytes = sectorBytes;
+  }
+
+  /** Name of the file. */
+  get file(): string {
+    return journalName(this.number);
+  }
+
+  /** Reads on from where the last read ended. Returns the status of the file before. */
+  async catchUp(file: ReadableFile): Promise<FileStatus> {
+    const status = await file.status();
+    const { sizeBytes } = status;
+    let wanted = READ_BYTES;
+    while (this.ended === undefined && this.end < sizeBytes) {
+      const buffer = new Uint8Array(Math.min(sizeBytes - this.end, wanted));
+      const bytes = buffer.subarray(0, await file.read(buffer, this.end));
+      const before = this.end;
+      this.#applyWhole(bytes);
+      if (this.ended !== undefined) break;
+      if (this.end > before) wanted = READ_BYTES;
+      // A record may be larger than the part that was read.
+      else if (bytes.length === wanted && before + wanted < sizeBytes) wanted *= 4;
+      else if (!(await this.#skipTorn(file, bytes))) break;
+    }
+    if (this.end < this.begunTo) throw damaged(this.#path, this.#path);
+    return status;
+  }
+
+  /**
+   * Goes on behind records that are torn, because their process was killed or the power failed. They are torn, and not still being
+   * written, if there is a whole record behind them: the system appends one record after the other. False if there is none yet.
+   */
+  async #skipTorn(file: ReadableFile, bytes: Uint8Array): Promise<boolean> {
+    const from = this.end;
+    const length = findRecord(this.id, bytes);
+    if (length === undefined) return false;
+    // They were read before the whole record behind them, so they are read once more.
+    const again = new Uint8Array(length);
+    const gap = again.subarray(0, await file.read(again, from));
+    this.#applyWhole(gap);
+    if (this.ended !== undefined || this.end > from) return true;
+    if (from < this.begunTo || !isTorn(this.id, gap, from, this.#sectorBytes)) throw damaged(this.#path, this.#path);
+    this.end = from + length;
+    return true;
+  }
+
+  /** Applies the whole records at the beginning of `bytes`, which are the bytes of the journal from `end` on. */
+  #applyWhole(bytes: Uint8Array): void {
+    for (let at = 0; this.ended === undefined; ) {
+      const decoded = decodeRecord(this.id, bytes.subarray(at));
+      if (decoded === undefined) return;
+      at += decoded.length;
+      this.end += decoded.length;
+      const isApplied = this.#apply(decoded.record);
+      if (this.outcomes.has(decoded.record.etag)) this.outcomes.set(decoded.record.etag, isApplied);
+    }
+  }
+
+  #apply({ kind, name, etag, condition, timeMs, sizeBytes, body }: JournalRecord): boolean {
+    if (kind === 'end') {
+      this.ended = name === 'full' ? 'full' : 'copied';
+      return true;
+    }
+    if (kind === 'delete') return this.entries.delete(name);
+    if (!holds(condition, this.entries.get(name))) return false;
+    const [file = '', offset] = kind === 'file' ? Buffer.from(body).toString('latin1').split(' ') : [this.file];
+    const at = kind === 'file' ? Number(offset) : this.end - body.length;
+    this.entries.set(name, { name, etag, timeMs, sizeBytes, file, at, recordEnd: this.end });
+    return true;
+  }
+}

@@ -1,0 +1,115 @@
+/** Mistakes in the journals of a folder. */
+import type { Mutant } from './mutant.ts';
+
+const journal = 'src/storage/file/folder-journal.ts';
+const replay = 'src/storage/file/journal-replay.ts';
+const unit = ['src/storage/file/folder-journal.slow.test.ts'];
+const powerLoss = ['test/simulation/crash/power-loss-driver.slow.test.ts'];
+
+export const journalMutants: readonly Mutant[] = [
+  {
+    name: 'journals: a record counts although its condition does not hold',
+    edits: [{ file: replay, find: 'if (!holds(condition, this.entries.get(name))) return false;', replace: '' }],
+    tests: unit,
+  },
+  {
+    name: 'journals: a put is answered before it is synced',
+    edits: [
+      {
+        file: journal,
+        find: 'await this.#sync(file, replay, end);\n          attempt.mayBeVisible = false;',
+        replace: 'attempt.mayBeVisible = false;',
+      },
+    ],
+    tests: powerLoss,
+  },
+  {
+    name: 'journals: a record of another process is shown before it is synced',
+    edits: [{ file: journal, find: 'await this.#sync(file, replay, entry.recordEnd);', replace: '' }],
+    tests: unit,
+  },
+  {
+    name: 'journals: a record that was cut short ends the journal',
+    edits: [
+      { file: replay, find: 'if (length === undefined) return false;', replace: 'if (length !== 0) return false;' },
+    ],
+    tests: unit,
+  },
+  {
+    name: 'journals: a damaged record is passed over as if it were torn',
+    edits: [
+      {
+        file: replay,
+        find: 'if (from < this.begunTo || !isTorn(this.id, gap, from, this.#sectorBytes))',
+        replace: 'if (from < 0)',
+      },
+    ],
+    tests: unit,
+  },
+  {
+    name: 'journals: records behind the end count',
+    edits: [
+      {
+        file: replay,
+        find: "this.ended = name === 'full' ? 'full' : 'copied';\n      return true;",
+        replace: 'return true;',
+      },
+    ],
+    tests: unit,
+  },
+  {
+    name: 'journals: the marker comes after the journal',
+    edits: [
+      {
+        file: journal,
+        find: 'const marker = await system.create(this.#folder + MARKER);',
+        replace:
+          'await this.#make(0, newId(environment, 8), []);\n        const marker = await system.create(this.#folder + MARKER);',
+      },
+    ],
+    tests: unit,
+  },
+  {
+    name: 'journals: older releases are not fenced off',
+    edits: [{ file: journal, find: 'await this.#context.fenceOlderReleases(this.#folder);', replace: '' }],
+    tests: unit,
+  },
+  {
+    name: 'journals: a failed sync does not end the journal',
+    edits: [
+      {
+        file: journal,
+        find: "await file.append(this.#endRecord(replay, 'copied')).catch(() => undefined);",
+        replace: '',
+      },
+    ],
+    tests: unit,
+  },
+  {
+    name: 'journals: one that a copy shares is written on',
+    edits: [{ file: journal, find: 'else if (linkCount > 1) await this.#endIfShared(opened);', replace: '' }],
+    tests: unit,
+  },
+  {
+    name: 'journals: one is removed while a process may make it again',
+    edits: [
+      {
+        file: journal,
+        find: 'if (names.some((name) => JOURNAL_NAME.test(name))) await this.#removeTokens();',
+        replace: '',
+      },
+    ],
+    tests: ['test/simulation/crash/file-driver-processes.slow.test.ts'],
+  },
+  {
+    name: 'journals: the next one refers to bytes that were not synced',
+    edits: [
+      {
+        file: journal,
+        find: 'await this.#sync(file, replay, replay.end);\n      return true;',
+        replace: 'return true;',
+      },
+    ],
+    tests: powerLoss,
+  },
+];
