@@ -33,6 +33,8 @@ export class ConnectedDriver extends WrappedDriver implements StorageDriver {
     }
     const { copy } = this;
     if (copy !== undefined) this.copy = (from, to, options) => this.#send(() => copy(from, to, options));
+    const { forget } = this;
+    if (forget !== undefined) this.forget = (prefix, options) => this.#send(() => forget(prefix, options));
   }
 
   override get(key: string, options?: GetOptions): Promise<GetResult> {

@@ -98,6 +98,10 @@ class Rewriting {
     await forEachOf(this.#names(), maxWorkers, async (name) => {
       if (name !== block0Name) await this.#visit(name);
     });
+    // Objects that were deleted or replaced may be left in the store in their earlier form: also from a run that was given up.
+    const { driver, prefix } = this.#context;
+    const { signal, dryRun = false } = this.#options;
+    if (!dryRun) await driver.forget?.(`${prefix}/`, defined({ signal }));
     // Block 0 is the last one: if it is encrypted, everything is.
     if (this.#context.rewriteBlock0 !== undefined) await this.#visit(block0Name);
     return {

@@ -188,6 +188,11 @@ export interface StorageDriver {
    */
   removeUploads?(prefix: string, options: RemoveUploadsOptions): Promise<number>;
   /**
+   * Makes the store keep no bytes of objects under a prefix that were deleted or replaced before the call. For stores that keep such
+   * bytes for a while. It may be repeated.
+   */
+  forget?(prefix: string, options?: RequestOptions): Promise<void>;
+  /**
    * Returns the present time of the store's clock, in milliseconds since 1970, learnt from earlier responses without an extra
    * request; undefined before the first one. Without it, StoreDb uses the clock of the process.
    */

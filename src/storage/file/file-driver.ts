@@ -28,7 +28,15 @@ import { FolderJournal } from './folder-journal.ts';
 import type { ImportedObject, JournalContext, JournalPolicy } from './folder-journal.ts';
 import { FileListing } from './file-listing.ts';
 import type { FileContext } from './file-listing.ts';
-import { isNumbered, placeOf } from './file-names.ts';
+import {
+  folderOfPrefix,
+  fromByteString,
+  isNumbered,
+  JOURNAL_MARK,
+  parseName,
+  placeOf,
+  toByteString,
+} from './file-names.ts';
 import { isFull, toStorageError } from './file-system.ts';
 import type { FileSystem } from './file-system.ts';
 import { FileVersions, linkFinal } from './file-versions.ts';
@@ -368,6 +376,48 @@ export class FileDriver implements StorageDriver {
     } catch (error) {
       throw toStorageError(error, to, attempt.mayBeVisible ? 'unknown' : 'none', 'write');
     }
+  }
+
+  /** Removes all earlier versions of objects, and all bytes of journals that no object needs. */
+  async forget(prefix: string, options?: RequestOptions): Promise<void> {
+    checkList(prefix, options);
+    const start = folderOfPrefix(prefix);
+    try {
+      await this.#forgetIn(this.#root + start.folder, start.bytes, toByteString(prefix), options?.signal);
+    } catch (error) {
+      throw toStorageError(error, prefix, 'unknown', 'delete');
+    }
+  }
+
+  /** Forgets in a folder, whose keys all begin with `beginning`, and in the folders below that may have keys with the prefix. */
+  async #forgetIn(folder: string, beginning: string, prefix: string, signal: AbortSignal | undefined): Promise<void> {
+    const { system, folders } = this.#context;
+    const names = (await system.readFolder(folder)) ?? [];
+    const used = (await this.#isAppended(folder, names)) ? await this.#journalOf(folder).forget() : undefined;
+    for (const name of names) {
+      checkNotAborted(folder, signal, 'unknown');
+      const parsed = parseName(name);
+      if (parsed === undefined) continue;
+      const bytes = beginning + parsed.bytes;
+      const isBelow = parsed.kind === 'folder' || parsed.kind === 'continued';
+      if (isBelow) {
+        const mayHold = bytes.startsWith(prefix) || prefix.startsWith(bytes);
+        if (mayHold) await this.#forgetIn(`${folder}${name}/`, bytes, prefix, signal);
+        continue;
+      }
+      const own = parsed.kind === 'versions' ? name.slice(0, -1) : name;
+      const versions = new FileVersions(this.#context, fromByteString(bytes) ?? name, folder, own);
+      // The journal has the object, or another object that replaced it.
+      const isOutdated = used !== undefined && isNumbered(own) && !used.has(own);
+      const changed = isOutdated ? await this.#deleteOne(versions) : undefined;
+      if (changed !== undefined) await folders.sync(changed);
+      if (parsed.kind === 'versions') await versions.removeEarlier();
+    }
+  }
+
+  /** Whether a folder with these names has a journal, to which this process can append. */
+  async #isAppended(folder: string, names: readonly string[]): Promise<boolean> {
+    return names.some((name) => name.startsWith(JOURNAL_MARK)) && (await this.#hasJournal(folder));
   }
 
   #versionsOf(key: string): FileVersions {

@@ -307,6 +307,17 @@ export class FileVersions {
     return true;
   }
 
+  /** Removes all versions but the newest one, durably. */
+  async removeEarlier(): Promise<void> {
+    const { folders } = this.#context;
+    const { top, versions, tokens } = await this.#scan();
+    if (versions.length < 2 && tokens.length === 0) return;
+    // Another process may have written the newest version just now.
+    await folders.sync(this.folder);
+    await this.#clean(top);
+    await folders.sync(this.folder);
+  }
+
   /** Removes the versions before `own`, which is durable or followed by a durable version. */
   async #clean(own: number): Promise<void> {
     const { system } = this.#context;

@@ -235,6 +235,36 @@ export class FolderJournal {
   }
 
   /**
+   * Makes the folder hold no bytes of objects that were deleted or replaced: ends the journal, and removes all files to which the next
+   * one does not refer. Returns the names of the files that are in use; undefined if the folder has no journal.
+   */
+  async forget(): Promise<ReadonlySet<string> | undefined> {
+    if (!(await this.isThere())) return undefined;
+    let last: number | undefined;
+    const used = await this.#inJournal(
+      'write',
+      async (opened) => {
+        const { replay } = opened;
+        last ??= replay.number;
+        const files = filesOf(replay);
+        if (replay.number > last && ![...files].some((file) => isJournalUpTo(file, last))) return { files };
+        // Another process may end it first, and for another reason: then the next journal may refer to this one, and ends as well.
+        await this.#end(opened, 'copied');
+        return 'ended';
+      },
+      async ({ replay }, { files }) => {
+        await this.#removeTokens();
+        for (const name of await this.#unused(replay.number, files)) {
+          await this.#context.system.remove(this.#folder + name);
+        }
+        await this.#context.folders.sync(this.#folder);
+        return files;
+      },
+    );
+    return used === 'none' ? undefined : used;
+  }
+
+  /**
    * Opens the newest journal, reads on in it, and calls `inTurn`, which alone may append to it, and then `after`. Calls both again in
    * the next journal if the journal has ended. `none`: there is no journal, and `access` is `read`.
    */
@@ -497,26 +527,49 @@ export class FolderJournal {
 
   /** Makes the journal after one that has ended, with its objects. */
   async #startNext(opened: Opened): Promise<void> {
-    const { replay, file } = opened;
+    const { replay } = opened;
     if (!(await this.mayAppend()))
       throw Object.assign(new Error('EROFS: a journal cannot be made here'), { code: 'EROFS' });
     if (!(await this.#hasNext(replay))) {
-      const isWhole = await this.#isWhole(opened);
-      const records: JournalRecord[] = [];
-      for (const { name, etag, timeMs, sizeBytes, file: of, at } of replay.entries.values()) {
-        const base = { name, etag, condition: 'any', timeMs, sizeBytes } as const;
-        if (isWhole || of !== replay.file) {
-          records.push({ ...base, kind: 'file', body: reference(of, at) });
-          continue;
-        }
-        const body = new Uint8Array(sizeBytes);
-        if ((await file.read(body, at)) !== sizeBytes) throw damaged(name, this.#folder + replay.file);
-        records.push({ ...base, kind: 'put', body });
-      }
-      await this.#make(replay.number, newId(this.#context.environment, 8), records);
+      const records = await this.#recordsOfNext(opened);
+      if (records !== undefined) await this.#make(replay.number, newId(this.#context.environment, 8), records);
     }
     this.#replay = undefined;
     this.#isCleaningDue = true;
+  }
+
+  /** Returns the records with which the next journal begins; undefined if another process has made that journal. */
+  async #recordsOfNext(opened: Opened): Promise<JournalRecord[] | undefined> {
+    const { replay } = opened;
+    const isWhole = await this.#isWhole(opened);
+    const isCopied = ({ file }: JournalEntry): boolean =>
+      file === replay.file ? !isWhole : replay.ended !== 'full' && JOURNAL_NAME.test(file);
+    const records: JournalRecord[] = [];
+    for (const entry of replay.entries.values()) {
+      const { name, etag, timeMs, sizeBytes, file, at } = entry;
+      const base = { name, etag, condition: 'any', timeMs, sizeBytes } as const;
+      if (!isCopied(entry)) {
+        records.push({ ...base, kind: 'file', body: reference(file, at) });
+        continue;
+      }
+      const body = await this.#bytesOf(opened, entry);
+      if (body !== undefined) records.push({ ...base, kind: 'put', body });
+      else if (await this.#hasNext(replay)) return undefined;
+      else throw damaged(name, this.#folder + file);
+    }
+    return records;
+  }
+
+  /** Reads the bytes of an object; undefined if they are not there. */
+  async #bytesOf({ replay, file }: Opened, { sizeBytes, file: of, at }: JournalEntry): Promise<Uint8Array | undefined> {
+    const bytes = new Uint8Array(sizeBytes);
+    const from = of === replay.file ? file : await this.#context.system.open(this.#folder + of);
+    if (from === undefined) return undefined;
+    try {
+      return (await from.read(bytes, at)) === sizeBytes ? bytes : undefined;
+    } finally {
+      if (from !== file) await from.close();
+    }
   }
 
   /** Whether the next journal may refer to the bytes in this one: they are on stable storage, and worth keeping. */
@@ -565,14 +618,16 @@ export class FolderJournal {
   /** Removes files that the newest journal, which was read, does not refer to, and that are older than it. */
   async #clean({ replay }: Opened): Promise<void> {
     this.#isCleaningDue = false;
-    const used = new Set<string>();
-    for (const { file } of replay.entries.values()) used.add(file);
+    await this.#removeUnused(await this.#unused(replay.number, filesOf(replay)));
+  }
+
+  /** Returns the names of the journals before one, and of their large objects, that are not in use. */
+  async #unused(before: number, used: ReadonlySet<string>): Promise<string[]> {
     const names = (await this.#context.system.readFolder(this.#folder)) ?? [];
-    const isOld = (name: string): boolean => {
+    return names.filter((name) => {
       const number = numberOf(JOURNAL_NAME, name) ?? numberOf(BODY_NAME, name);
-      return number !== undefined && number < replay.number && !used.has(name);
-    };
-    await this.#removeUnused(names.filter(isOld));
+      return number !== undefined && number < before && !used.has(name);
+    });
   }
 
   async #removeUnused(names: readonly string[]): Promise<void> {
@@ -613,6 +668,18 @@ export class FolderJournal {
 
 function bodyName(number: number, etag: string): string {
   return `${JOURNAL_MARK}body-${number}-${etag}`;
+}
+
+/** Returns the names of the files that have the bytes of objects. */
+function filesOf({ entries }: Replay): Set<string> {
+  const files = new Set<string>();
+  for (const { file } of entries.values()) files.add(file);
+  return files;
+}
+
+/** Whether a file is the journal with a number, or an earlier one. */
+function isJournalUpTo(name: string, number: number | undefined): boolean {
+  return (numberOf(JOURNAL_NAME, name) ?? Number.POSITIVE_INFINITY) <= (number ?? 0);
 }
 
 function numberOf(pattern: RegExp, name: string): number | undefined {

@@ -27,8 +27,8 @@ import type { PutCondition } from '../contract/driver.ts';
 export type RecordKind = 'put' | 'file' | 'delete' | 'end';
 
 /**
- * The reason for the end of a journal. `full`: its bytes are whole, so the next journal may refer to them. `copied`: the file cannot
- * be trusted any more, because a sync failed or another folder has it too; the next journal takes all objects over.
+ * The reason for the end of a journal. `full`: its bytes are whole, so the next journal may refer to them. `copied`: the file must not
+ * be used any more, because a sync failed, another folder has it too, or its bytes must be forgotten. The next journal refers to no other.
  */
 export type EndReason = 'full' | 'copied';
 

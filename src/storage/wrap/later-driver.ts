@@ -15,8 +15,8 @@ import type {
   StorageDriver,
 } from '../contract/driver.ts';
 
-/** The driver that is loaded. It has no uploads to remove. */
-export type LoadedDriver = Required<Omit<StorageDriver, 'removeUploads' | 'certified'>>;
+/** The driver that is loaded. It has no uploads to remove, and nothing to forget. */
+export type LoadedDriver = Required<Omit<StorageDriver, 'removeUploads' | 'forget' | 'certified'>>;
 
 /** Passes requests on to a driver, which it makes with the first of them. */
 export class LaterDriver implements StorageDriver {

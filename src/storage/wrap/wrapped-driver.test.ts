@@ -26,18 +26,32 @@ function fullDriver(): Required<StorageDriver> {
     removeUploads: () => Promise.resolve(7),
     presign: (key) => Promise.resolve(`https://host/${key}`),
     copy: () => Promise.resolve({ status: 'copied' }),
+    forget: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
 }
 
-const optional = ['certified', 'identity', 'storeTimeMs', 'describe', 'removeUploads', 'presign', 'copy'] as const;
+const optional = [
+  'certified',
+  'identity',
+  'storeTimeMs',
+  'describe',
+  'removeUploads',
+  'presign',
+  'copy',
+  'forget',
+] as const;
 
 /** The members left out, and why. */
 const wrapped: readonly (readonly [name: string, wrap: (driver: StorageDriver) => StorageDriver, left: string[]])[] = [
   ['a driver around a driver', (driver) => new WrappedDriver(driver), []],
   ['an observed driver', (driver) => new ObservedDriver(driver), []],
   ['a driver that tries again', (driver) => new RetryingDriver(driver, realEnvironment), []],
-  ['a driver that only reads: these write', (driver) => new ReadOnlyDriver(driver), ['removeUploads', 'copy']],
+  [
+    'a driver that only reads: these write',
+    (driver) => new ReadOnlyDriver(driver),
+    ['removeUploads', 'copy', 'forget'],
+  ],
   ['a driver with faults: it is no longer the same store', (driver) => new FaultyDriver(driver), ['identity']],
   [
     'the driver of one simulated process: it is no longer the same store',

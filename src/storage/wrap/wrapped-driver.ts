@@ -30,6 +30,7 @@ const optionalMembers = [
   'removeUploads',
   'presign',
   'copy',
+  'forget',
 ] as const;
 
 type OptionalMember = (typeof optionalMembers)[number];
@@ -49,6 +50,7 @@ export class WrappedDriver implements StorageDriver {
   removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   presign?: (key: string, options: PresignOptions) => Promise<string>;
   copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
+  forget?: (prefix: string, options?: RequestOptions) => Promise<void>;
   readonly #inner: StorageDriver;
 
   /** `passedOn`: the optional members to take from `inner`. Default: all. */
@@ -89,7 +91,7 @@ export class WrappedDriver implements StorageDriver {
  */
 export class ReadOnlyDriver extends WrappedDriver implements StorageDriver {
   constructor(driver: StorageDriver) {
-    super(driver, optionalMembersBut('copy', 'removeUploads'));
+    super(driver, optionalMembersBut('copy', 'removeUploads', 'forget'));
   }
 
   override put(key: string): Promise<PutResult> {
