@@ -311,7 +311,10 @@ export class FileVersions {
   async removeEarlier(): Promise<void> {
     const { folders } = this.#context;
     const { top, versions, tokens } = await this.#scan();
-    if (versions.length < 2 && tokens.length === 0) return;
+    // After a loss of power the plain file may be there again.
+    if (top > 1) await this.markPlainFile();
+    await folders.sync(this.parent);
+    if (top === 0 || (versions.length < 2 && tokens.length === 0)) return;
     // Another process may have written the newest version just now.
     await folders.sync(this.folder);
     await this.#clean(top);

@@ -349,6 +349,98 @@ describe('a journal, when operations fail,', () => {
   });
 });
 
+describe('forget()', () => {
+  const textOf = (): string =>
+    names()
+      .map((name) => readFileSync(path.join(commits(), name), 'latin1'))
+      .join();
+
+  it('leaves no bytes of deleted or replaced objects, nor files to which nothing refers', async () => {
+    const driver = open({ maxGrowthBytes: 500, maxBodyBytes: 60 });
+    const other = open({ maxGrowthBytes: 500, maxBodyBytes: 60 });
+    for (let i = 1; i <= 30; i++) await put(driver, i, `secret ${i}. ${'x'.repeat(i % 7 === 0 ? 80 : 20)}`);
+    expect(names().length).toBeGreaterThan(4);
+    const kept = await driver.get(slot(14));
+    await driver.delete(Array.from({ length: 10 }, (_, i) => slot(i + 1)));
+    for (const i of [21, 22]) {
+      const found = await other.get(slot(i));
+      const etag = found.status === 'found' ? found.etag : '';
+      await other.put(slot(i), encodeUtf8(`replaced ${i}`), { if: { etag } });
+    }
+    for (const i of [5, 21, 22]) expect(textOf()).toContain(`secret ${i}.`);
+    await driver.forget('db/');
+    for (const i of [1, 5, 7, 10, 21, 22]) expect(textOf()).not.toContain(`secret ${i}.`);
+    expect(names().filter((name) => name.startsWith('!journal-'))).toHaveLength(1);
+    expect(names().filter((name) => name.startsWith('!body-'))).toHaveLength(2);
+    for (const reader of [driver, other, open()]) {
+      expect(await listed(reader)).toEqual(Array.from({ length: 20 }, (_, i) => i + 11));
+      expect(await text(reader, 21)).toBe('replaced 21');
+      expect(await reader.get(slot(14))).toEqual(kept);
+    }
+    await put(other, 31);
+    expect(await text(driver, 31)).toBe('commit 31');
+  });
+
+  it('loses nothing that others put meanwhile', async () => {
+    const writers = [open({ maxGrowthBytes: 2000 }), open({ maxGrowthBytes: 2000 })];
+    const forgetting = open({ maxGrowthBytes: 2000 });
+    const write = async (driver: FileDriver, first: number): Promise<void> => {
+      for (let i = first; i < first + 100; i++) await put(driver, i);
+    };
+    const state = { isDone: false };
+    const forget = async (): Promise<void> => {
+      while (!state.isDone) await forgetting.forget('');
+    };
+    const running = forget();
+    await Promise.all(writers.map((driver, i) => write(driver, 100 * i)));
+    state.isDone = true;
+    await running;
+    expect(await listed(open())).toEqual(Array.from({ length: 200 }, (_, i) => i));
+  });
+
+  it('removes files from before there was a journal, and earlier versions', async () => {
+    const before = openPlain();
+    for (let i = 1; i <= 3; i++) await put(before, i, `secret ${i}.`);
+    const replace = async (driver: FileDriver, key: string, body: string): Promise<void> => {
+      const found = await driver.get(key);
+      const condition = found.status === 'found' ? { etag: found.etag } : 'absent';
+      expect(await driver.put(key, encodeUtf8(body), { if: condition })).toMatchObject({ status: 'written' });
+    };
+    for (const body of ['one', 'two', 'three']) await replace(before, slot(3), `${body} secret`);
+    for (const body of ['one', 'two', 'three']) await replace(before, 'db/block0', body);
+    const driver = open();
+    await put(driver, 4);
+    await replace(driver, slot(1), 'replaced');
+    await replace(driver, slot(3), 'replaced');
+    await driver.forget('other/');
+    expect(existsSync(fileOf(1))).toBe(true);
+    await driver.forget('db/');
+    expect(existsSync(fileOf(1))).toBe(false);
+    expect(readFileSync(fileOf(2), 'latin1')).toContain('secret 2.');
+    const versions = path.join(commits(), `${slot(3).slice(-16)}+`);
+    for (const name of readdirSync(versions)) {
+      expect(readFileSync(path.join(versions, name), 'latin1')).not.toContain('secret');
+    }
+    expect(readdirSync(path.join(folder, 'db@/block0+')).filter((name) => /^[0-9]$/.test(name))).toHaveLength(1);
+    for (const reader of [driver, open()]) {
+      expect(await listed(reader)).toEqual([1, 2, 3, 4]);
+      expect(await text(reader, 2)).toBe('secret 2.');
+      expect(await text(reader, 3)).toBe('replaced');
+      expect(await reader.get('db/block0')).toMatchObject({ bytes: encodeUtf8('three') });
+    }
+  });
+
+  it('is refused where processes cannot share a journal, and makes none', async () => {
+    await put(openPlain(), 1);
+    await openPlain().forget('');
+    await open().forget('');
+    expect(names()).toEqual([slot(1).slice(-16)]);
+    await put(open(), 2);
+    await expect(openPlain().forget('')).rejects.toThrow('has a journal');
+    await expect(openPlain().forget('nothing/')).resolves.toBeUndefined();
+  });
+});
+
 describe('a folder with a journal', () => {
   it('can be copied by hard links: the copy stays as it was', async () => {
     const driver = open();

@@ -30,6 +30,7 @@ describe('FileDriver, interleaved', () => {
       const schedule = new Schedule(seed);
       await runProcesses(schedule);
       expect(isLinearizable(schedule.events), explain(schedule, seed)).toBe(true);
+      expect(await schedule.leftAfterForgetting(20), explain(schedule, seed)).toEqual([]);
     }
   });
 
@@ -39,6 +40,7 @@ describe('FileDriver, interleaved', () => {
       if (!(await runProcesses(schedule, Math.floor(schedule.random() * 400)))) schedule.killAll();
       await schedule.run([randomProcess(schedule, 10, 3), randomProcess(schedule, 11, 3)]);
       expect(isLinearizable(schedule.events), explain(schedule, seed)).toBe(true);
+      expect(await schedule.leftAfterForgetting(20), explain(schedule, seed)).toEqual([]);
     }
   });
 });

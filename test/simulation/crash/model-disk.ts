@@ -105,6 +105,17 @@ export class ModelDisk {
     return entry;
   }
 
+  /** Returns all matches of a pattern in the files of a folder and of the folders in it, but not in unfinished files. */
+  texts(path: string, pattern: RegExp): string[] {
+    const found: string[] = [];
+    for (const [name, entry] of this.folder(path)?.entries ?? []) {
+      if (entry instanceof ModelFolder) found.push(...this.texts(`${path}/${name}`, pattern));
+      else if (!name.startsWith('#'))
+        found.push(...(Buffer.from(entry.content).toString('latin1').match(pattern) ?? []));
+    }
+    return found;
+  }
+
   /** What a machine finds that starts again after the power failed: one of many possible disks. */
   afterPowerLoss(): ModelDisk {
     const disk = new ModelDisk(this.#random);

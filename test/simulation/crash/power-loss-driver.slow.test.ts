@@ -45,6 +45,7 @@ describe('FileDriver, loss of power', () => {
       await schedule.run([randomProcess(schedule, 10, 4)]);
       const events = [...before, ...schedule.events.slice(beforeCount)];
       expect(isLinearizable(events), `seed ${seed}\n${schedule.trace.join('\n')}`).toBe(true);
+      expect(await schedule.leftAfterForgetting(20), `seed ${seed}\n${schedule.trace.join('\n')}`).toEqual([]);
     }
   });
 

@@ -141,6 +141,37 @@ export class Schedule {
     return known;
   }
 
+  /** Makes the disk forget earlier bytes. Returns whether the driver says that it has. */
+  async forget(driver: FileDriver, process: number): Promise<boolean> {
+    try {
+      await driver.forget('');
+    } catch (error) {
+      const isExpected = error instanceof StorageError && !error.message.includes('damaged');
+      if (!isExpected || !error.message.includes('EIO')) throw error;
+      this.trace.push(`process ${process}: ${error.message}`);
+      return false;
+    }
+    this.trace.push(`process ${process} has forgotten`);
+    return true;
+  }
+
+  /** Makes the disk forget, when nobody else works. Returns the bodies that are there and should not be. */
+  async leftAfterForgetting(process: number): Promise<string[]> {
+    let isForgotten = false;
+    let current: string | undefined;
+    const forget = async (): Promise<void> => {
+      const driver = this.driver(process);
+      isForgotten = await this.forget(driver, process);
+      const { failureChance } = this.disk;
+      this.disk.failureChance = 0;
+      const result = await driver.get(this.key);
+      this.disk.failureChance = failureChance;
+      if (result.status === 'found') current = Buffer.from(result.bytes).toString();
+    };
+    await this.run([forget()]);
+    return isForgotten ? this.disk.texts('/data', /body [0-9]+/g).filter((body) => body !== current) : [];
+  }
+
   /** Lets the processes run until all are done or `steps` operations were made. True if all are done. */
   async run(processes: readonly Promise<void>[], steps = Number.POSITIVE_INFINITY): Promise<boolean> {
     const progress: { isDone: boolean; error?: Error } = { isDone: false };
@@ -241,6 +272,7 @@ export async function randomProcess(
   const driver = schedule.driver(process);
   let known: { body: string; etag: string } | undefined;
   for (let i = 0; i < count; i++) {
+    if (schedule.key !== 'k' && schedule.random() < 0.1) await schedule.forget(driver, process);
     const operation = chooseOperation(schedule, habit, known?.body);
     known = (await schedule.perform(driver, process, operation, known?.etag)) ?? known;
   }
