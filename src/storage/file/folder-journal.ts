@@ -9,7 +9,7 @@ import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import type { PutCondition } from '../contract/driver.ts';
 import { checkNotAborted } from '../contract/requests.ts';
-import { isNumbered, JOURNAL_MARK, TEMPORARY_MARK } from './file-names.ts';
+import { isNumbered } from './file-names.ts';
 import { isRefusal } from './file-system.ts';
 import type { AppendableFile, FileSystem, ReadableFile } from './file-system.ts';
 import type { Durability, Folders } from './folders.ts';
@@ -21,7 +21,8 @@ import {
   plainRecord,
 } from './journal-records.ts';
 import type { EndReason, JournalRecord } from './journal-records.ts';
-import { holds, journalName, Replay } from './journal-replay.ts';
+import { BODY_NAME, bodyName, JOURNAL_NAME, journalName, MARKER, numberOf, TOKEN_PREFIX } from './journal-names.ts';
+import { holds, Replay } from './journal-replay.ts';
 import type { JournalEntry } from './journal-replay.ts';
 import { damaged } from './stored-file.ts';
 import type { Attempt } from './stored-file.ts';
@@ -58,13 +59,6 @@ export interface JournalContext {
   readonly fenceOlderReleases: (folder: string) => Promise<void>;
 }
 
-/** The file that says that a folder has, or gets, a journal. */
-const MARKER = `${JOURNAL_MARK}journal`;
-const JOURNAL_NAME = /^!journal-([1-9][0-9]{0,14})$/;
-/** The file of a large object: the number of the journal whose record may refer to it, and the ETag. */
-const BODY_NAME = /^!body-([1-9][0-9]{0,14})-[0-9a-f]{16}$/;
-/** Journals that are being made. */
-const TOKEN_PREFIX = `${TEMPORARY_MARK}journal-`;
 const MAX_BODY_BYTES = 64 * 1024;
 const MAX_GROWTH_BYTES = 4 * 1024 * 1024;
 const MAX_ATTEMPTS = 1000;
@@ -240,23 +234,24 @@ export class FolderJournal {
    */
   async forget(): Promise<ReadonlySet<string> | undefined> {
     if (!(await this.isThere())) return undefined;
-    let last: number | undefined;
+    let begunIn: number | undefined;
     const used = await this.#inJournal(
       'write',
       async (opened) => {
         const { replay } = opened;
-        last ??= replay.number;
+        const first = (begunIn ??= replay.number);
         const files = filesOf(replay);
-        if (replay.number > last && ![...files].some((file) => isJournalUpTo(file, last))) return { files };
+        const isOld = (file: string): boolean => (numberOf(JOURNAL_NAME, file) ?? Number.POSITIVE_INFINITY) <= first;
+        if (replay.number > first && ![...files].some(isOld)) return { end: replay.end, files };
         // Another process may end it first, and for another reason: then the next journal may refer to this one, and ends as well.
         await this.#end(opened, 'copied');
         return 'ended';
       },
-      async ({ replay }, { files }) => {
-        await this.#removeTokens();
-        for (const name of await this.#unused(replay.number, files)) {
-          await this.#context.system.remove(this.#folder + name);
-        }
+      async ({ file, replay }, { end, files }) => {
+        await this.#sync(file, replay, end);
+        const names = await this.#unused(replay.number, files);
+        await this.#prepareRemoval(names);
+        for (const name of names) await this.#context.system.remove(this.#folder + name);
         await this.#context.folders.sync(this.#folder);
         return files;
       },
@@ -379,19 +374,25 @@ export class FolderJournal {
     throw restless(this.#folder);
   }
 
-  /** Returns the numbers of the journals, ascending: all but the last have ended. */
+  /**
+   * Returns the numbers of the journals, ascending: all but the last have ended. A look is no snapshot: it could miss the newest journal,
+   * and the one made after that. Then the newest was removed meanwhile, and its remover has announced that before.
+   */
   async #numbers(): Promise<number[]> {
-    const names = (await this.#context.system.readFolder(this.#folder)) ?? [];
-    return names.flatMap((name) => numberOf(JOURNAL_NAME, name) ?? []).toSorted((a, b) => a - b);
+    const { system } = this.#context;
+    const removals = async (): Promise<number> => (await system.status(this.#folder + MARKER))?.sizeBytes ?? 0;
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+      const before = await removals();
+      const names = (await system.readFolder(this.#folder)) ?? [];
+      if ((await removals()) !== before) continue;
+      return names.flatMap((name) => numberOf(JOURNAL_NAME, name) ?? []).toSorted((a, b) => a - b);
+    }
+    throw restless(this.#folder);
   }
 
-  /**
-   * Whether there is a journal after one. A look is no snapshot: one look could miss a journal that was made while it ran, if the one
-   * before was removed meanwhile.
-   */
+  /** Whether there is a journal after one. */
   async #hasNext({ number }: Replay): Promise<boolean> {
-    for (let looks = 0; looks < 2; looks++) if ((await this.#numbers()).some((other) => other > number)) return true;
-    return false;
+    return (await this.#numbers()).some((other) => other > number);
   }
 
   /**
@@ -616,9 +617,13 @@ export class FolderJournal {
   }
 
   /** Removes files that the newest journal, which was read, does not refer to, and that are older than it. */
-  async #clean({ replay }: Opened): Promise<void> {
+  async #clean({ file, replay }: Opened): Promise<void> {
     this.#isCleaningDue = false;
-    await this.#removeUnused(await this.#unused(replay.number, filesOf(replay)));
+    const names = await this.#unused(replay.number, filesOf(replay));
+    if (names.length === 0) return;
+    // Otherwise the records by which they are not in use could be lost.
+    await this.#sync(file, replay, replay.end);
+    await this.#removeUnused(names);
   }
 
   /** Returns the names of the journals before one, and of their large objects, that are not in use. */
@@ -632,12 +637,24 @@ export class FolderJournal {
 
   async #removeUnused(names: readonly string[]): Promise<void> {
     try {
-      // In this order: a name of a journal must not become free while somebody may make it.
-      if (names.some((name) => JOURNAL_NAME.test(name))) await this.#removeTokens();
+      await this.#prepareRemoval(names);
       for (const name of names) await this.#remove(name);
     } catch {
       // Another process removes them.
     }
+  }
+
+  /** Announces that files will be removed, if they are journals: a newer one is there. */
+  async #prepareRemoval(names: readonly string[]): Promise<void> {
+    if (!names.some((name) => JOURNAL_NAME.test(name))) return;
+    const marker = await this.#context.system.openToAppend(this.#folder + MARKER);
+    try {
+      await marker?.append(Uint8Array.of(0x0a));
+    } finally {
+      await marker?.close();
+    }
+    // A name of a journal must not become free while somebody may make it.
+    await this.#removeTokens();
   }
 
   async #removeTokens(): Promise<void> {
@@ -666,25 +683,11 @@ export class FolderJournal {
   }
 }
 
-function bodyName(number: number, etag: string): string {
-  return `${JOURNAL_MARK}body-${number}-${etag}`;
-}
-
 /** Returns the names of the files that have the bytes of objects. */
 function filesOf({ entries }: Replay): Set<string> {
   const files = new Set<string>();
   for (const { file } of entries.values()) files.add(file);
   return files;
-}
-
-/** Whether a file is the journal with a number, or an earlier one. */
-function isJournalUpTo(name: string, number: number | undefined): boolean {
-  return (numberOf(JOURNAL_NAME, name) ?? Number.POSITIVE_INFINITY) <= (number ?? 0);
-}
-
-function numberOf(pattern: RegExp, name: string): number | undefined {
-  const match = pattern.exec(name);
-  return match === null ? undefined : Number(match[1]);
 }
 
 /** Encodes the file and the offset of an object's bytes. */

@@ -1,7 +1,7 @@
 /** A journal as far as this process has read it. */
 import type { PutCondition } from '../contract/driver.ts';
-import { JOURNAL_MARK } from './file-names.ts';
 import type { FileStatus, ReadableFile } from './file-system.ts';
+import { journalName } from './journal-names.ts';
 import { decodeRecord, findRecord, isTorn, JOURNAL_HEADER_BYTES } from './journal-records.ts';
 import type { EndReason, JournalHeader, JournalRecord } from './journal-records.ts';
 import { damaged } from './stored-file.ts';
@@ -22,11 +22,6 @@ export interface JournalEntry {
 const READ_BYTES = 256 * 1024;
 /** The smallest unit that a disk writes as a whole. */
 const SECTOR_BYTES = 512;
-
-/** Returns the name of a journal. */
-export function journalName(number: number): string {
-  return `${JOURNAL_MARK}journal-${number}`;
-}
 
 /** Whether a condition holds for an object. */
 export function holds(condition: PutCondition, present: JournalEntry | undefined): boolean {

@@ -95,11 +95,55 @@ export const journalMutants: readonly Mutant[] = [
     edits: [
       {
         file: journal,
-        find: 'if (names.some((name) => JOURNAL_NAME.test(name))) await this.#removeTokens();',
+        find: '// A name of a journal must not become free while somebody may make it.\n    await this.#removeTokens();',
         replace: '',
       },
     ],
     tests: ['test/simulation/crash/file-driver-processes.slow.test.ts'],
+  },
+  {
+    name: 'journals: files go that are not in use by records that were not synced',
+    edits: [
+      {
+        file: journal,
+        find: 'await this.#sync(file, replay, replay.end);\n    await this.#removeUnused(names);',
+        replace: 'await this.#removeUnused(names);',
+      },
+    ],
+    tests: powerLoss,
+  },
+  {
+    name: 'journals: one that must be forgotten is kept for the bytes of other objects',
+    edits: [
+      {
+        file: journal,
+        find: "file === replay.file ? !isWhole : replay.ended !== 'full' && JOURNAL_NAME.test(file);",
+        replace: 'file === replay.file && !isWhole;',
+      },
+    ],
+    tests: unit,
+  },
+  {
+    name: 'journals: one that another process has ended meanwhile is not forgotten',
+    edits: [
+      {
+        file: journal,
+        find: 'if (replay.number > first && ![...files].some(isOld))',
+        replace: 'if (replay.number > first)',
+      },
+    ],
+    tests: ['test/simulation/crash/file-driver-interleavings.slow.test.ts'],
+  },
+  {
+    name: 'rewriting: the store forgets nothing',
+    edits: [
+      {
+        file: 'src/maintenance/backup/rewrite.ts',
+        find: 'if (!dryRun) await driver.forget?.(`${prefix}/`, defined({ signal }));',
+        replace: '',
+      },
+    ],
+    tests: ['test/features/encryption/rewrite.slow.test.ts'],
   },
   {
     name: 'journals: the next one refers to bytes that were not synced',

@@ -162,10 +162,9 @@ export class Schedule {
     const forget = async (): Promise<void> => {
       const driver = this.driver(process);
       isForgotten = await this.forget(driver, process);
-      const { failureChance } = this.disk;
+      if (!isForgotten) return;
       this.disk.failureChance = 0;
-      const result = await driver.get(this.key);
-      this.disk.failureChance = failureChance;
+      const result = await this.driver(process).get(this.key);
       if (result.status === 'found') current = Buffer.from(result.bytes).toString();
     };
     await this.run([forget()]);

@@ -48,7 +48,7 @@ export const encryption: PagePromises = {
   'It replaces objects one at a time, each on condition that the object has not changed since it was read': [
     'test/features/encryption/rewrite.slow.test.ts: brings nothing back that is deleted meanwhile, and overwrites nothing that is newer',
   ],
-  'A folder does not keep the unencrypted files, but its disk may keep their bytes.': [
+  'A folder keeps no unencrypted bytes once `rewrite()` is done, but its disk may keep them.': [
     'test/features/encryption/rewrite.slow.test.ts: leaves nothing in a folder that could be read before, nor objects under the earlier key',
   ],
   'A backup from before a change of keys may then need both keys.': [
