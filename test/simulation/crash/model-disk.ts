@@ -224,7 +224,12 @@ class ModelFileSystem implements FileSystem {
       append: async (bytes) => {
         await this.#turn(`append to ${path}`);
         const isTorn = this.#random() < 0.03;
-        const length = isTorn ? Math.floor(this.#random() * bytes.length) : bytes.length;
+        let { length } = bytes;
+        if (isTorn) {
+          // Systems cut an append where a page, and so a sector, ends.
+          const end = file.content.length + Math.floor(this.#random() * length);
+          length = Math.max(0, end - (end % sectorBytes) - file.content.length);
+        }
         file.content = Buffer.concat([file.content, bytes.subarray(0, length)]);
         if (isTorn) throw fault('EIO');
       },
