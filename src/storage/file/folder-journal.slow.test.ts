@@ -39,6 +39,7 @@ class FaultyFileSystem extends NodeFileSystem {
   appends = true;
   syncs = 0;
   folderSyncs = 0;
+  beforeAppend: () => void = () => undefined;
   readonly faults: { append?: string; sync?: string; create?: string } = {};
 
   constructor() {
@@ -65,7 +66,10 @@ class FaultyFileSystem extends NodeFileSystem {
       status: () => file.status(),
       read: (into, position) => file.read(into, position),
       close: () => file.close(),
-      append: (bytes) => fail(this.faults.append) ?? file.append(bytes),
+      append: (bytes) => {
+        this.beforeAppend();
+        return fail(this.faults.append) ?? file.append(bytes);
+      },
       sync: () => {
         this.syncs++;
         return fail(this.faults.sync) ?? file.sync();
@@ -336,6 +340,21 @@ describe('a journal, when operations fail,', () => {
     expect(await listed(driver)).toEqual([1, 2, 3]);
   });
 
+  it('keeps files that are not in use only by records that it cannot sync', async () => {
+    const first = open({ maxBodyBytes: 10, maxGrowthBytes: 300 });
+    await put(first, 1, 'more than ten bytes');
+    for (let i = 2; !names().includes('!journal-2'); i++) await put(first, i);
+    const writer = open();
+    const found = await writer.get(slot(1));
+    const etag = found.status === 'found' ? found.etag : '';
+    await writer.put(slot(1), encodeUtf8('replaced'), { if: { etag } });
+    expect(names().filter((name) => name.startsWith('!body-1-'))).toHaveLength(1);
+    const system = new FaultyFileSystem();
+    system.faults.sync = 'EIO';
+    await expect(open({}, system).put(slot(100), encodeUtf8('x'), { if: 'absent' })).rejects.toThrow('EIO');
+    expect(names().filter((name) => name.startsWith('!body-1-'))).toHaveLength(1);
+  });
+
   it('takes no write after a failed sync as long as its end cannot be written', async () => {
     const system = new FaultyFileSystem();
     const driver = open({}, system);
@@ -396,6 +415,24 @@ describe('forget()', () => {
     state.isDone = true;
     await running;
     expect(await listed(open())).toEqual(Array.from({ length: 200 }, (_, i) => i));
+  });
+
+  it('forgets a journal that another process ends meanwhile, so that the next one refers to it', async () => {
+    const system = new FaultyFileSystem();
+    const driver = open({}, system);
+    await put(driver, 1, 'x'.repeat(500));
+    await put(driver, 2, 'secret');
+    await driver.delete([slot(2)]);
+    const id = decodeJournalHeader(readFileSync(journal()))?.id ?? '';
+    const base = { condition: 'any', timeMs: 0, sizeBytes: 0, body: new Uint8Array(), etag: 'e'.repeat(16) } as const;
+    system.beforeAppend = () => {
+      system.beforeAppend = () => undefined;
+      appendFileSync(journal(), encodeRecord(id, { ...base, kind: 'end', name: 'full' }));
+    };
+    await driver.forget('');
+    expect(textOf()).not.toContain('secret');
+    expect(names().filter((name) => name.startsWith('!journal-'))).toHaveLength(1);
+    expect(await listed(open())).toEqual([1]);
   });
 
   it('removes files from before there was a journal, and earlier versions', async () => {

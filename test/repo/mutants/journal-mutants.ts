@@ -110,7 +110,7 @@ export const journalMutants: readonly Mutant[] = [
         replace: 'await this.#removeUnused(names);',
       },
     ],
-    tests: powerLoss,
+    tests: unit,
   },
   {
     name: 'journals: one that must be forgotten is kept for the bytes of other objects',
@@ -132,7 +132,7 @@ export const journalMutants: readonly Mutant[] = [
         replace: 'if (replay.number > first)',
       },
     ],
-    tests: ['test/simulation/crash/file-driver-interleavings.slow.test.ts'],
+    tests: unit,
   },
   {
     name: 'rewriting: the store forgets nothing',
