@@ -22,7 +22,7 @@ import {
 } from './journal-records.ts';
 import type { EndReason, JournalRecord } from './journal-records.ts';
 import { BODY_NAME, bodyName, JOURNAL_NAME, journalName, MARKER, numberOf, TOKEN_PREFIX } from './journal-names.ts';
-import { holds, Replay } from './journal-replay.ts';
+import { filesOf, holds, reference, Replay } from './journal-replay.ts';
 import type { JournalEntry } from './journal-replay.ts';
 import { damaged } from './stored-file.ts';
 import type { Attempt } from './stored-file.ts';
@@ -410,7 +410,7 @@ export class FolderJournal {
     try {
       attempt.mayBeVisible = true;
       try {
-        await file.append(Buffer.concat(records.map((record) => encodeRecord(replay.id, record))));
+        await file.append(Buffer.concat(records.map((record) => encodeRecord(replay.id, record, replay))));
       } catch (error) {
         // A part of a record is none.
         attempt.mayBeVisible = !isRefusal(error);
@@ -458,7 +458,7 @@ export class FolderJournal {
     } catch (error) {
       replay.failure = { error };
       // The system may take bytes for written that it could not write: the next journal has them again.
-      await file.append(this.#endRecord(replay, 'copied')).catch(() => undefined);
+      await this.#endAfterFailure(file, replay);
       throw error;
     } finally {
       replay.syncing = undefined;
@@ -467,7 +467,18 @@ export class FolderJournal {
 
   #endRecord(replay: Replay, reason: EndReason): Uint8Array {
     const { environment } = this.#context;
-    return encodeRecord(replay.id, plainRecord('end', reason, newId(environment, 8), environment.now()));
+    return encodeRecord(replay.id, plainRecord('end', reason, newId(environment, 8), environment.now()), replay);
+  }
+
+  /** Appends the end although the disk has errors: until it is there, other processes write on. */
+  async #endAfterFailure(file: AppendableFile, replay: Replay): Promise<void> {
+    for (let attempts = 0; attempts < 3; attempts++) {
+      try {
+        return await file.append(this.#endRecord(replay, 'copied'));
+      } catch {
+        // A part of it may be there, behind which another one counts.
+      }
+    }
   }
 
   async #end({ file, replay }: Opened, reason: EndReason): Promise<void> {
@@ -681,18 +692,6 @@ export class FolderJournal {
     }
     await folders.sync(this.#folder);
   }
-}
-
-/** Returns the names of the files that have the bytes of objects. */
-function filesOf({ entries }: Replay): Set<string> {
-  const files = new Set<string>();
-  for (const { file } of entries.values()) files.add(file);
-  return files;
-}
-
-/** Encodes the file and the offset of an object's bytes. */
-function reference(file: string, at: number): Uint8Array {
-  return Buffer.from(`${file} ${at}`, 'latin1');
 }
 
 function restless(key: string): StorageError {

@@ -5,17 +5,21 @@
  *     4   format, u32                  32  checksum of the bytes before
  *     8   id, 16 hexadecimal digits    36  zeros
  *
- * A record has a header of 56 bytes, and then the name and the body:
+ * A record has a header of 72 bytes, then the name and the body, and a trailer of 12 bytes:
  *
- *     0   "sdbr"                       16  bytes of the body, u32
- *     4   checksum of bytes 12 to 55   20  zeros
- *     8   checksum of name and body    24  time, milliseconds since 1970, float64
- *     12  kind                         32  ETag, 8 bytes
- *     13  condition                    40  ETag of the condition, 8 bytes
- *     14  bytes of the name, u16       48  bytes of the object, float64
+ *     0   "sdbr"                       24  time, milliseconds since 1970, float64
+ *     4   checksum of bytes 12 to 71   32  ETag, 8 bytes
+ *     8   checksum of name and body    40  ETag of the condition, 8 bytes
+ *     12  kind                         48  bytes of the object, float64
+ *     13  condition                    56  the writer knew the journal to be durable up to here, float64
+ *     14  bytes of the name, u16       64  the writer passed over torn bytes up to here, float64
+ *     16  bytes of the body, u32
+ *     20  zeros                        0   "sdbt"
+ *                                      4   bytes of the record, u32
+ *                                      8   checksum of the bytes of the record
  *
  * The checksums cover the id of the journal too, which nobody can know beforehand. So bytes of an object that look like a record do
- * not pass for one.
+ * not pass for one. The trailer says that a record was appended to its end, even if nothing else of it can be read.
  */
 import { checksum, encodeUtf8, readLatin1 } from '../../base/bytes.ts';
 import type { PutCondition } from '../contract/driver.ts';
@@ -45,6 +49,23 @@ export interface JournalRecord {
   readonly body: Uint8Array;
 }
 
+/** The journal as the writer of a record knew it. */
+export interface WriterView {
+  /** The journal was on stable storage up to here. */
+  readonly syncedTo: number;
+  /** The end of the last torn bytes that the writer has passed over; 0 if there were none. */
+  readonly skippedTo: number;
+}
+
+/** A record in a journal. */
+export interface DecodedRecord {
+  readonly record: JournalRecord;
+  readonly seen: WriterView;
+  /** The offset of the body in the record. */
+  readonly bodyAt: number;
+  readonly length: number;
+}
+
 /** The header of a journal. */
 export interface JournalHeader {
   readonly id: string;
@@ -53,13 +74,17 @@ export interface JournalHeader {
 }
 
 export const JOURNAL_HEADER_BYTES = 40;
-const RECORD_HEADER_BYTES = 56;
+const RECORD_HEADER_BYTES = 72;
+const RECORD_TRAILER_BYTES = 12;
 const JOURNAL_MAGIC = Buffer.from('sdbj', 'latin1').readUInt32LE();
-const RECORD_MAGIC = Buffer.from('sdbr', 'latin1').readUInt32LE();
+const RECORD_MAGIC_TEXT = 'sdbr';
+const RECORD_MAGIC = Buffer.from(RECORD_MAGIC_TEXT, 'latin1').readUInt32LE();
+const TRAILER_MAGIC = 'sdbt';
 const FORMAT = 1;
 const KINDS: readonly RecordKind[] = ['put', 'file', 'delete', 'end'];
 const CONDITIONS = ['any', 'absent', 'etag'] as const;
 const NO_ETAG = '0'.repeat(16);
+const NOTHING_SEEN: WriterView = { syncedTo: 0, skippedTo: 0 };
 
 /** Encodes a journal that begins with records. */
 export function encodeJournal(id: string, records: readonly JournalRecord[]): Uint8Array {
@@ -88,10 +113,11 @@ export function plainRecord(kind: 'delete' | 'end', name: string, etag: string, 
 }
 
 /** Encodes a record for the journal with an id. */
-export function encodeRecord(id: string, record: JournalRecord): Uint8Array {
+export function encodeRecord(id: string, record: JournalRecord, seen: WriterView = NOTHING_SEEN): Uint8Array {
   const { kind, name, etag, condition, timeMs, sizeBytes, body } = record;
   const key = encodeUtf8(name);
-  const bytes = Buffer.alloc(RECORD_HEADER_BYTES + key.length + body.length);
+  const end = RECORD_HEADER_BYTES + key.length + body.length;
+  const bytes = Buffer.alloc(end + RECORD_TRAILER_BYTES);
   const isEtag = typeof condition === 'object';
   bytes.writeUInt32LE(RECORD_MAGIC, 0);
   bytes.writeUInt8(KINDS.indexOf(kind), 12);
@@ -102,10 +128,22 @@ export function encodeRecord(id: string, record: JournalRecord): Uint8Array {
   bytes.write(etag, 32, 'hex');
   bytes.write(isEtag ? condition.etag : NO_ETAG, 40, 'hex');
   bytes.writeDoubleLE(sizeBytes, 48);
+  bytes.writeDoubleLE(seen.syncedTo, 56);
+  bytes.writeDoubleLE(seen.skippedTo, 64);
   bytes.set(key, RECORD_HEADER_BYTES);
   bytes.set(body, RECORD_HEADER_BYTES + key.length);
-  bytes.writeUInt32LE(sumOf(id, bytes.subarray(RECORD_HEADER_BYTES)), 8);
+  bytes.writeUInt32LE(sumOf(id, bytes.subarray(RECORD_HEADER_BYTES, end)), 8);
   bytes.writeUInt32LE(sumOf(id, bytes.subarray(12, RECORD_HEADER_BYTES)), 4);
+  bytes.set(trailerOf(id, bytes.length), end);
+  return bytes;
+}
+
+/** Encodes the trailer of a record with a length. */
+function trailerOf(id: string, length: number): Uint8Array {
+  const bytes = Buffer.alloc(RECORD_TRAILER_BYTES);
+  bytes.write(TRAILER_MAGIC, 'latin1');
+  bytes.writeUInt32LE(length, 4);
+  bytes.writeUInt32LE(sumOf(id, bytes.subarray(4, 8)), 8);
   return bytes;
 }
 
@@ -115,18 +153,22 @@ function lengthOf(id: string, bytes: Uint8Array): number | undefined {
   const view = viewOf(bytes);
   if (view.readUInt32LE(0) !== RECORD_MAGIC) return undefined;
   if (view.readUInt32LE(4) !== sumOf(id, bytes.subarray(12, RECORD_HEADER_BYTES))) return undefined;
-  return RECORD_HEADER_BYTES + view.readUInt16LE(14) + view.readUInt32LE(16);
+  return RECORD_HEADER_BYTES + view.readUInt16LE(14) + view.readUInt32LE(16) + RECORD_TRAILER_BYTES;
+}
+
+/** Whether the name and the body at the beginning of `bytes` are whole. */
+function hasWholeBody(id: string, bytes: Uint8Array, length: number): boolean {
+  const sum = sumOf(id, bytes.subarray(RECORD_HEADER_BYTES, length - RECORD_TRAILER_BYTES));
+  return viewOf(bytes).readUInt32LE(8) === sum;
 }
 
 /** Decodes the record at the beginning of `bytes`; undefined if there is no whole one. */
-export function decodeRecord(
-  id: string,
-  bytes: Uint8Array,
-): { readonly record: JournalRecord; readonly length: number } | undefined {
+export function decodeRecord(id: string, bytes: Uint8Array): DecodedRecord | undefined {
   const length = lengthOf(id, bytes);
-  if (length === undefined || length > bytes.length) return undefined;
+  if (length === undefined || length > bytes.length || !hasWholeBody(id, bytes, length)) return undefined;
   const view = viewOf(bytes);
-  if (view.readUInt32LE(8) !== sumOf(id, bytes.subarray(RECORD_HEADER_BYTES, length))) return undefined;
+  const end = length - RECORD_TRAILER_BYTES;
+  if (!view.subarray(end, length).equals(trailerOf(id, length))) return undefined;
   const kind = KINDS[view[12] as number];
   const test = CONDITIONS[view[13] as number];
   if (kind === undefined || test === undefined) return undefined;
@@ -138,35 +180,83 @@ export function decodeRecord(
     condition: test === 'etag' ? { etag: view.toString('hex', 40, 48) } : test,
     timeMs: view.readDoubleLE(24),
     sizeBytes: view.readDoubleLE(48),
-    body: bytes.subarray(nameEnd, length),
+    body: bytes.subarray(nameEnd, end),
   };
-  return { record, length };
+  const seen: WriterView = { syncedTo: view.readDoubleLE(56), skippedTo: view.readDoubleLE(64) };
+  return { record, seen, bodyAt: nameEnd, length };
 }
 
 /** Returns the offset of the first whole record; undefined if there is none. */
 export function findRecord(id: string, bytes: Uint8Array): number | undefined {
-  const view = viewOf(bytes);
-  for (let at = view.indexOf('sdbr', 0, 'latin1'); at >= 0; at = view.indexOf('sdbr', at + 1, 'latin1')) {
+  for (const at of offsetsOf(RECORD_MAGIC_TEXT, bytes)) {
     if (decodeRecord(id, bytes.subarray(at)) !== undefined) return at;
   }
   return undefined;
 }
 
 /**
- * Whether bytes before a whole record look as a killed process or a loss of power leaves them: records that were cut short, or sectors
- * of zeros. Anything else was damaged later, and may have been an acknowledged record. `offset`: their place in the journal.
+ * Whether bytes between whole records, or behind the last one, cannot be the remains of appends that a killed process or a loss of
+ * power left, so that they were damaged later, and may have been an acknowledged record. Such remains are the beginnings of records,
+ * cut at any byte, and records to their end with zeros in place of some sectors. `offset`: the place of the bytes in the journal.
  */
-export function isTorn(id: string, gap: Uint8Array, offset: number, sectorBytes: number): boolean {
+export function isDamaged(id: string, gap: Uint8Array, offset: number, sectorBytes: number): boolean {
   const view = viewOf(gap);
-  for (let at = 0; at < gap.length; ) {
-    const found = view.indexOf('sdbr', at + 1, 'latin1');
-    const next = found < 0 ? gap.length : found;
-    // A header that was cut short, and perhaps the beginning of another one.
-    const isCut = next - at < (lengthOf(id, gap.subarray(at)) ?? RECORD_HEADER_BYTES + 4);
-    if (!isCut && !hasZeroSector(gap, at, next, offset, sectorBytes)) return false;
-    at = next;
+  for (const at of offsetsOf(TRAILER_MAGIC, gap)) {
+    const end = at + RECORD_TRAILER_BYTES;
+    if (end > gap.length || view.readUInt32LE(at + 8) !== sumOf(id, gap.subarray(at + 4, at + 8))) continue;
+    const start = end - view.readUInt32LE(at + 4);
+    // The record was appended to its end, and it is not whole: the first whole one is behind these bytes.
+    if (start >= 0 && !hasZeroSector(gap, start, end, offset, sectorBytes)) return true;
   }
-  return true;
+  if (lengthOf(id, gap) === undefined && !isUnfinished(gap, 0, 0, RECORD_HEADER_BYTES, offset, sectorBytes))
+    return true;
+  for (const at of offsetsOf(RECORD_MAGIC_TEXT, gap)) {
+    const length = lengthOf(id, gap.subarray(at));
+    if (length === undefined) continue;
+    if (!isUnfinished(gap, at, RECORD_HEADER_BYTES, length, offset, sectorBytes)) return true;
+    const end = at + length;
+    if (end > gap.length || !hasWholeBody(id, gap.subarray(at), length)) continue;
+    if (!isTrailerCut(gap.subarray(at, end + 3), length, offset + at, sectorBytes)) return true;
+  }
+  return false;
+}
+
+/** Whether another record, or zeros that replaced it, begin in the trailer of the record at the beginning of `bytes`. */
+function isTrailerCut(bytes: Uint8Array, length: number, offset: number, sectorBytes: number): boolean {
+  const end = length - RECORD_TRAILER_BYTES;
+  const next = viewOf(bytes).indexOf(RECORD_MAGIC_TEXT, end, 'latin1');
+  if (next >= 0 && next < length) return true;
+  // A record that is cut in its magic ends with the trailer.
+  const tail = readLatin1(bytes, length - 3, length);
+  if (['s', 'sd', 'sdb'].some((cut) => tail.endsWith(cut)) || bytes[length - 1] === 0) return true;
+  const sectorEnd = length - ((offset + length) % sectorBytes);
+  return sectorEnd > end && bytes[sectorEnd - 1] === 0;
+}
+
+/** Bytes of a few records behind each other that were cut before their magic ended. */
+const CUT_MAGIC_BYTES = 12;
+
+/**
+ * Whether a record at `start`, of which `known` bytes are right, may not be there to its end: the bytes end before, another record begins
+ * before, or a sector has zeros from a place in the record on. Records behind it that lost their beginning may be in the same sector.
+ */
+function isUnfinished(
+  bytes: Uint8Array,
+  start: number,
+  known: number,
+  length: number,
+  offset: number,
+  sectorBytes: number,
+): boolean {
+  const end = start + length + CUT_MAGIC_BYTES;
+  if (end >= bytes.length || hasZeroSector(bytes, start, start + length, offset, sectorBytes)) return true;
+  const next = viewOf(bytes).indexOf(RECORD_MAGIC_TEXT, start + 1, 'latin1');
+  if (next >= 0 && next < end + sectorBytes) return true;
+  const from = start + known;
+  for (let at = from + sectorBytes - ((offset + from) % sectorBytes); at < end + sectorBytes; at += sectorBytes) {
+    if (bytes[Math.min(at, bytes.length) - 1] === 0) return true;
+  }
+  return false;
 }
 
 /** Whether bytes `start` to `end` have all zeros where they lie in one of the sectors of the file. */
@@ -177,6 +267,11 @@ function hasZeroSector(bytes: Uint8Array, start: number, end: number, offset: nu
     at = sectorEnd;
   }
   return false;
+}
+
+function* offsetsOf(text: string, bytes: Uint8Array): Generator<number> {
+  const view = viewOf(bytes);
+  for (let at = view.indexOf(text, 0, 'latin1'); at >= 0; at = view.indexOf(text, at + 1, 'latin1')) yield at;
 }
 
 function sumOf(id: string, bytes: Uint8Array): number {

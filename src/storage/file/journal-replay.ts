@@ -2,8 +2,8 @@
 import type { PutCondition } from '../contract/driver.ts';
 import type { FileStatus, ReadableFile } from './file-system.ts';
 import { journalName } from './journal-names.ts';
-import { decodeRecord, findRecord, isTorn, JOURNAL_HEADER_BYTES } from './journal-records.ts';
-import type { EndReason, JournalHeader, JournalRecord } from './journal-records.ts';
+import { decodeRecord, findRecord, isDamaged, JOURNAL_HEADER_BYTES } from './journal-records.ts';
+import type { EndReason, JournalHeader, JournalRecord, WriterView } from './journal-records.ts';
 import { damaged } from './stored-file.ts';
 
 /** An object of a journal. */
@@ -42,6 +42,9 @@ export class Replay {
   ended: EndReason | undefined;
   /** The journal is on stable storage up to here. */
   syncedTo = 0;
+  /** The beginning and the end of the last torn bytes that were passed over. */
+  #skippedFrom = 0;
+  skippedTo = 0;
   /** The sync that runs. */
   syncing: Promise<void> | undefined;
   /** The error of a sync. A later sync may succeed without having written the bytes that this one could not. */
@@ -91,14 +94,16 @@ export class Replay {
   async #skipTorn(file: ReadableFile, bytes: Uint8Array): Promise<boolean> {
     const from = this.end;
     const length = findRecord(this.id, bytes);
-    if (length === undefined) return false;
     // They were read before the whole record behind them, so they are read once more.
-    const again = new Uint8Array(length);
+    const again = new Uint8Array(length ?? bytes.length);
     const gap = again.subarray(0, await file.read(again, from));
     this.#applyWhole(gap);
     if (this.ended !== undefined || this.end > from) return true;
-    if (from < this.begunTo || !isTorn(this.id, gap, from, this.#sectorBytes)) throw damaged(this.#path, this.#path);
-    this.end = from + length;
+    if (from < this.begunTo || isDamaged(this.id, gap, from, this.#sectorBytes)) throw damaged(this.#path, this.#path);
+    if (length === undefined) return false;
+    this.#skippedFrom = from;
+    this.skippedTo = from + length;
+    this.end = this.skippedTo;
     return true;
   }
 
@@ -107,14 +112,21 @@ export class Replay {
     for (let at = 0; this.ended === undefined; ) {
       const decoded = decodeRecord(this.id, bytes.subarray(at));
       if (decoded === undefined) return;
+      if (this.#isKnownWhole(decoded.seen)) throw damaged(this.#path, this.#path);
+      const bodyAt = this.end + decoded.bodyAt;
       at += decoded.length;
       this.end += decoded.length;
-      const isApplied = this.#apply(decoded.record);
+      const isApplied = this.#apply(decoded.record, bodyAt);
       if (this.outcomes.has(decoded.record.etag)) this.outcomes.set(decoded.record.etag, isApplied);
     }
   }
 
-  #apply({ kind, name, etag, condition, timeMs, sizeBytes, body }: JournalRecord): boolean {
+  /** Whether the writer of a record had synced whole records where this process has passed over bytes as torn. */
+  #isKnownWhole({ syncedTo, skippedTo }: WriterView): boolean {
+    return this.skippedTo > skippedTo && syncedTo > Math.max(this.#skippedFrom, skippedTo);
+  }
+
+  #apply({ kind, name, etag, condition, timeMs, sizeBytes, body }: JournalRecord, bodyAt: number): boolean {
     if (kind === 'end') {
       this.ended = name === 'full' ? 'full' : 'copied';
       return true;
@@ -122,8 +134,20 @@ export class Replay {
     if (kind === 'delete') return this.entries.delete(name);
     if (!holds(condition, this.entries.get(name))) return false;
     const [file = '', offset] = kind === 'file' ? Buffer.from(body).toString('latin1').split(' ') : [this.file];
-    const at = kind === 'file' ? Number(offset) : this.end - body.length;
+    const at = kind === 'file' ? Number(offset) : bodyAt;
     this.entries.set(name, { name, etag, timeMs, sizeBytes, file, at, recordEnd: this.end });
     return true;
   }
+}
+
+/** Returns the names of the files that have the bytes of objects. */
+export function filesOf({ entries }: Replay): Set<string> {
+  const files = new Set<string>();
+  for (const { file } of entries.values()) files.add(file);
+  return files;
+}
+
+/** Encodes the file and the offset of an object's bytes. */
+export function reference(file: string, at: number): Uint8Array {
+  return Buffer.from(`${file} ${at}`, 'latin1');
 }

@@ -79,7 +79,7 @@ export const journalMutants: readonly Mutant[] = [
     edits: [
       {
         file: journal,
-        find: "await file.append(this.#endRecord(replay, 'copied')).catch(() => undefined);",
+        find: 'await this.#endAfterFailure(file, replay);',
         replace: '',
       },
     ],

@@ -73,7 +73,7 @@ export class ModelDisk {
   appends = true;
   /** How likely a sync of a file fails. */
   failureChance = 0;
-  /** Called when a sync has failed, before its process learns of it. */
+  /** Called when a sync has failed, or an append after it, before its process learns of it. */
   onFailure: (() => void) | undefined;
   #clockMs = Date.UTC(2020, 0, 1);
 
@@ -224,14 +224,11 @@ class ModelFileSystem implements FileSystem {
       append: async (bytes) => {
         await this.#turn(`append to ${path}`);
         const isTorn = this.#random() < 0.03;
-        let { length } = bytes;
-        if (isTorn) {
-          // Systems cut an append where a page, and so a sector, ends.
-          const end = file.content.length + Math.floor(this.#random() * length);
-          length = Math.max(0, end - (end % sectorBytes) - file.content.length);
-        }
+        const length = isTorn ? Math.floor(this.#random() * bytes.length) : bytes.length;
         file.content = Buffer.concat([file.content, bytes.subarray(0, length)]);
-        if (isTorn) throw fault('EIO');
+        if (!isTorn) return;
+        if (seen.failures > 0) this.#disk.onFailure?.();
+        throw fault('EIO');
       },
       sync: () => this.#sync(path, file, seen),
       close: () => Promise.resolve(),
