@@ -40,7 +40,7 @@ function toNumbered(key: string): string {
 function numberedDriver(driver: FileDriver): StorageDriver {
   const list: StorageDriver['list'] = async (prefix, options = {}) => {
     const { after, limit = 1000, ...rest } = options;
-    if (limit < 1 || limit > 1000) return driver.list(prefix, options);
+    if (!Number.isInteger(limit) || limit < 1 || limit > 1000) return driver.list(prefix, options);
     const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
     const found: ListEntry[] = [];
     for (let last: string | undefined; ; ) {
@@ -74,8 +74,8 @@ for (const journalPolicy of [{}, { maxBodyBytes: 10, maxGrowthBytes: 2000 }]) {
       createOther: () => numberedDriver(new FileDriver(options)),
       supports: { oddKeys: false },
     });
-    // Here each key is as good as the other, and a page as long as it likes.
-    const ofKeys = /no key is refused|long keys|pages follow each other/;
+    // Here each key is as good as the other.
+    const ofKeys = /no key is refused|long keys/;
     for (const test of tests) if (!ofKeys.test(test.name)) it(test.name, test.run);
   });
 }
