@@ -39,6 +39,8 @@ class FaultyFileSystem extends NodeFileSystem {
   appends = true;
   syncs = 0;
   folderSyncs = 0;
+  /** Changes the names that looks at a folder find. */
+  look: (names: string[]) => string[] | Promise<string[]> = (found) => found;
   beforeAppend: () => void = () => undefined;
   readonly faults: { append?: string; sync?: string; create?: string } = {};
 
@@ -57,6 +59,11 @@ class FaultyFileSystem extends NodeFileSystem {
   override async syncFolder(under: string): Promise<void> {
     this.folderSyncs++;
     await super.syncFolder(under);
+  }
+
+  override async readFolder(under: string): Promise<string[] | undefined> {
+    const found = await super.readFolder(under);
+    return found && (await this.look(found));
   }
 
   override async openToAppend(under: string): Promise<AppendableFile | undefined> {
@@ -512,6 +519,23 @@ describe('forget()', () => {
 });
 
 describe('a folder with a journal', () => {
+  it('is looked at again if a look missed every journal, because they were replaced meanwhile', async () => {
+    const other = open();
+    await put(other, 1);
+    const system = new FaultyFileSystem();
+    let looks = 0;
+    system.look = async (found) => {
+      looks++;
+      if (looks > 1) return found;
+      await other.forget('db/');
+      return found.filter((name) => !name.startsWith('!journal-'));
+    };
+    expect(await text(open({}, system), 1)).toBe('commit 1');
+    looks = 0;
+    expect(await open({}, system).put(slot(1), encodeUtf8('x'), { if: 'absent' })).toEqual({ status: 'lost' });
+    expect(names()).toEqual(['!journal', '!journal-3']);
+  });
+
   it('can be copied by hard links: the copy stays as it was', async () => {
     const driver = open();
     await put(driver, 1);

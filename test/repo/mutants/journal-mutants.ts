@@ -3,6 +3,8 @@ import type { Mutant } from './mutant.ts';
 
 const journal = 'src/storage/file/folder-journal.ts';
 const replay = 'src/storage/file/journal-replay.ts';
+const records = 'src/storage/file/journal-records.ts';
+const bytes = ['src/storage/file/journal-records.test.ts'];
 const unit = ['src/storage/file/folder-journal.slow.test.ts'];
 const powerLoss = ['test/simulation/crash/power-loss-driver.slow.test.ts'];
 
@@ -40,10 +42,48 @@ export const journalMutants: readonly Mutant[] = [
     edits: [
       {
         file: replay,
-        find: 'if (from < this.begunTo || !isTorn(this.id, gap, from, this.#sectorBytes))',
+        find: 'if (from < this.begunTo || isDamaged(this.id, gap, from, this.#sectorBytes))',
         replace: 'if (from < 0)',
       },
     ],
+    tests: unit,
+  },
+  {
+    name: 'journals: a record counts that was cut in its trailer',
+    edits: [
+      {
+        file: records,
+        find: 'if (!view.subarray(end, length).equals(trailerOf(id, length))) return undefined;',
+        replace: '',
+      },
+    ],
+    tests: bytes,
+  },
+  {
+    name: 'journals: a trailer proves nothing',
+    edits: [
+      {
+        file: records,
+        find: 'if (start >= 0 && !hasZeroSector(gap, start, end, offset, sectorBytes)) return true;',
+        replace: 'if (start > end) return true;',
+      },
+    ],
+    tests: bytes,
+  },
+  {
+    name: 'journals: bytes that were synced are passed over if they look torn',
+    edits: [
+      {
+        file: replay,
+        find: 'return this.skippedTo > skippedTo && syncedTo > Math.max(this.#skippedFrom, skippedTo);',
+        replace: 'return this.skippedTo < 0 && syncedTo > Math.max(this.#skippedFrom, skippedTo);',
+      },
+    ],
+    tests: unit,
+  },
+  {
+    name: 'journals: a look at the folder counts although journals were removed meanwhile',
+    edits: [{ file: journal, find: 'if ((await removals()) !== before) continue;', replace: 'await removals();' }],
     tests: unit,
   },
   {

@@ -68,6 +68,17 @@ async function replaceOften(driver: FileDriver, count: number): Promise<void> {
   }
 }
 
+/** Returns the numbers of all bodies whose bytes are in the files of a folder. */
+function bodiesIn(under: string): number[] {
+  const found = new Set<number>();
+  for (const name of readdirSync(under)) {
+    for (const [, index] of readFileSync(path.join(under, name), 'latin1').matchAll(/this is body ([0-9]+)\n/g)) {
+      found.add(Number(index));
+    }
+  }
+  return [...found];
+}
+
 async function waitUntilStopped(child: Child): Promise<void> {
   expect(await child.nextLine()).toBe('stopping');
   if (process.platform !== 'linux') return;
@@ -225,8 +236,12 @@ describe('FileDriver, in several processes', () => {
           expect(seen).toBeGreaterThanOrEqual(newest);
           newest = seen;
         }
+        const isForgetting = digits > 0 && round % 2 === 1;
+        // Two processes forget at the same time, one of which is killed.
+        const forgotten = isForgetting ? driver.forget('objects/') : undefined;
         writer.process.kill('SIGKILL');
         await writer.exited;
+        await forgotten;
         for (const line of writer.lines) {
           const [what, index] = line.split(' ') as [string, string];
           if (what === 'created') acknowledged.add(Number(index));
@@ -242,6 +257,10 @@ describe('FileDriver, in several processes', () => {
         const isWhole = object.status === 'found' && indexOf(object.bytes) === index;
         expect(isWhole || (object.status === 'missing' && index % 3 === 0), String(index)).toBe(true);
       }
+      if (digits === 0) return;
+      await driver.forget('objects/');
+      const there = new Set((await driver.list('objects/')).entries.map(({ key }) => Number(key.slice(-digits))));
+      expect(bodiesIn(path.join(folder, 'objects@')).filter((index) => !there.has(index))).toEqual([]);
     },
   );
 });

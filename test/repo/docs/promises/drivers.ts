@@ -176,8 +176,10 @@ export const drivers: PagePromises = {
     [
       'src/storage/file/file-driver.test.ts: of the background are few while others run, and many again when those have ended',
     ],
-  'So it is an error that names the file, and never passed over.': [
-    'src/storage/file/folder-journal.slow.test.ts: are reported as damaged if %s changed later',
+  'Both are an error that names the file, and readers never pass over such bytes.': [
+    'src/storage/file/folder-journal.slow.test.ts: are reported as damaged if %s changed later, and the record is %s',
+    'src/storage/file/folder-journal.slow.test.ts: are reported as damaged if they look torn, and a later record says that they were synced',
+    'src/storage/file/journal-records.test.ts: is damaged if one of its bytes changed: alone, before a cut one and behind one',
   ],
   'So a commit that it reports was there before the guard was, and is taken into the journal.': [
     'src/storage/file/folder-journal.slow.test.ts: shows a next version to a process of an older release, and a newest one that it must refuse',
