@@ -29,7 +29,7 @@ describe('a record', () => {
     expect(bytes.subarray(decoded?.bodyAt, bytes.length - 12)).toEqual(decoded?.record.body);
   });
 
-  it('does not count if it is cut at any byte, whatever follows', () => {
+  it('does not count if it is cut at any byte, and another one follows', () => {
     const whole = record(7);
     for (let length = 1; length < whole.length; length++) {
       const cut = whole.subarray(0, length);
