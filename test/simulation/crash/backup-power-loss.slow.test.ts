@@ -16,7 +16,7 @@ import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { seededClockless } from '../../properties/model/seeded-environment.ts';
 import { addTo, apply, batchOf, checkDatabase, emptyState, tables } from './database-workload.ts';
 import type { State } from './database-workload.ts';
-import { ModelDisk } from './model-disk.ts';
+import { ModelDisk, sectorBytes } from './model-disk.ts';
 
 const CUTS = Number(process.env['BACKUP_POWER_CUTS'] ?? 100);
 const FIRST_SEED = Number(process.env['BACKUP_POWER_SEED'] ?? 1);
@@ -81,7 +81,12 @@ class BackupWorld {
       }
     };
     const fileSystem = this.#disk.mount(turn);
-    return new CertifiedFileDriver({ path: '/data', environment: this.#environment, fileSystem });
+    return new CertifiedFileDriver({
+      path: '/data',
+      environment: this.#environment,
+      fileSystem,
+      journalPolicy: { sectorBytes },
+    });
   }
 
   async run(): Promise<void> {
@@ -126,7 +131,7 @@ class BackupWorld {
     this.#tally.cuts++;
     const fileSystem = this.#disk.afterPowerLoss().mount(() => Promise.resolve());
     const environment = seededClockless(this.#seed * 1_000_003 + this.#tally.cuts);
-    const driver = new CertifiedFileDriver({ path: '/data', environment, fileSystem });
+    const driver = new CertifiedFileDriver({ path: '/data', environment, fileSystem, journalPolicy: { sectorBytes } });
     const from = { driver, prefix: backups };
     const listed = (await backupsAt(from)).map(({ id }) => id);
     const lost = [...this.#taken.keys()].filter((id) => !listed.includes(id) && !this.#leaving.has(id));

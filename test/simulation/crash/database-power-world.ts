@@ -175,7 +175,12 @@ export class PowerWorld {
     }
     await db.gc(quick);
     const fileSystem = disk.mount(atOnce);
-    const driver = new FileDriver({ path: '/data', environment: this.#environment, fileSystem });
+    const driver = new FileDriver({
+      path: '/data',
+      environment: this.#environment,
+      fileSystem,
+      journalPolicy: { sectorBytes },
+    });
     const left = (await superfluousNames(driver, 'db')).filter((name) => !name.startsWith('probe/'));
     if (left.length > 0) throw new Error(`gc left ${left.slice(0, 5).join(', ')}`);
     await checkDatabase(db, [seen]);
