@@ -25,7 +25,8 @@ import type {
 } from '../contract/driver.ts';
 import { checkKey, checkList, checkNotAborted, checkWholeBytes, clipRange, readBody } from '../contract/requests.ts';
 import { FolderJournal } from './folder-journal.ts';
-import type { ImportedObject, JournalContext, JournalPolicy } from './folder-journal.ts';
+import type { JournalContext, JournalPolicy } from './folder-journal.ts';
+import type { ImportedObject } from './journal-replay.ts';
 import { FileListing } from './file-listing.ts';
 import type { FileContext } from './file-listing.ts';
 import {

@@ -226,6 +226,14 @@ describe('a journal', () => {
     expect(await listed(driver)).toEqual([1]);
     await put(driver, 2, 'another');
     expect(await text(open(), 2)).toBe('another');
+    expect(await text(driver, 2)).toBe('another');
+    cpSync(folder, `${folder}-copy`, { recursive: true });
+    await put(driver, 3);
+    rmSync(folder, { recursive: true });
+    cpSync(`${folder}-copy`, folder, { recursive: true });
+    // The bytes where this process would read on are in the middle of a record.
+    await put(open(), 3, 'a longer one '.repeat(20));
+    expect(await text(driver, 3)).toMatch('a longer one');
     rmSync(folder, { recursive: true });
     expect(await listed(driver)).toEqual([]);
     await put(driver, 1, 'anew');

@@ -11,7 +11,7 @@ import type { PutCondition } from '../contract/driver.ts';
 import { checkNotAborted } from '../contract/requests.ts';
 import { isNumbered } from './file-names.ts';
 import { isRefusal } from './file-system.ts';
-import type { AppendableFile, FileSystem, ReadableFile } from './file-system.ts';
+import type { AppendableFile, FileStatus, FileSystem, ReadableFile } from './file-system.ts';
 import type { Durability, Folders } from './folders.ts';
 import {
   decodeJournalHeader,
@@ -23,18 +23,9 @@ import {
 import type { EndReason, JournalRecord } from './journal-records.ts';
 import { BODY_NAME, bodyName, JOURNAL_NAME, journalName, MARKER, numberOf, TOKEN_PREFIX } from './journal-names.ts';
 import { filesOf, holds, reference, Replay } from './journal-replay.ts';
-import type { JournalEntry } from './journal-replay.ts';
+import type { ImportedObject, JournalEntry, JournalListing } from './journal-replay.ts';
 import { damaged } from './stored-file.ts';
 import type { Attempt } from './stored-file.ts';
-
-/** An object that was in the folder before it had a journal. */
-export interface ImportedObject {
-  readonly etag: string;
-  readonly timeMs: number;
-  readonly sizeBytes: number;
-  /** The bytes; undefined if the file with the name of the object has them, from its beginning on. */
-  readonly bytes: Uint8Array | undefined;
-}
 
 /** Sizes of journals. Tests change them. */
 export interface JournalPolicy {
@@ -62,13 +53,6 @@ export interface JournalContext {
 const MAX_BODY_BYTES = 64 * 1024;
 const MAX_GROWTH_BYTES = 4 * 1024 * 1024;
 const MAX_ATTEMPTS = 1000;
-
-/** All objects of a journal at one time. */
-export interface JournalListing {
-  /** Differs whenever the objects do. */
-  readonly version: string;
-  readonly entries: readonly JournalEntry[];
-}
 
 interface Opened {
   readonly file: AppendableFile;
@@ -310,16 +294,16 @@ export class FolderJournal {
     opened: Opened,
     inTurn: (opened: Opened) => Promise<T | 'ended'>,
   ): Promise<T | 'ended'> {
-    const { file, replay } = opened;
-    const { sizeBytes, linkCount } = await replay.catchUp(file);
-    if (sizeBytes < replay.end) {
-      // Another program restored an earlier state of the folder.
+    const { replay } = opened;
+    const status = await this.#catchUp(opened);
+    // Another program restored an earlier state of the folder.
+    if (status === undefined || status.sizeBytes < replay.end) {
       this.#replay = undefined;
       return 'ended';
     }
     if (access === 'write') {
       if (replay.failure !== undefined) await this.#end(opened, 'copied');
-      else if (linkCount > 1) await this.#endIfShared(opened);
+      else if (status.linkCount > 1) await this.#endIfShared(opened);
       if (replay.ended === undefined && this.#isCleaningDue) await this.#clean(opened);
     }
     if (replay.ended === undefined) {
@@ -338,6 +322,17 @@ export class FolderJournal {
       return await inTurn(opened);
     }
     return 'ended';
+  }
+
+  /** Reads on in a journal. Undefined if bytes do not follow the ones read before, so that it must be read from its beginning. */
+  async #catchUp({ file, replay }: Opened): Promise<FileStatus | undefined> {
+    const isFirst = replay.end === JOURNAL_HEADER_BYTES;
+    try {
+      return await replay.catchUp(file);
+    } catch (error) {
+      if (isFirst) throw error;
+      return undefined;
+    }
   }
 
   /** Opens the newest journal; undefined if the folder has none. */

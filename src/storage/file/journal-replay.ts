@@ -19,6 +19,22 @@ export interface JournalEntry {
   readonly recordEnd: number;
 }
 
+/** An object that was in the folder before it had a journal. */
+export interface ImportedObject {
+  readonly etag: string;
+  readonly timeMs: number;
+  readonly sizeBytes: number;
+  /** The bytes; undefined if the file with the name of the object has them, from its beginning on. */
+  readonly bytes: Uint8Array | undefined;
+}
+
+/** All objects of a journal at one time. */
+export interface JournalListing {
+  /** Differs whenever the objects do. */
+  readonly version: string;
+  readonly entries: readonly JournalEntry[];
+}
+
 const READ_BYTES = 256 * 1024;
 /** The smallest unit that a disk writes as a whole. */
 const SECTOR_BYTES = 512;

@@ -277,6 +277,7 @@ const others: Readonly<Record<string, string>> = {
   'Batch.deleteWhere(query)': 'a query',
   'formatStoreReport(report)': 'what db.doctor() resolved to',
   'AzureBlobDriver.presign(options)': 'a call that StoreDb makes; a driver may be given more than it knows',
+  'FileDriver.forget(options)': 'a call that StoreDb makes; a driver may be given more than it knows',
   'FileDriver.copy(options)': 'a call that StoreDb makes; a driver may be given more than it knows',
   'GoogleCloudStorageDriver.presign({})': 'a call that StoreDb makes; a driver may be given more than it knows',
   'ObjectStoreDriver.presign({})': 'a call that StoreDb makes; a driver may be given more than it knows',

@@ -127,7 +127,7 @@ export const journalMutants: readonly Mutant[] = [
   },
   {
     name: 'journals: one that a copy shares is written on',
-    edits: [{ file: journal, find: 'else if (linkCount > 1) await this.#endIfShared(opened);', replace: '' }],
+    edits: [{ file: journal, find: 'else if (status.linkCount > 1) await this.#endIfShared(opened);', replace: '' }],
     tests: unit,
   },
   {
