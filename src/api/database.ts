@@ -60,7 +60,7 @@ import { RowGetter } from '../query/row-getter.ts';
 import { Query } from '../query/query.ts';
 import type { TriggerOperation } from '../schema/registered-functions.ts';
 import type { SchemaDefinition } from '../schema/schema.ts';
-import { environmentDriver } from '../storage/environment-driver.ts';
+import { environmentDriver } from '#environment-driver';
 import { runTransaction } from '../transaction/run-transaction.ts';
 import type { TransactionFunction, TransactionOptions } from '../transaction/run-transaction.ts';
 import { Snapshot } from './snapshot.ts';

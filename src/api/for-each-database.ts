@@ -9,7 +9,7 @@ import { describeValue } from '../base/messages.ts';
 import { MemoryBudget } from '../cache/memory-budget.ts';
 import { checkOptions, storeDbKinds } from '../instance/options.ts';
 import type { StoreDbOptions } from '../instance/options.ts';
-import { environmentDriver } from '../storage/environment-driver.ts';
+import { environmentDriver } from '#environment-driver';
 
 /** The progress of `forEachDatabase()`. */
 export interface DatabasesProgress {

@@ -4,8 +4,7 @@
  * or library. A caller can also stop waiting for work that goes on, because several callers share it or because it must not be
  * cut short, such as a merge.
  */
-import { setMaxListeners } from 'node:events';
-import * as util from 'node:util';
+import { allowListeners, ownAbortController } from '#platform';
 import type { Environment, Timer } from './env.ts';
 import { AbortedError, StorageError, StoreDbError, DeadlineExceededError } from './errors.ts';
 
@@ -13,7 +12,7 @@ import { AbortedError, StorageError, StoreDbError, DeadlineExceededError } from 
 function isOwn(signal: AbortSignal): boolean {
   try {
     // One signal may end any number of calls: many listeners are not a leak, and need no warning.
-    setMaxListeners(0, signal);
+    allowListeners(signal);
     return true;
   } catch {
     return false;
@@ -22,7 +21,7 @@ function isOwn(signal: AbortSignal): boolean {
 
 function runtimeController(): typeof AbortController {
   if (isOwn(new AbortController().signal)) return AbortController;
-  return util.transferableAbortController().constructor as typeof AbortController;
+  return ownAbortController().constructor as typeof AbortController;
 }
 
 const OwnController = runtimeController();
@@ -57,7 +56,7 @@ export function ownSignal(signal: AbortSignal): AbortSignal {
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   const given = signals.filter((signal) => signal !== undefined).map(ownSignal);
   const either = OwnSignal.any(given);
-  setMaxListeners(0, either);
+  allowListeners(either);
   return either;
 }
 
@@ -211,7 +210,7 @@ export async function withinDeadline<T>(
 ): Promise<T> {
   const deadline = new Deadline(environment, callName, timeoutMs, signal, pool);
   // Catching up runs many requests at once, and each adds a listener: that is not a leak, and needs no warning.
-  setMaxListeners(0, deadline.signal);
+  allowListeners(deadline.signal);
   try {
     return await call(deadline);
   } catch (error) {

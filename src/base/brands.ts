@@ -4,20 +4,20 @@
  * `Object`, and `instanceof` recognizes only the classes of one realm: under jest not even a `Buffer` is a `Uint8Array`. Global
  * names can also be replaced at any time.
  */
-import { types } from 'node:util';
+import { isDate as isDateOfAnyRealm, isNativeError, isUint8Array } from '#platform';
 
 export function isDate(value: unknown): value is Date {
-  return typeof value === 'object' && types.isDate(value);
+  return typeof value === 'object' && isDateOfAnyRealm(value);
 }
 
 /** Whether a value is a `Uint8Array`, which includes `Buffer`. */
 export function isBytes(value: unknown): value is Uint8Array {
-  return types.isUint8Array(value);
+  return isUint8Array(value);
 }
 
 /** Whether a value is an error of any kind. A `DOMException` counts, although it is no native error. */
 export function isError(value: unknown): value is Error {
-  if (types.isNativeError(value)) return true;
+  if (isNativeError(value)) return true;
   if (typeof value !== 'object' || value === null) return false;
   const { name, message } = value as { name?: unknown; message?: unknown };
   return typeof name === 'string' && typeof message === 'string';

@@ -2,7 +2,7 @@
  * Functions on bytes that are independent of any format: comparison, hexadecimal, text, a growable writer, CRC-32, a hash. Also
  * the order of values.
  */
-import { crc32 } from 'node:zlib';
+import { crc32, fromText, latin1Slice, toText, uncleared, utf8Slice } from '#platform';
 import { isBytes } from './brands.ts';
 
 /** Compares two ranges of bytes as unsigned values; a prefix sorts first. Negative, zero or positive. */
@@ -53,6 +53,17 @@ export function concatBytes(a: Uint8Array, b: Uint8Array): Uint8Array {
   return both;
 }
 
+/** Returns a copy of all parts, one after the other. */
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = uncleared(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
 /** Returns the smallest byte string greater than every string that begins with `prefix`, or undefined if there is none. */
 export function prefixEnd(prefix: Uint8Array): Uint8Array | undefined {
   let length = prefix.length;
@@ -65,13 +76,27 @@ export function prefixEnd(prefix: Uint8Array): Uint8Array | undefined {
 
 /** Lower-case hexadecimal. */
 export function toHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+  return toText(bytes, 'hex');
 }
 
 /** Bytes of a hexadecimal string; undefined unless it is one. */
 export function fromHex(text: string): Uint8Array | undefined {
   if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) return undefined;
-  return new Uint8Array(Buffer.from(text, 'hex'));
+  return fromText(text, 'hex');
+}
+
+export function toBase64(bytes: Uint8Array): string {
+  return toText(bytes, 'base64');
+}
+
+/** Decodes a text in base64 or base64url up to its first wrong character. */
+export function fromBase64(text: string): Uint8Array {
+  return fromText(text, 'base64');
+}
+
+/** Returns a text with a character for each byte: a key of maps for bytes. */
+export function toLatin1(bytes: Uint8Array): string {
+  return latin1Slice.call(bytes, 0, bytes.length);
 }
 
 const encoder = new TextEncoder();
@@ -124,11 +149,6 @@ let slabUsed = 0;
 
 /** From this size on, clearing dominates the cost of a buffer. */
 const largeBytes = 4096;
-
-/** Allocates without clearing: a writer writes the bytes beyond its `length` before anything reads them. */
-function uncleared(size: number): Uint8Array {
-  return new Uint8Array(Buffer.allocUnsafeSlow(size).buffer);
-}
 
 /** A buffer that grows. `bytes` is replaced when it does: never keep a reference to it across a write. */
 export class ByteWriter {
@@ -227,13 +247,6 @@ export class ByteWriter {
     return this.length === this.bytes.length ? this.bytes : this.finish();
   }
 }
-
-/** The runtime's fastest decoders from bytes to strings. */
-interface SliceMethods {
-  readonly latin1Slice: (this: Uint8Array, start: number, end: number) => string;
-  readonly utf8Slice: (this: Uint8Array, start: number, end: number) => string;
-}
-const { latin1Slice, utf8Slice } = Buffer.prototype as unknown as SliceMethods;
 
 /** Most bytes of a text that {@link textOfCodes} makes. The decoders of the runtime take several times as long for so few. */
 const fewBytes = 12;

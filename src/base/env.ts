@@ -6,17 +6,13 @@
  *
  * Also the pauses of the engine: {@link sleep}, and {@link backOff} between attempts.
  */
-import * as timers from 'node:timers';
-import { randomFillSync } from 'node:crypto';
-import { performance as runtimePerformance } from 'node:perf_hooks';
+import { afterIo, fillRandom, monotonicMs, startTimer } from '#platform';
 
 /**
  * The runtime's own functions, read once when the module loads. Tests of applications replace them with fake timers, which stand
  * still until the test advances them: a request that waits for one would never end.
  */
-const { setTimeout, clearTimeout, setImmediate } = timers;
 const { now } = Date;
-const monotonicMs = runtimePerformance.now.bind(runtimePerformance);
 const { random } = Math;
 
 /** A pending timer, as returned by {@link Environment.setTimer}. */
@@ -57,9 +53,9 @@ function pooledRandomBytes(): (length: number) => Uint8Array {
   const pool = new Uint8Array(poolBytes);
   let at = poolBytes;
   return (length) => {
-    if (length > pooledBytes) return randomFillSync(new Uint8Array(length));
+    if (length > pooledBytes) return fillRandom(new Uint8Array(length));
     if (at + length > poolBytes) {
-      randomFillSync(pool);
+      fillRandom(pool);
       at = 0;
     }
     const start = at;
@@ -81,21 +77,13 @@ class RealEnvironment implements Environment {
     return monotonicMs();
   }
   setTimer(callback: () => void, delayMs: number, options?: TimerOptions): Timer {
-    const handle = setTimeout(callback, delayMs);
-    if (options?.background === true) handle.unref();
-    return {
-      cancel(): void {
-        clearTimeout(handle);
-      },
-    };
+    return { cancel: startTimer(callback, delayMs, options?.background === true) };
   }
   random(): number {
     return random();
   }
   yieldToEventLoop(): Promise<void> {
-    return new Promise((resolve) => {
-      setImmediate(resolve);
-    });
+    return new Promise(afterIo);
   }
 }
 

@@ -3,6 +3,7 @@
  * ({@link FoldedChanges}), validated against a state, checked for unique indexes ({@link UniqueCheck}) and encoded, in the commit
  * itself or, if they are large, as a tree in objects of its own ({@link StagedSink}).
  */
+import { joinBytes } from '../base/bytes.ts';
 import { isPromise } from '../base/brands.ts';
 import { invariant } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
@@ -265,7 +266,7 @@ export class StagedSink implements NodeSink {
   }
 
   async #store(): Promise<void> {
-    const bytes = Buffer.concat(this.#blocks);
+    const bytes = joinBytes(this.#blocks);
     this.#blocks = [];
     this.#bytes = 0;
     await this.#uploads.start(stagedName(this.#runs[this.#runs.length - 1] as string), bytes);

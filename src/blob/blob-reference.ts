@@ -1,5 +1,6 @@
 /** A stored blob as an application reads it. */
-import { Readable } from 'node:stream';
+import { copyBytes, streamOf, toText } from '#platform';
+import type { BlobStream, Bytes, TextEncoding } from '#platform';
 import { namedAbort, namingAborts, untilAborted } from '../base/abort.ts';
 import { BlobNotFoundError, InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
@@ -11,7 +12,7 @@ import { contentTypeKind } from './blob-value.ts';
 
 const defaultExpirySeconds = 3600;
 /** Size of the pieces that a stream yields, in bytes. */
-const copyBytes = 256 * 1024;
+const pieceBytes = 256 * 1024;
 
 /** Looks up the record of a reference. Rejects with `BlobNotFoundError`. */
 export type RecordLookup = (reference: string) => Promise<BlobRecord>;
@@ -62,9 +63,9 @@ export class BlobReference {
    * chunks of 64 KiB that the range touches, and verifies them. Negative offsets count from the end, and offsets outside the blob
    * are clipped. Rejects with `BlobNotFoundError`, and with `CorruptionError` if the bytes are damaged.
    */
-  async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
+  async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Bytes> {
     const { signal } = signalOptions.check('getBuffer()', options);
-    const read = async (): Promise<Buffer> => {
+    const read = async (): Promise<Bytes> => {
       const { record, from, to } = await this.#range(start, end);
       return this.#store().read(this.reference, record, from, to, signal);
     };
@@ -76,29 +77,29 @@ export class BlobReference {
   }
 
   /** Reads the bytes as text. `encoding` defaults to `utf8`. */
-  async getString(start?: number, end?: number, encoding: BufferEncoding = 'utf8'): Promise<string> {
-    return (await this.getBuffer(start, end)).toString(encoding);
+  async getString(start?: number, end?: number, encoding: TextEncoding = 'utf8'): Promise<string> {
+    return toText(await this.getBuffer(start, end), encoding);
   }
 
   /**
    * Reads the bytes as a stream, which holds some megabytes at a time. The stream emits errors of reading, `BlobNotFoundError`
    * too. Throws `InvalidOptionError`.
    */
-  stream(start?: number, end?: number, options: BlobCallOptions = {}): Readable {
+  stream(start?: number, end?: number, options: BlobCallOptions = {}): BlobStream {
     const { signal } = signalOptions.check('stream()', options);
-    return Readable.from(this.#pieces(start, end, signal), { objectMode: false });
+    return streamOf(this.#pieces(start, end, signal));
   }
 
   async *#pieces(
     start: number | undefined,
     end: number | undefined,
     signal: AbortSignal | undefined,
-  ): AsyncGenerator<Buffer, void, undefined> {
+  ): AsyncGenerator<Bytes, void, undefined> {
     try {
       const { record, from, to } = await untilAborted(this.#range(start, end), signal);
       for await (const piece of this.#store().stream(this.reference, record, from, to, signal)) {
         // Copies the bytes, because drivers may return the buffer that they keep.
-        for (let at = 0; at < piece.length; at += copyBytes) yield Buffer.from(piece.subarray(at, at + copyBytes));
+        for (let at = 0; at < piece.length; at += pieceBytes) yield copyBytes(piece.subarray(at, at + pieceBytes));
       }
     } catch (error) {
       if (error instanceof BlobNotFoundError) throw this.#whenGone(error);

@@ -2,8 +2,10 @@
  * Stores blobs as objects that hold exactly their bytes, under a random name, and are written once. The database holds a checksum
  * for every chunk, so a range can be verified without reading the rest.
  */
+import { asBytes, uncleared } from '#platform';
+import type { Bytes } from '#platform';
 import { isBytes } from '../base/brands.ts';
-import { checksum } from '../base/bytes.ts';
+import { checksum, encodeUtf8 } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError } from '../base/errors.ts';
 import { blobName } from '../format/object-names.ts';
@@ -61,7 +63,7 @@ async function* observed(
   sums: ChunkChecksums,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const piece of source) {
-    const bytes = typeof piece === 'string' ? Buffer.from(piece, 'utf8') : piece;
+    const bytes = typeof piece === 'string' ? encodeUtf8(piece) : piece;
     if (!isBytes(bytes)) throw new TypeError('A blob stream must give bytes or strings');
     sums.add(bytes);
     yield bytes;
@@ -126,16 +128,16 @@ export class BlobStore {
   }
 
   /** Reads bytes `start` to `end` of a blob, and verifies them. */
-  async read(reference: string, record: BlobRecord, start: number, end: number, signal?: AbortSignal): Promise<Buffer> {
-    let result: Buffer | undefined;
+  async read(reference: string, record: BlobRecord, start: number, end: number, signal?: AbortSignal): Promise<Bytes> {
+    let result: Uint8Array | undefined;
     let filled = 0;
     for await (const piece of this.stream(reference, record, start, end, signal)) {
       // Allocates after the first piece: by then the object is known to be as long as its record says.
-      result ??= Buffer.allocUnsafe(end - start);
-      piece.copy(result, filled);
+      result ??= uncleared(end - start);
+      result.set(piece, filled);
       filled += piece.length;
     }
-    return result ?? Buffer.alloc(0);
+    return asBytes(result ?? new Uint8Array(0));
   }
 
   /** Reads a blob in pieces of up to some megabytes. */
@@ -145,7 +147,7 @@ export class BlobStore {
     start: number,
     end: number,
     signal?: AbortSignal,
-  ): AsyncGenerator<Buffer, void, undefined> {
+  ): AsyncGenerator<Uint8Array, void, undefined> {
     for (let at = start; at < end; ) {
       // Rounds to whole chunks, because each checksum covers a chunk.
       const from = at - (at % blobChunkBytes);
@@ -163,7 +165,7 @@ export class BlobStore {
     from: number,
     to: number,
     signal?: AbortSignal,
-  ): Promise<Buffer> {
+  ): Promise<Uint8Array> {
     const key = this.#key(reference);
     for (let attempt = 1; ; attempt++) {
       const range = { start: from, end: to };
@@ -174,7 +176,7 @@ export class BlobStore {
       const { bytes, sizeBytes } = result;
       const isWhole = sizeBytes === record.sizeBytes && bytes.length === to - from;
       if (isWhole && chunksMatch(bytes, record.checksums, from / blobChunkBytes)) {
-        return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+        return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       }
       // The bytes may have been damaged in transit: read them again. Damage in the store shows in the second read too.
       if (attempt === 1) continue;

@@ -1,4 +1,5 @@
 /** The value that `db.Blob()` returns: data to be stored in a blob field. */
+import { encodeUtf8 } from '../base/bytes.ts';
 import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/options.ts';
@@ -60,7 +61,7 @@ export class BlobValue {
     const { contentType = defaultContentType, idleMs = defaultIdleMs } = blobOptions.check('db.Blob()', options);
     this.contentType = contentType;
     this.#idleMs = idleMs;
-    if (typeof data === 'string') this.source = Buffer.from(data, 'utf8');
+    if (typeof data === 'string') this.source = encodeUtf8(data);
     // Not slice(), which returns a view if `data` is a Buffer.
     else if (isBytes(data)) this.source = new Uint8Array(data);
     else if (isStream(data)) this.source = data;

@@ -2,7 +2,7 @@
  * Reads a stream of the application with a limit on idle time: a client that stops sending must not block a flush or `stop()`.
  * When the reading ends, for any reason, the stream is ended too, without waiting for it.
  */
-import { setMaxListeners } from 'node:events';
+import { allowListeners } from '#platform';
 import type { Environment } from '../base/env.ts';
 import { DeadlineExceededError } from '../base/errors.ts';
 import { abortedError } from '../base/abort.ts';
@@ -54,7 +54,7 @@ export async function* whileLive(
   failure: (error: Error) => void,
 ): AsyncGenerator<Piece, void, undefined> {
   // Many streams may listen to one signal: that is not a leak, and needs no warning.
-  setMaxListeners(0, ending);
+  allowListeners(ending);
   const reader = readerOf(source);
   try {
     for (;;) {

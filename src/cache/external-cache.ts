@@ -2,7 +2,8 @@
  * A cache supplied by the user, behind the block cache in memory. Reads never depend on it: a cache that fails or does not answer
  * is bypassed for a while, and its bytes are used only if they are exactly the bytes that were put there under that name.
  */
-import { createHash } from 'node:crypto';
+import { compareBytes } from '../base/bytes.ts';
+import { sha256 } from '#platform';
 import { isBytes, messageOf } from '../base/brands.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
@@ -27,7 +28,7 @@ const maxPauseMs = 60_000;
 const maxSets = 32;
 
 function sealOf(key: string, bytes: Uint8Array): Uint8Array {
-  return createHash('sha256').update(`${key}\n`).update(bytes).digest().subarray(0, sealBytes);
+  return sha256(`${key}\n`, bytes).subarray(0, sealBytes);
 }
 
 /** Reads and writes blocks through the user's cache driver. */
@@ -70,7 +71,7 @@ export class ExternalCache {
     const length = sealed.length - sealBytes;
     // Makes a plain array: the driver may return a subclass whose methods differ.
     const bytes = new Uint8Array(sealed.buffer, sealed.byteOffset, Math.max(0, length));
-    if (length >= 0 && Buffer.compare(sealOf(key, bytes), sealed.subarray(length)) === 0) return bytes;
+    if (length >= 0 && compareBytes(sealOf(key, bytes), sealed.subarray(length)) === 0) return bytes;
     this.#reportDamage(key);
     void this.#attempt(async () => driver.delete(key));
     return undefined;

@@ -10,7 +10,7 @@
  * The members have the same form as in Block 0, except that tables which differ only in their names and roots share a schema:
  * "schemas" holds it without its name, and the versions of the tables hold its position there.
  */
-import zlib from 'node:zlib';
+import { deflate, inflate } from '#platform';
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError, invariant } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from './block.ts';
@@ -71,7 +71,7 @@ export function encodeCatalogue(
 ): { readonly catalogue: Catalogue; readonly name: string; readonly bytes: Uint8Array } {
   const text = encodeUtf8(JSON.stringify({ ...withSharedSchemas(tables), inlined }));
   invariant(text.length <= maxTextBytes, 'The tables are more than a catalogue may hold');
-  const body = zlib.deflateRawSync(text, { level: deflateLevel });
+  const body = deflate(text, deflateLevel);
   const bytes = new Uint8Array(blockHeaderBytes + 4 + body.length);
   new DataView(bytes.buffer).setUint32(blockHeaderBytes, text.length, true);
   bytes.set(body, blockHeaderBytes + 4);
@@ -146,7 +146,7 @@ function parse(name: string, body: Uint8Array): { schemas?: unknown; tables?: un
   try {
     const length = new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(0, true);
     if (length > maxTextBytes) throw new RangeError(`it claims to hold ${length} bytes`);
-    const text = zlib.inflateRawSync(body.subarray(4), { maxOutputLength: Math.max(1, length) });
+    const text = inflate(body.subarray(4), Math.max(1, length));
     if (text.length !== length) throw new RangeError(`it holds ${text.length} bytes, not ${length} as it claims`);
     parsed = JSON.parse(decodeUtf8(text));
   } catch (cause) {

@@ -4,8 +4,8 @@
  *   0  u32  bytes that follow; bit 31 is set if they are the content as it is
  *   4       the content of the frame, compressed for itself
  */
-import zlib from 'node:zlib';
-import { CorruptionError } from '../base/errors.ts';
+import { compressZstd, deflate, inflate, loadZstdExpander } from '#platform';
+import { CorruptionError, invariant } from '../base/errors.ts';
 import { Codec } from './envelope.ts';
 
 /** Bytes of content in every frame but the last. */
@@ -15,27 +15,15 @@ const asItIs = 0x80000000;
 const deflateLevel = 3;
 const zstdLevel = 3;
 
-/** Decompresses a frame to exactly `contentBytes`, or throws. */
-type Expander = (frame: Uint8Array, contentBytes: number) => Uint8Array;
-
-interface ZstdOfNode {
-  readonly constants: Readonly<Record<string, number>>;
-  readonly zstdCompressSync?: (bytes: Uint8Array, options: object) => Uint8Array;
-  readonly zstdDecompressSync?: (bytes: Uint8Array, options: object) => Uint8Array;
-}
-// These functions are newer than the oldest Node.js, whose types are used here.
-const node = zlib as unknown as ZstdOfNode;
-let expandZstd: Expander | undefined =
-  node.zstdDecompressSync &&
-  ((frame, contentBytes) => node.zstdDecompressSync?.(frame, { maxOutputLength: contentBytes }) as Uint8Array);
+/** Expands a frame that was compressed with zstd, once it is loaded. */
+let expandZstd: Awaited<ReturnType<typeof loadZstdExpander>> | undefined;
 
 /** Whether this runtime can compress with zstd. Every runtime can decompress it. */
-export const canWriteZstd: boolean = node.zstdCompressSync !== undefined;
+export const canWriteZstd: boolean = compressZstd !== undefined;
 
 function compressFrame(codec: Codec, content: Uint8Array): Uint8Array {
-  if (codec === Codec.deflate) return zlib.deflateRawSync(content, { level: deflateLevel, chunkSize: frameBytes });
-  const level = node.constants['ZSTD_c_compressionLevel'] as number;
-  return node.zstdCompressSync?.(content, { params: { [level]: zstdLevel } }) ?? content;
+  if (codec === Codec.deflate) return deflate(content, deflateLevel, frameBytes);
+  return compressZstd?.(content, zstdLevel) ?? content;
 }
 
 /** Compresses a frame, and returns it behind its length. */
@@ -51,16 +39,13 @@ export function encodeFrame(codec: Codec, content: Uint8Array): Uint8Array {
 
 /** Loads the decoder of a codec, if it needs one that is not loaded yet. */
 export async function prepareToExpand(codec: Codec): Promise<void> {
-  if (codec !== Codec.zstd || expandZstd !== undefined) return;
-  const { ZSTDDecoder } = await import('zstddec');
-  const decoder = new ZSTDDecoder();
-  await decoder.init();
-  expandZstd = (frame, contentBytes) => decoder.decode(frame, contentBytes);
+  if (codec === Codec.zstd) expandZstd ??= await loadZstdExpander();
 }
 
 function expand(codec: Codec, frame: Uint8Array, contentBytes: number): Uint8Array {
-  if (codec === Codec.deflate) return zlib.inflateRawSync(frame, { maxOutputLength: contentBytes });
-  return (expandZstd as Expander)(frame, contentBytes);
+  if (codec === Codec.deflate) return inflate(frame, contentBytes);
+  invariant(expandZstd !== undefined, 'The decoder of zstd is loaded before a frame is expanded');
+  return expandZstd(frame, contentBytes);
 }
 
 /**

@@ -22,9 +22,9 @@
  * The checksum only distinguishes damage from a missing key. Encrypted objects are protected from changes because their own key
  * depends on every byte of the header, and on the name (see `EnvelopeCipher`).
  */
-import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
-import { decodeUtf8, encodeUtf8, checksum } from '../base/bytes.ts';
+import { decryptAesGcm, deriveBytes, encryptAesGcm } from '#platform';
+import { andThen } from '../base/brands.ts';
+import { decodeUtf8, encodeUtf8, checksum, joinBytes, toLatin1 } from '../base/bytes.ts';
 import { EncryptionKeyError, CorruptionError, InvalidOptionError, UnknownFormatError } from '../base/errors.ts';
 
 export const Codec = { none: 0, deflate: 1, zstd: 2 } as const;
@@ -146,7 +146,7 @@ export function refuseEnvelope(name: string, bytes: Uint8Array): void {
   if (!isEnvelope(bytes)) return;
   if (bytes[9] !== encryptionNone) {
     // The checksum is not verified, because a kept Block 0 has another name.
-    const keyId = Buffer.from(bytes.subarray(keyIdAt, keyIdAt + (bytes[10] as number))).toString('latin1');
+    const keyId = toLatin1(bytes.subarray(keyIdAt, keyIdAt + (bytes[10] as number)));
     const shown = /^[\w.-]+$/.test(keyId) ? keyId : '';
     throw new EncryptionKeyError(
       name,
@@ -166,19 +166,27 @@ export const chunkBytes = 65_536;
 export const tagBytes = 16;
 const storedChunkBytes = chunkBytes + tagBytes;
 const keyBytes = 32;
-const algorithm = 'aes-256-gcm';
 const objectContext = encodeUtf8('store-db object 1');
 const checkContext = encodeUtf8('store-db key check 1');
 const nothing = new Uint8Array(0);
 
-/** Wraps a key of 32 bytes so that it cannot be printed by accident. */
-export function secretKey(bytes: Uint8Array): KeyObject {
-  return createSecretKey(bytes);
+/** A key of 32 bytes, which is not printed by accident. */
+export class SecretKey {
+  readonly #bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Uint8Array.from(bytes);
+  }
+
+  /** Returns `length` bytes for a purpose. They reveal nothing about the key, nor about bytes for another salt or context. */
+  derive(salt: Uint8Array, context: Uint8Array, length: number): Uint8Array {
+    return deriveBytes(this.#bytes, salt, context, length);
+  }
 }
 
 /** Returns bytes that distinguish a key from others and reveal nothing else about it. */
-export function keyCheckOf(key: KeyObject): Uint8Array {
-  return new Uint8Array(hkdfSync('sha256', key, nothing, checkContext, keyCheckBytes));
+export function keyCheckOf(key: SecretKey): Uint8Array {
+  return key.derive(nothing, checkContext, keyCheckBytes);
 }
 
 /** Returns the number of chunks of content of a length: at least one, so that there is always a last one. */
@@ -222,34 +230,31 @@ export class EnvelopeCipher {
   readonly #key: Uint8Array;
 
   /** `header`: the header as it is stored. `salt`: used by no other object. */
-  constructor(key: KeyObject, name: string, header: Uint8Array, salt: Uint8Array) {
-    const context = Buffer.concat([objectContext, header, encodeUtf8(name)]);
-    this.#key = new Uint8Array(hkdfSync('sha256', key, salt, context, keyBytes));
+  constructor(key: SecretKey, name: string, header: Uint8Array, salt: Uint8Array) {
+    this.#key = key.derive(salt, joinBytes([objectContext, header, encodeUtf8(name)]), keyBytes);
   }
 
   /** Writes a chunk and its tag to `target`, and returns the offset at which they end. */
-  encrypt(chunk: number, isLast: boolean, content: Uint8Array, target: Uint8Array, at: number): number {
-    const cipher = createCipheriv(algorithm, this.#key, nonceOf(chunk, isLast));
-    const encrypted = cipher.update(content);
-    cipher.final();
-    target.set(encrypted, at);
-    target.set(cipher.getAuthTag(), at + encrypted.length);
-    return at + encrypted.length + tagBytes;
+  encrypt(
+    chunk: number,
+    isLast: boolean,
+    content: Uint8Array,
+    target: Uint8Array,
+    at: number,
+  ): number | Promise<number> {
+    return andThen(encryptAesGcm(this.#key, nonceOf(chunk, isLast), content), (encrypted) => {
+      target.set(encrypted, at);
+      return at + encrypted.length;
+    });
   }
 
   /** Returns the content of a stored chunk; undefined unless it was written with this key at this position. */
-  decrypt(chunk: number, isLast: boolean, stored: Uint8Array): Uint8Array | undefined {
+  decrypt(
+    chunk: number,
+    isLast: boolean,
+    stored: Uint8Array,
+  ): Uint8Array | undefined | Promise<Uint8Array | undefined> {
     if (stored.length < tagBytes) return undefined;
-    const contentBytes = stored.length - tagBytes;
-    const decipher = createDecipheriv(algorithm, this.#key, nonceOf(chunk, isLast), { authTagLength: tagBytes });
-    decipher.setAuthTag(stored.subarray(contentBytes));
-    const content = decipher.update(stored.subarray(0, contentBytes));
-    try {
-      decipher.final();
-    } catch {
-      // The tag does not match; the error has no further details.
-      return undefined;
-    }
-    return new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
+    return decryptAesGcm(this.#key, nonceOf(chunk, isLast), stored);
   }
 }

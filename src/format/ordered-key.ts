@@ -12,6 +12,7 @@
  * Components can also be copied to the field of a row byte by byte, without making a value. All key types come out unchanged,
  * except for truncated text, and -0, which keys hold as 0.
  */
+import { copyBytes } from '#platform';
 import { encodeUtf8, decodeUtf8, copyRange } from '../base/bytes.ts';
 import type { ByteWriter, OrderedValue } from '../base/bytes.ts';
 import { formatUuid } from '../base/ids.ts';
@@ -262,7 +263,7 @@ export function readKeyComponent(key: Uint8Array, at: number, end: number, typeI
         throw new MalformedKey('key holds text that is not UTF-8', { cause });
       }
     case Types.bytes:
-      return Buffer.from(readText(key, start, end - 2));
+      return copyBytes(readText(key, start, end - 2));
     case Types.uint8:
       return view.getUint8(0);
     case Types.boolean:

@@ -1,4 +1,6 @@
 /** Decodes row bytes: one field, or a whole row as a new plain object. Also compares encoded rows, wherever their bytes are. */
+import { copyBytes } from '#platform';
+import type { Bytes } from '#platform';
 import { isError } from '../base/brands.ts';
 import { readLatin1, readShortAscii, readUtf8, shortTextBytes, compareRanges } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
@@ -45,11 +47,11 @@ export function readText(source: RowSource, at: number, field: LayoutField): str
   return readLatin1(bytes, start, start + length);
 }
 
-function readBytes(source: RowSource, at: number, field: LayoutField): Buffer {
+function readBytes(source: RowSource, at: number, field: LayoutField): Bytes {
   const length = source.rowsView.getUint32(at, true) & ~nonAsciiFlag;
-  if (length <= inlineBytes) return Buffer.from(source.rows.subarray(at + 4, at + 4 + length));
+  if (length <= inlineBytes) return copyBytes(source.rows.subarray(at + 4, at + 4 + length));
   const start = heapPlace(source, at, length, field);
-  return Buffer.from(source.heap.subarray(start, start + length));
+  return copyBytes(source.heap.subarray(start, start + length));
 }
 
 function readJson(source: RowSource, at: number, field: LayoutField): unknown {

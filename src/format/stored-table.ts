@@ -2,7 +2,7 @@
  * The form in which Block 0 and its catalogue hold a table: its versions, the roots of their trees, indexes that are being
  * added, index versions, and its migration.
  */
-import { compareBytes } from '../base/bytes.ts';
+import { compareBytes, fromBase64, toBase64 } from '../base/bytes.ts';
 import type { BlockRef } from './block.ts';
 import { isStoredSchema, isIndexOf } from './stored-schema.ts';
 import type { StoredSchema, StoredIndex } from './stored-schema.ts';
@@ -90,12 +90,12 @@ export type Bound = Uint8Array | undefined | null;
 
 /** Encodes a bound as base64: empty before the first key. */
 export function encodeBound(bound: Bound): string | null {
-  return bound === null ? null : Buffer.from(bound ?? []).toString('base64');
+  return bound === null ? null : toBase64(bound ?? new Uint8Array(0));
 }
 
 export function decodeBound(stored: string | null): Bound {
   if (stored === null) return null;
-  return stored === '' ? undefined : new Uint8Array(Buffer.from(stored, 'base64'));
+  return stored === '' ? undefined : fromBase64(stored);
 }
 
 /** Whether a key is still to be processed. */

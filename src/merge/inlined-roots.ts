@@ -6,6 +6,7 @@
  * Where there are many tables, Block 0 holds those that have changed since the last catalogue was written, and once these are
  * too many, a new catalogue is. It is of the birth of the merge that writes it, as blocks are.
  */
+import { fromBase64, toBase64 } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { newId } from '../base/ids.ts';
@@ -115,7 +116,7 @@ class Inliner {
     if (known !== undefined) return { candidate: known };
     const block = this.#held.get(name);
     if (block === undefined) return { root };
-    return this.#candidate({ place, root, name, bytes: new Uint8Array(Buffer.from(block, 'base64')), fresh: false });
+    return this.#candidate({ place, root, name, bytes: fromBase64(block), fresh: false });
   }
 
   merged(tree: MergedTree): PendingRoot {
@@ -238,7 +239,7 @@ export async function inlineRoots(
   const isInlined = (pending: PendingRoot): boolean => 'root' in pending || inlined.has(pending.candidate);
   const next = {
     tables: await storedTables(tables, isInlined, rootOf),
-    inlined: [...inlined].map(({ name, bytes: block }) => ({ name, block: Buffer.from(block).toString('base64') })),
+    inlined: [...inlined].map(({ name, bytes: block }) => ({ name, block: toBase64(block) })),
     migrationsAfter: (present: readonly StoredMigration[]) => migrationsAfter(present, byName, baseRoots),
   };
   if (!anew) return { ...next, ...defined({ catalogue }) };

@@ -7,7 +7,7 @@
  * state before it.
  */
 import { isPromise } from '../base/brands.ts';
-import { compareBytes, keyAfter } from '../base/bytes.ts';
+import { compareBytes, fromBase64, keyAfter } from '../base/bytes.ts';
 import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
 import { checkedIndexes } from '../catalog/checked-indexes.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
@@ -433,7 +433,7 @@ type MadeRows = 'all' | 'none' | Uint8Array;
 function madeRows(nextVersion: NextVersion | undefined): MadeRows {
   const built = nextVersion?.migration?.built;
   if (built === null) return 'all';
-  return built ? keyAfter(Buffer.from(built, 'base64')) : 'none';
+  return built ? keyAfter(fromBase64(built)) : 'none';
 }
 
 function hasMade(made: MadeRows, key: Uint8Array): boolean {

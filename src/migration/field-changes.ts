@@ -3,6 +3,7 @@
  * read before any row is made; log lines about changes that may lose values; and the conversion of a value from one type to
  * another. A value that the new type cannot hold is refused, never changed. (Only float32 rounds, by design.)
  */
+import { copyBytes } from '#platform';
 import { compareBytes } from '../base/bytes.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../base/messages.ts';
@@ -139,7 +140,7 @@ export function canonicalValue(typeId: TypeId, value: unknown): unknown {
     case Types.json:
       return JSON.parse(normal as string) as unknown;
     case Types.bytes:
-      return Buffer.from(normal as Uint8Array);
+      return copyBytes(normal as Uint8Array);
     case Types.timestamp:
       return new Date((normal as Date).getTime());
     default:

@@ -3,6 +3,7 @@
  * from the `migrate` function of `to`, or from the fields that carry over. No row that is passed in is kept or changed: all
  * results are new.
  */
+import { utf8Length } from '#platform';
 import { isBytes, isError, isThenable } from '../base/brands.ts';
 import { copyRange, ByteWriter } from '../base/bytes.ts';
 import { EncodeError, MigrationError } from '../base/errors.ts';
@@ -137,7 +138,7 @@ function typeAt({ keyFields }: TableShape, i: number): TypeId {
 
 /** Returns the length in bytes of a text or of bytes in a key, and 0 for other types. */
 function bytesOf(value: unknown): number {
-  if (typeof value === 'string') return Buffer.byteLength(value);
+  if (typeof value === 'string') return utf8Length(value);
   return isBytes(value) ? value.length : 0;
 }
 

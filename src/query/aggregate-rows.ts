@@ -1,4 +1,5 @@
 /** Computes aggregates of all rows of a query, or of each group. Rows are read field by field, not decoded. */
+import { latin1Slice } from '#platform';
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import { Scratch } from '../cache/memory-budget.ts';
@@ -32,8 +33,8 @@ export interface FoldOptions {
 }
 
 /** Bytes as something that maps can hold. */
-function textOf({ buffer, byteOffset }: Uint8Array, length: number): string {
-  return Buffer.from(buffer, byteOffset, length).toString('latin1');
+function textOf(bytes: Uint8Array, length: number): string {
+  return latin1Slice.call(bytes, 0, length);
 }
 
 export class Fold {

@@ -1,4 +1,5 @@
 /** Pages: some rows of a query, and a bookmark that says where the next page begins, even after changes. */
+import { fromText, toText } from '#platform';
 import { isBytes, isDate } from '../base/brands.ts';
 import { checksum, ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
@@ -95,22 +96,23 @@ export class Bookmarks {
     writer.u32(this.#querySum);
     writer.append(key);
     writer.u32(checksum(writer.bytes.subarray(0, writer.length)));
-    return Buffer.from(writer.finish()).toString('base64url');
+    return toText(writer.finish(), 'base64url');
   }
 
   /** Returns the condition that selects the rows after a bookmark. Throws `BookmarkError`. */
   decode(bookmark: string): PositionCondition {
     const { shape } = this.#query;
-    const bytes = Buffer.from(bookmark, 'base64url');
+    const bytes = fromText(bookmark, 'base64url');
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const end = bytes.length - tailBytes;
-    const isWhole = end > headBytes && bytes.readUInt32LE(end) === checksum(bytes.subarray(0, end));
-    if (!isWhole || bytes.toString('base64url') !== bookmark) refuse(shape.name, 'is damaged');
+    const isWhole = end > headBytes && view.getUint32(end, true) === checksum(bytes.subarray(0, end));
+    if (!isWhole || toText(bytes, 'base64url') !== bookmark) refuse(shape.name, 'is damaged');
     if (bytes[0] !== version)
       refuse(shape.name, `is of version ${bytes[0]}, and this release knows version ${version}`);
-    if (bytes.readUInt32LE(1) !== this.#databaseSum) refuse(shape.name, 'is of another database');
-    if (![this.#schemaSum, this.#oldSchemaSum].includes(bytes.readUInt32LE(5)))
+    if (view.getUint32(1, true) !== this.#databaseSum) refuse(shape.name, 'is of another database');
+    if (![this.#schemaSum, this.#oldSchemaSum].includes(view.getUint32(5, true)))
       refuse(shape.name, 'is of another table, or of another version of its schema');
-    if (bytes.readUInt32LE(9) !== this.#querySum)
+    if (view.getUint32(9, true) !== this.#querySum)
       refuse(shape.name, 'is of a query with other conditions or another order');
     try {
       return new PositionCondition(shape, this.#query, Uint8Array.from(bytes.subarray(headBytes, end)));

@@ -1,4 +1,6 @@
 /** The rules for the values of a field beyond their type: `required` and `oneOf`; and the stored form of values in a schema. */
+import { asBytes } from '#platform';
+import { fromBase64, toBase64 } from '../base/bytes.ts';
 import { isBytes, isDate } from '../base/brands.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
@@ -138,7 +140,7 @@ export function firstBreach(
 export function storedConstant(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
   if (isDate(value)) return value.getTime();
-  if (isBytes(value)) return Buffer.from(value).toString('base64');
+  if (isBytes(value)) return toBase64(value);
   return value;
 }
 
@@ -151,7 +153,7 @@ export function constantValue(typeId: TypeId, constant: unknown): unknown {
     case Types.timestamp:
       return new Date(constant as number);
     case Types.bytes:
-      return Buffer.from(constant as string, 'base64');
+      return asBytes(fromBase64(constant as string));
     default:
       return constant;
   }

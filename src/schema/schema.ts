@@ -2,6 +2,7 @@
  * Schema definitions, the form in which applications describe tables; the row types that follow from them; and their check, which turns
  * them into the stored form (format/stored-schema.ts).
  */
+import type { Bytes } from '#platform';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
@@ -163,7 +164,7 @@ type TypesById = {
   13: Date;
   14: JsonValue;
   15: string;
-  16: Buffer;
+  16: Bytes;
   17: number;
 };
 

@@ -5,7 +5,7 @@
  */
 import { isPromise } from '../base/brands.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { compareBytes } from '../base/bytes.ts';
+import { compareBytes, toLatin1 } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
 import { describeKey } from '../base/messages.ts';
 import type { VersionedChanges } from '../view/view.ts';
@@ -31,7 +31,7 @@ interface Predicate {
 
 /** A key as something that sets can hold. */
 function textOf(key: Uint8Array): string {
-  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString('latin1');
+  return toLatin1(key);
 }
 
 function isWithin(key: Uint8Array, { from, to }: KeyRange): boolean {

@@ -2,6 +2,7 @@
  * A view: one Block 0 and the confirmed commits after its `appliedSeq`, taken together. A query holds one view from
  * start to end and sees nothing else. Views are immutable; reading on gives a new one.
  */
+import { fromBase64 } from '../base/bytes.ts';
 import { CorruptionError, invariant } from '../base/errors.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import { CachedNode, openCached } from '../cache/cached-node.ts';
@@ -270,9 +271,7 @@ export class ViewContext {
 
 /** The roots that a Block 0 holds itself. Throws `CorruptionError` for a damaged one. */
 function inlinedNodes(block0: Block0): Map<string, CachedNode> {
-  return new Map(
-    block0.inlined.map(({ name, block }) => [name, openCached(name, new Uint8Array(Buffer.from(block, 'base64')))]),
-  );
+  return new Map(block0.inlined.map(({ name, block }) => [name, openCached(name, fromBase64(block))]));
 }
 
 /** The contents of a view, apart from its Block 0. */

@@ -6,7 +6,7 @@
  * A killed process leaves its claim behind. The claim expires by the clock of the store. Longer work renews its claim. This file
  * also has the vouchers, which are described at `vouch`.
  */
-import { decodeUtf8, encodeUtf8 } from '../../base/bytes.ts';
+import { decodeUtf8, encodeUtf8, toHex } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, EncryptionKeyError, isUnreadable } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
@@ -109,7 +109,7 @@ export class BackupClaim {
 const marginMs = 60_000;
 
 function textOf({ check }: NamedKey, untilMs: number): string {
-  return `${Buffer.from(check).toString('hex')} ${untilMs}`;
+  return `${toHex(check)} ${untilMs}`;
 }
 
 /** Reads the time of the store up to which objects are known to be encrypted with the current key; undefined if none is known. */

@@ -5,6 +5,7 @@
  * Invariant: Block 0 is written last, and only if there is none. Until then there is no database. The next attempt does not copy
  * again the objects that were copied.
  */
+import { compareBytes } from '../../base/bytes.ts';
 import { defined } from '../../base/options.ts';
 import type { Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
@@ -113,7 +114,7 @@ export async function makeDatabase(
     }
     // Somebody else has put a Block 0, or an earlier attempt of this call whose answer was lost.
     const found = await to.driver.get(key, defined({ signal }));
-    if (found.status === 'found' && Buffer.compare(found.bytes, bytes) === 0) break;
+    if (found.status === 'found' && compareBytes(found.bytes, bytes) === 0) break;
     throw new InvalidOptionError('to', `A database was created under ${to.prefix}/ meanwhile: choose another prefix.`);
   }
   return { databaseId: block0.databaseId, generation: block0.generation, ...counts };

@@ -3,6 +3,7 @@
  * `['tenant', 'slug'] > [1, 'a']`, where the first field in which they differ decides, as in keys. If that field is null, the row does
  * not match, as where a field is compared alone.
  */
+import { latin1Slice } from '#platform';
 import { ByteWriter, compareBytes, concatBytes, compareRanges } from '../../base/bytes.ts';
 import { atOnce, itemsInStep, sorted } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
@@ -23,7 +24,7 @@ import { textBytes } from './text-selectors.ts';
 
 /** Returns bytes as text, for use in a set. The bytes hold the values of several fields in full: equal bytes are equal values. */
 function textOf(bytes: Uint8Array, length: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, length).toString('latin1');
+  return latin1Slice.call(bytes, 0, length);
 }
 
 class TupleSelector implements Selector {

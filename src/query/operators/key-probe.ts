@@ -1,4 +1,5 @@
 /** Tests for intersections whether an index has entries for primary keys in certain ranges. */
+import { latin1Slice } from '#platform';
 import { isPromise } from '../../base/brands.ts';
 import { copyRange, prefixEnd } from '../../base/bytes.ts';
 import { widthOf } from '../../format/types.ts';
@@ -130,7 +131,7 @@ export class KeySet implements KeyProbe {
   }
 
   #held(key: Uint8Array, start: number, end: number): number | string {
-    if (!this.#isNumber) return Buffer.from(key.buffer, key.byteOffset + start, end - start).toString('latin1');
+    if (!this.#isNumber) return latin1Slice.call(key, start, end);
     // All of them are equally long, and begin with the same tag.
     let number = 0;
     for (let at = start + 1; at < end; at++) number = number * 256 + (key[at] as number);

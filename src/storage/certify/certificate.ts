@@ -3,8 +3,8 @@
  * under a separate prefix outside all databases. A certificate names the store and its endpoint: a copy in another bucket, or one
  * read through another server, is not valid there (docs/protocol.md, "Open").
  */
-import { createHash } from 'node:crypto';
-import { decodeUtf8, encodeUtf8 } from '../../base/bytes.ts';
+import { sha256 } from '#platform';
+import { decodeUtf8, encodeUtf8, toHex } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
 import { certificateName } from '../../format/object-names.ts';
 import type { StorageDriver } from '../contract/driver.ts';
@@ -50,7 +50,7 @@ function forget(given: StorageDriver, failed: Remembered): void {
 }
 
 function nameOf(identity: string): string {
-  return certificateName(createHash('sha256').update(identity).digest('hex').slice(0, 32));
+  return certificateName(toHex(sha256(identity)).slice(0, 32));
 }
 
 /** Returns the text of a certificate: the rules, the store, and the name that its server reports. */

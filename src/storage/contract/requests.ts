@@ -1,4 +1,5 @@
 /** Checks that all drivers share: keys, ranges, page limits, aborts and bodies, and the options for drivers and prefixes. */
+import { utf8Length } from '#platform';
 import { flawOf } from '../../base/abort.ts';
 import { isBytes } from '../../base/brands.ts';
 import { encodeUtf8 } from '../../base/bytes.ts';
@@ -29,7 +30,7 @@ function checkText(what: string, text: string): void {
 export function checkKey(key: string): void {
   checkText('key', key);
   if (key === '') throw new StorageError(key, 'none', 'A key has at least one character.');
-  if (key.length * 3 > MAX_KEY_BYTES && Buffer.byteLength(key) > MAX_KEY_BYTES) {
+  if (key.length * 3 > MAX_KEY_BYTES && utf8Length(key) > MAX_KEY_BYTES) {
     throw new StorageError(key, 'none', `The key is longer than ${MAX_KEY_BYTES} bytes of UTF-8: use a shorter one.`);
   }
 }

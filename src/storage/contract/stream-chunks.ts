@@ -1,4 +1,5 @@
 /** Cuts a stream into chunks of one size, for uploads in parts. */
+import { uncleared } from '#platform';
 import { untilAborted } from '../../base/abort.ts';
 
 /** A part of a stream. */
@@ -20,7 +21,7 @@ class ChunkBuffer {
   /** `sizeBytes` is the memory to begin with. */
   constructor(chunkBytes: number, sizeBytes: number) {
     this.#chunkBytes = chunkBytes;
-    this.#bytes = Buffer.allocUnsafeSlow(Math.min(chunkBytes, sizeBytes));
+    this.#bytes = uncleared(Math.min(chunkBytes, sizeBytes));
   }
 
   /** Adds as many bytes as the chunk has room for; returns the others. */
@@ -28,7 +29,7 @@ class ChunkBuffer {
     const taken = bytes.subarray(0, this.#chunkBytes - this.#length);
     const needed = this.#length + taken.length;
     if (needed > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.min(this.#chunkBytes, Math.max(needed, 2 * this.#bytes.length)));
+      const grown = uncleared(Math.min(this.#chunkBytes, Math.max(needed, 2 * this.#bytes.length)));
       grown.set(this.#bytes.subarray(0, this.#length));
       this.#bytes = grown;
     }

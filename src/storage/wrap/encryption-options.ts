@@ -1,10 +1,10 @@
 /** The options `encryption` and `compression`, checked. Neither messages nor `inspect()` can reach the keys. */
-import type { KeyObject } from 'node:crypto';
+import { fromText } from '#platform';
 import { isBytes } from '../../base/brands.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { nearestName, kinds, OptionTable } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
-import { Codec, keyCheckOf, secretKey } from '../../format/envelope.ts';
+import { Codec, keyCheckOf, SecretKey } from '../../format/envelope.ts';
 import { canWriteZstd } from '../../format/compression.ts';
 
 /** Option `encryption` of `StoreDb()`: the keys with which a database is encrypted. */
@@ -37,7 +37,7 @@ const hexPattern = /^[0-9a-fA-F]{64}$/;
 /** A key with its id and a check value that identifies it. */
 export interface NamedKey {
   readonly id: string;
-  readonly key: KeyObject;
+  readonly key: SecretKey;
   readonly check: Uint8Array;
 }
 
@@ -76,8 +76,8 @@ export class Protection {
 function parseKey(id: string, value: unknown): NamedKey {
   let bytes: Uint8Array | undefined;
   if (isBytes(value)) bytes = value;
-  else if (typeof value === 'string' && hexPattern.test(value)) bytes = Buffer.from(value, 'hex');
-  else if (typeof value === 'string' && base64Pattern.test(value)) bytes = Buffer.from(value, 'base64');
+  else if (typeof value === 'string' && hexPattern.test(value)) bytes = fromText(value, 'hex');
+  else if (typeof value === 'string' && base64Pattern.test(value)) bytes = fromText(value, 'base64');
   if (bytes?.length !== keyBytes) {
     const given = bytes === undefined ? 'neither bytes nor such a text' : `${bytes.length} bytes long`;
     throw new InvalidOptionError(
@@ -92,7 +92,7 @@ function parseKey(id: string, value: unknown): NamedKey {
       `Key '${id}' of option \`encryption.keys\` is no secret: all its bytes are equal.`,
     );
   }
-  const key = secretKey(bytes);
+  const key = new SecretKey(bytes);
   return { id, key, check: keyCheckOf(key) };
 }
 

@@ -3,6 +3,7 @@
  * expands them when they are read. The layers above it see only the content. Sizes are sizes of the content, except in listings,
  * which have the stored sizes. Probes of the store pass unchanged.
  */
+import { indexOfBytes } from '#platform';
 import { isBytes } from '../../base/brands.ts';
 import {
   NotEncryptedError,
@@ -12,7 +13,7 @@ import {
   isUnreadable,
 } from '../../base/errors.ts';
 import type { Environment } from '../../base/env.ts';
-import { compareBytes } from '../../base/bytes.ts';
+import { compareBytes, encodeUtf8 } from '../../base/bytes.ts';
 import { databaseIdOf } from '../../format/block0.ts';
 import { encryptedHeaderBytes, chunkBytes, chunkStart, decryptedBytes, tagBytes } from '../../format/envelope.ts';
 import type { EnvelopeHeader, EnvelopeCipher } from '../../format/envelope.ts';
@@ -189,7 +190,7 @@ export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
   #noteBlock0(content: Uint8Array): void {
     // The id is usually known already: then Block 0 need not be decoded for it.
     const id = this.#database?.id;
-    if (id !== undefined && Buffer.from(content.buffer, content.byteOffset, content.byteLength).includes(id)) return;
+    if (id !== undefined && indexOfBytes(content, encodeUtf8(id)) >= 0) return;
     try {
       this.#noteDatabase(databaseIdOf(content));
     } catch {

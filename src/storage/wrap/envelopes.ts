@@ -1,7 +1,7 @@
 /** Puts objects and streams into envelopes, and takes them out again. It handles keys, and does not access a store. */
-import { createHash } from 'node:crypto';
-import { isBytes } from '../../base/brands.ts';
-import { compareBytes } from '../../base/bytes.ts';
+import { sha256 } from '#platform';
+import { isBytes, isPromise } from '../../base/brands.ts';
+import { compareBytes, joinBytes } from '../../base/bytes.ts';
 import type { Environment } from '../../base/env.ts';
 import { EncryptionKeyError, NotEncryptedError, CorruptionError, isUnreadable } from '../../base/errors.ts';
 import { newBytes } from '../../base/ids.ts';
@@ -36,7 +36,7 @@ const worthwhile = 0.9;
 
 /** Returns the tag of a database in the header, which distinguishes it from other databases. */
 export function databaseTag(databaseId: string): Uint8Array {
-  return new Uint8Array(createHash('sha256').update(databaseId).digest().subarray(0, databaseTagBytes));
+  return sha256(databaseId).slice(0, databaseTagBytes);
 }
 
 /** An envelope that has been opened. */
@@ -81,7 +81,7 @@ export class Envelopes {
     }
     if (compressed === undefined) return content;
     const header = encodeEnvelopeHeader(name, { codec, contentBytes, seal: undefined });
-    return joined([header, compressed]);
+    return joinBytes([header, compressed]);
   }
 
   #newHeader(
@@ -114,7 +114,7 @@ export class Envelopes {
       if (length > content.length * worthwhile) return undefined;
       frames.push(frame);
     }
-    return content.length === 0 ? undefined : joined(frames);
+    return content.length === 0 ? undefined : joinBytes(frames);
   }
 
   async #encrypt(name: string, content: Uint8Array, header: EnvelopeHeader, key: NamedKey): Promise<Uint8Array> {
@@ -125,7 +125,8 @@ export class Envelopes {
     for (let chunk = 0, at = header.bytes.length; chunk < chunks; chunk++) {
       if (chunk % pieceChunks === pieceChunks - 1 && this.#pacer.due()) await this.#pacer.pause();
       const start = chunk * chunkBytes;
-      at = cipher.encrypt(chunk, chunk === chunks - 1, content.subarray(start, start + chunkBytes), object, at);
+      const end = cipher.encrypt(chunk, chunk === chunks - 1, content.subarray(start, start + chunkBytes), object, at);
+      at = isPromise(end) ? await end : end;
     }
     return object;
   }
@@ -144,19 +145,19 @@ export class Envelopes {
     const waiting = new Uint8Array(pieceChunks * chunkBytes);
     let filled = 0;
     let chunk = 0;
-    const encrypted = (isEnd: boolean): Uint8Array => {
+    const encrypted = async (isEnd: boolean): Promise<Uint8Array> => {
       const chunks = chunkCount(filled);
       const piece = new Uint8Array(filled + chunks * tagBytes);
       for (let i = 0, at = 0; i < chunks; i++) {
         const part = waiting.subarray(i * chunkBytes, Math.min(filled, (i + 1) * chunkBytes));
-        at = cipher.encrypt(chunk++, isEnd && i === chunks - 1, part, piece, at);
+        at = await cipher.encrypt(chunk++, isEnd && i === chunks - 1, part, piece, at);
       }
       filled = 0;
       return piece;
     };
     for await (const bytes of content) {
       for (let at = 0; at < bytes.length; ) {
-        if (filled === waiting.length) yield encrypted(false);
+        if (filled === waiting.length) yield await encrypted(false);
         const end = Math.min(bytes.length, at + waiting.length - filled);
         waiting.set(bytes.subarray(at, end), filled);
         filled += end - at;
@@ -164,7 +165,7 @@ export class Envelopes {
       }
       if (this.#pacer.due()) await this.#pacer.pause();
     }
-    yield encrypted(true);
+    yield await encrypted(true);
   }
 
   /**
@@ -243,12 +244,13 @@ export class Envelopes {
     const contents: Uint8Array[] = [];
     for (let i = 0; i < count; i++) {
       if (i % pieceChunks === pieceChunks - 1 && this.#pacer.due()) await this.#pacer.pause();
-      const content = cipher.decrypt(first + i, first + i === last, stored.subarray(i * stride, (i + 1) * stride));
+      const decrypted = cipher.decrypt(first + i, first + i === last, stored.subarray(i * stride, (i + 1) * stride));
+      const content = isPromise(decrypted) ? await decrypted : decrypted;
       if (content === undefined) throw unauthentic(name);
       contents.push(content);
     }
     // Usually there is only one chunk, which need not be copied.
-    return contents.length === 1 ? (contents[0] as Uint8Array) : joined(contents);
+    return contents.length === 1 ? (contents[0] as Uint8Array) : joinBytes(contents);
   }
 
   async #expand(name: string, body: Uint8Array, { codec, contentBytes }: EnvelopeHeader): Promise<Uint8Array> {
@@ -265,16 +267,6 @@ export class Envelopes {
     if (at !== body.length) throw new CorruptionError(name, 'A compressed object has bytes after its end');
     return content;
   }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }
 
 function cipherOf(name: string, { bytes, seal }: EnvelopeHeader, { key }: NamedKey): EnvelopeCipher {

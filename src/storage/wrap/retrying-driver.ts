@@ -4,7 +4,7 @@
  * race, so its caller decides (docs/protocol.md). A put is only retried if the store was unavailable and the put certainly had no
  * effect, until the store is back.
  */
-import { setMaxListeners } from 'node:events';
+import { allowListeners } from '#platform';
 import { isBytes } from '../../base/brands.ts';
 import type { Environment, Timer } from '../../base/env.ts';
 import { Deadline, SignalPool, newAbortController, ownSignal, untilAborted } from '../../base/abort.ts';
@@ -135,7 +135,7 @@ export class RetryingDriver extends WrappedDriver implements StorageDriver {
   ): Promise<T> {
     const deadline = new Deadline(this.#environment, what, timeoutMs, options.signal, this.#signals);
     // A driver may send many requests for one call, and each adds a listener: that is not a leak, and needs no warning.
-    setMaxListeners(0, deadline.signal);
+    allowListeners(deadline.signal);
     try {
       deadline.check();
       const result = await untilAborted(request(deadline.signal), deadline.signal);
