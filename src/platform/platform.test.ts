@@ -122,7 +122,6 @@ describe('the platforms', () => {
         }
       };
       expect(most()).toBeLessThanOrEqual(4999);
-      expect(() => expand(compressed.subarray(0, 30), 5000)).toThrow();
     }
   });
 
