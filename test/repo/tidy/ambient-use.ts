@@ -34,6 +34,10 @@ const banned: ReadonlyMap<string, string> = new Map([
     'pseudoRandomBytes',
     'webcrypto',
   ].map((name) => [`crypto.${name}`, randomness] as const),
+  ['#platform.startTimer', timer],
+  ['#platform.afterIo', yielding],
+  ['#platform.monotonicMs', stopwatch],
+  ['#platform.fillRandom', randomness],
 ]);
 
 /** Built-in modules that offer nothing else. */

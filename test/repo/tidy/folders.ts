@@ -10,6 +10,7 @@ export interface Folder {
 }
 
 export const folders: readonly Folder[] = [
+  { path: 'platform', holds: 'What differs by platform, a module for each: Node.js, and browsers and Workers' },
   { path: 'base', holds: 'The environment (clock, timers, randomness), errors, order, bytes, checksums, invariants' },
   { path: 'format', holds: 'Bytes, without I/O: names of objects, keys, rows, blocks, commits, Block 0' },
   {

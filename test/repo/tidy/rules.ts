@@ -18,6 +18,8 @@ export interface Finding {
 type Rule = (tree: Tree) => Finding[];
 
 const environmentFile = 'src/base/env.ts';
+/** The modules of the platforms, whose functions only the environment may use where they are clocks, timers or randomness. */
+const isPlatform = (path: string): boolean => path.startsWith('src/platform/');
 const limits = { sourceLines: 700, supportLines: 1000, functionLines: 80 };
 const vagueNames = new Set(['util', 'utils', 'common', 'helper', 'helpers', 'misc']);
 
@@ -143,7 +145,7 @@ const functionLength: Rule = (tree) =>
 /** A command line has a real clock and a terminal before it; the engine has neither. */
 const ambientUse: Rule = (tree) =>
   sourcesOf(tree)
-    .filter(({ path }) => path !== environmentFile && roomOf(path) !== 'cli')
+    .filter(({ path }) => path !== environmentFile && !isPlatform(path) && roomOf(path) !== 'cli')
     .flatMap((module) =>
       ambientUses(module).map(({ node, name, instead }) => at(module, node, `${name} is banned: use ${instead}`)),
     );
@@ -153,7 +155,7 @@ const realmFiles = new Set(['src/base/brands.ts', 'src/base/abort.ts']);
 
 const realmUse: Rule = (tree) =>
   sourcesOf(tree)
-    .filter(({ path }) => !realmFiles.has(path) && roomOf(path) !== 'cli')
+    .filter(({ path }) => !realmFiles.has(path) && !isPlatform(path) && roomOf(path) !== 'cli')
     .flatMap((module) => realmUses(module).map(({ node, message }) => at(module, node, message)));
 
 /** Two instances in a process share nothing, and neither do two calls: what is kept has an owner. A command is a process. */
@@ -229,10 +231,11 @@ const castsToAny: Rule = (tree) =>
 /** Packages are loaded by what needs them when it does, so that nobody else waits for them or pays in memory. */
 const eagerPackages: Rule = (tree) =>
   perNode(
-    sourcesOf(tree).filter(({ path }) => roomOf(path) !== 'cli'),
+    // The bundle for a platform has in it what its module imports.
+    sourcesOf(tree).filter(({ path }) => roomOf(path) !== 'cli' && !isPlatform(path)),
     (node) => {
       const specifier = node.type === 'ImportDeclaration' ? stringOf(childOf(node, 'source')) : undefined;
-      if (specifier === undefined || node['importKind'] === 'type' || /^(\.|node:)/.test(specifier)) return undefined;
+      if (specifier === undefined || node['importKind'] === 'type' || /^(\.|#|node:)/.test(specifier)) return undefined;
       return `loads ${specifier} for everybody: import() it where it is used`;
     },
   );

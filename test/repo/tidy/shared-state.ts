@@ -16,6 +16,7 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
     'src/base/bytes.ts slab',
     'memory that small writers are cut from, and no byte twice: with a buffer each, they take nearly twice as long',
   ],
+  ['src/platform/web.ts cryptoKeys', 'belongs to the bytes of a key, and goes with them'],
   ['src/base/bytes.ts slabUsed', 'goes with the slab'],
   [
     'src/base/bytes.ts scratch',

@@ -115,10 +115,19 @@ function importedSpecifier(node: SyntaxNode): string | undefined {
   }
 }
 
-function resolveRelative(from: string, specifier: string, exists: (path: string) => boolean): string | undefined {
-  if (!specifier.startsWith('.')) return undefined;
+/** Names that stand for another file on each platform: on Node.js, and for browsers and Workers (tsconfig.json, tsconfig.web.json). */
+const platformFiles: ReadonlyMap<string, readonly string[]> = new Map([
+  ['#platform', ['src/platform/node.ts', 'src/platform/web.ts']],
+  ['#environment-driver', ['src/storage/environment-driver.ts', 'src/storage/environment-driver-web.ts']],
+]);
+
+/** Returns the files that an import leads to; undefined stands for none of the repository. */
+function resolved(from: string, specifier: string, exists: (path: string) => boolean): (string | undefined)[] {
+  const files = platformFiles.get(specifier);
+  if (files !== undefined) return [...files];
+  if (!specifier.startsWith('.')) return [undefined];
   const path = posix.join(posix.dirname(from), specifier);
-  return [path, path.replace(/\.js$/, '.ts')].find(exists);
+  return [[path, path.replace(/\.js$/, '.ts')].find(exists)];
 }
 
 function parseModule(path: string, text: string, exists: (path: string) => boolean): Module {
@@ -130,7 +139,9 @@ function parseModule(path: string, text: string, exists: (path: string) => boole
   walk(program, (node) => {
     const specifier = importedSpecifier(node);
     if (specifier === undefined) return;
-    imports.push({ specifier, target: resolveRelative(path, specifier, exists), line: lineAt(text, node.start) });
+    for (const target of resolved(path, specifier, exists)) {
+      imports.push({ specifier, target, line: lineAt(text, node.start) });
+    }
   });
   const kind = path.startsWith('src/') && !isTest(path) ? 'source' : 'support';
   return { path, text, program, imports, kind };

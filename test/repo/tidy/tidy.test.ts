@@ -119,6 +119,8 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ['a closure', { 'src/base/a.ts': `const a = () => {\n${lines(79)}};` }, 'src/base/a.ts:1 a function of 81 lines'],
   ],
   ambientUse: [
+    `import { monotonicMs } from '#platform';`,
+    `import { fillRandom as fill } from '#platform';`,
     'Date.now()',
     `Date['now']()`,
     'globalThis.Date.now()',
