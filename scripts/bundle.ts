@@ -6,10 +6,13 @@
  * can be read. There are no source maps, which were two fifths of the package, and docstrings are in the declarations only.
  *
  * The libraries are bundled a second time, as CommonJS with declarations, in dist/cjs/: for programs whose loader cannot
- * `require()` an ES module, such as Jest, and for compilers that refuse to type it.
+ * `require()` an ES module, such as Jest, and for compilers that refuse to type it. That is for Node.js only.
+ *
+ * What differs by platform is in files of its own, which the `imports` of package.json choose. The file for browsers and Workers has in
+ * it the packages that it needs.
  */
 import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import type { ChunkingContext, CodeSplittingGroup, InputOptions, OutputOptions } from 'rolldown';
@@ -20,7 +23,12 @@ const commonJs = new URL('dist/cjs/', repository);
 /** Dependencies that are published as ES modules only. CommonJS cannot load them, so they become part of its bundle. */
 const bundledDependencies = ['zstddec'];
 
+/** Dependencies of the file for browsers and Workers, which are part of it: nobody on Node.js needs to install them. */
+const webDependencies = ['@noble/hashes', 'fflate', 'fzstd'];
+
 interface Manifest {
+  /** For each name of a file that differs by platform, the files by platform. */
+  readonly imports: Readonly<Record<string, { readonly node: string; readonly browser: string }>>;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
   readonly engines: { readonly node: string };
@@ -57,7 +65,7 @@ class SharedFiles {
 
   /** A group for each file, files that others import first. */
   get groups(): CodeSplittingGroup[] {
-    const names = ['storage', 'database', 'drivers', ...laterFiles.map(([name]) => name)];
+    const names = ['storage', 'database', 'buckets', 'drivers', ...laterFiles.map(([name]) => name)];
     return names.map((name, at) => ({
       debugName: name,
       priority: names.length - at,
@@ -68,10 +76,13 @@ class SharedFiles {
   #fileOf(id: string, graph: ChunkingContext): string | undefined {
     const path = id.startsWith(this.#source) ? id.slice(this.#source.length) : undefined;
     if (path === undefined || this.#entries.has(path.replace(/\.ts$/, ''))) return undefined;
-    const isWith = (entry: string): boolean => this.#entries.has(entry) && this.#loadedWith(entry, graph).has(id);
+    const isWith = (...entries: string[]): boolean =>
+      entries.some((entry) => this.#entries.has(entry) && this.#loadedWith(entry, graph).has(id));
     // Credentials need a few lines for which they would load all drivers.
     const isSmall = path === 'storage/contract/optional-package.ts';
     if (isWith('index') || isSmall) return isWith('storage/index') ? 'storage' : 'database';
+    // On Node.js the library imports them as well, but not elsewhere.
+    if (isWith('storage/environment-driver')) return 'buckets';
     if (isWith('storage/index')) return 'drivers';
     return isWith('testing/index') ? undefined : laterFiles.find(([, folders]) => folders.test(path))?.[0];
   }
@@ -86,13 +97,20 @@ class SharedFiles {
   }
 }
 
-async function bundle(entries: readonly string[], external: readonly string[], output: OutputOptions): Promise<void> {
+async function bundle(
+  entries: readonly string[],
+  external: readonly string[],
+  alias: Readonly<Record<string, string>>,
+  output: OutputOptions,
+): Promise<void> {
   const options: InputOptions = {
     cwd: fileURLToPath(repository),
     input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
     platform: 'node',
     // What package.json asks for: `await using`, for one, is of later ones.
     transform: { target: `node${manifest.engines.node.replace('>=', '')}` },
+    tsconfig: false,
+    resolve: { alias },
     external: [/^node:/, ...external.map((name) => new RegExp(`^${name}(?:/|$)`))],
     onLog(_, { code, message }) {
       // Code that is loaded later may import other code that is loaded later too.
@@ -107,12 +125,30 @@ async function bundle(entries: readonly string[], external: readonly string[], o
     chunkFileNames: 'shared/[name].js',
     // With any other character Node keeps a file in two bytes for each, which takes longer to decode and to parse.
     charset: 'ascii',
-    codeSplitting: { groups: new SharedFiles(entriesOf(libraries)).groups },
+    codeSplitting: { groups: new SharedFiles([...entriesOf(libraries), ...entriesOf(platformFiles)]).groups },
     comments: { jsdoc: false },
   });
   await build.close();
   for (const file of written.output) {
     if (file.type === 'chunk') console.log(`${output.dir}/${file.fileName}: ${Math.ceil(file.code.length / 1000)} KB`);
+  }
+}
+
+/**
+ * Names the files of Node.js in the declarations instead of the names that package.json explains, which older compilers do not know. What
+ * has another type on other platforms takes care of that itself.
+ */
+async function nameFiles(): Promise<void> {
+  for (const entry of await readdir(declarations, { recursive: true, withFileTypes: true })) {
+    const file = join(entry.parentPath, entry.name);
+    if (!entry.isFile()) continue;
+    const text = await readFile(file, 'utf8');
+    const named = text.replaceAll(/(?<=from ['"])#[\w-]+(?=['"])/g, (name) => {
+      const path = fileURLToPath(new URL((manifest.imports[name]?.node as string).replace(/\.js$/, '.ts'), repository));
+      const short = relative(entry.parentPath, path).replaceAll('\\', '/');
+      return short.startsWith('.') ? short : `./${short}`;
+    });
+    if (named !== text) await writeFile(file, named);
   }
 }
 
@@ -138,19 +174,41 @@ const libraries = Object.values(manifest.exports).map((target) =>
 // These are installed with the package, or by applications that need them.
 const dependencies = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)];
 
+const platformNames = Object.keys(manifest.imports);
+const platformFiles = Object.values(manifest.imports).flatMap(({ node, browser }) => [node, browser]);
+const nodeFiles = Object.fromEntries(
+  Object.entries(manifest.imports).map(([name, { node }]) => [
+    name,
+    fileURLToPath(new URL(node.replace('./dist/', 'src/').replace(/\.js$/, '.ts'), repository)),
+  ]),
+);
+
 // So far dist/ holds the declarations and nothing else.
+await nameFiles();
 await removeUnneeded(entriesOf(libraries));
 for (const name of await readdir(declarations)) {
   await cp(new URL(name, declarations), new URL(name, commonJs), { recursive: true });
 }
-await bundle(entriesOf([...libraries, ...Object.values(manifest.bin)]), dependencies, { dir: 'dist', format: 'esm' });
+await bundle(
+  entriesOf([...libraries, ...Object.values(manifest.bin), ...platformFiles]),
+  [...dependencies, ...platformNames],
+  {},
+  { dir: 'dist', format: 'esm' },
+);
 await bundle(
   entriesOf(libraries),
   dependencies.filter((name) => !bundledDependencies.includes(name)),
+  nodeFiles,
   // A loader that knows no ES modules has no `import()` either.
   { dir: 'dist/cjs', format: 'cjs', exports: 'named', dynamicImportInCjs: false },
 );
 await writeFile(new URL('package.json', commonJs), '{ "type": "commonjs" }\n');
-for (const name of bundledDependencies) {
-  await cp(new URL(`node_modules/${name}/LICENSE`, repository), new URL(`LICENSE-${name}`, commonJs));
+for (const [folder, names] of [
+  [commonJs, bundledDependencies],
+  [declarations, webDependencies],
+] as const) {
+  for (const name of names) {
+    const license = `LICENSE-${name.replace('@', '').replace('/', '-')}`;
+    await cp(new URL(`node_modules/${name}/LICENSE`, repository), new URL(license, folder));
+  }
 }

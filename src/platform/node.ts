@@ -11,8 +11,10 @@ import * as timers from 'node:timers';
 import * as util from 'node:util';
 import zlib, { crc32 } from 'node:zlib';
 
-/** Bytes of values, as applications get them. */
-export type Bytes = Buffer;
+/** Bytes of values, as applications get them: `Buffer`, or `Uint8Array` in programs that are typed without Node.js. */
+export type Bytes = typeof globalThis extends { Buffer: { prototype: infer Own extends Uint8Array } }
+  ? Own
+  : Uint8Array;
 
 /** The stream of a blob, as applications get it. */
 export type BlobStream = Readable;
@@ -50,7 +52,9 @@ export function ownAbortController(): AbortController {
   return util.transferableAbortController();
 }
 
-export const { isDate, isUint8Array, isNativeError } = util.types;
+export const isDate: (value: unknown) => value is Date = util.types.isDate;
+export const isUint8Array: (value: unknown) => value is Uint8Array = util.types.isUint8Array;
+export const isNativeError: (value: unknown) => value is Error = util.types.isNativeError;
 
 /** Returns the same bytes as applications get them, without a copy. */
 export function asBytes({ buffer, byteOffset, byteLength }: Uint8Array): Bytes {
@@ -67,12 +71,14 @@ export function uncleared(size: number): Uint8Array {
   return new Uint8Array(Buffer.allocUnsafeSlow(size).buffer);
 }
 
-/** The decoders from bytes to texts. `latin1Slice` makes a character of each byte; `utf8Slice` replaces ill-formed bytes by U+FFFD. */
-interface SliceMethods {
-  readonly latin1Slice: (this: Uint8Array, start: number, end: number) => string;
-  readonly utf8Slice: (this: Uint8Array, start: number, end: number) => string;
-}
-export const { latin1Slice, utf8Slice } = Buffer.prototype as unknown as SliceMethods;
+type SliceMethod = (this: Uint8Array, start: number, end: number) => string;
+const decoders = Buffer.prototype as unknown as { readonly latin1Slice: SliceMethod; readonly utf8Slice: SliceMethod };
+
+/** Returns a text with a character for each byte of a range. */
+export const latin1Slice: SliceMethod = decoders.latin1Slice;
+
+/** Decodes a range as UTF-8, with U+FFFD in place of bytes that are not well-formed. */
+export const utf8Slice: SliceMethod = decoders.utf8Slice;
 
 /** Returns the number of bytes of a text in UTF-8. */
 export const utf8Length: (text: string) => number = Buffer.byteLength;
