@@ -12,7 +12,7 @@ import * as util from 'node:util';
 import zlib, { crc32 } from 'node:zlib';
 
 /** Bytes of values, as applications get them: `Buffer`, or `Uint8Array` in programs that are typed without Node.js. */
-export type Bytes = typeof globalThis extends { Buffer: { prototype: infer Own extends Uint8Array } }
+export type Bytes = typeof globalThis extends { Buffer: { concat(list: never): infer Own extends Uint8Array } }
   ? Own
   : Uint8Array;
 
@@ -58,7 +58,7 @@ export const isNativeError: (value: unknown) => value is Error = util.types.isNa
 
 /** Returns the same bytes as applications get them, without a copy. */
 export function asBytes({ buffer, byteOffset, byteLength }: Uint8Array): Bytes {
-  return Buffer.from(buffer, byteOffset, byteLength);
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
 }
 
 /** Returns a copy of bytes, as applications get them. */
@@ -81,7 +81,9 @@ export const latin1Slice: SliceMethod = decoders.latin1Slice;
 export const utf8Slice: SliceMethod = decoders.utf8Slice;
 
 /** Returns the number of bytes of a text in UTF-8. */
-export const utf8Length: (text: string) => number = Buffer.byteLength;
+export function utf8Length(text: string): number {
+  return Buffer.byteLength(text);
+}
 
 /** Returns bytes as text in an encoding. */
 export function toText(bytes: Uint8Array, encoding: TextEncoding): string {

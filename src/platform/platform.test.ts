@@ -34,7 +34,7 @@ describe('the platforms', () => {
       bytes.map((given) => node.toText(given, 'base64')),
       bytes.map((given) => node.toText(given, 'base64url')),
       bytes.map((given) => node.toText(given, 'hex')),
-      fc.string({ unit: fc.constantFrom(...'0123456789abcdefABCDEFxyz+/-_'), maxLength: 40 }),
+      fc.string({ unit: fc.constantFrom(...Array.from('0123456789abcdefABCDEFxyz+/-_')), maxLength: 40 }),
     );
     fc.assert(
       fc.property(text, (given) => {
@@ -100,8 +100,8 @@ describe('the platforms', () => {
       expect(compressed.length).toBeLessThan(2000);
       expect(plain(to.inflate(compressed, 5000))).toEqual(content);
       expect(plain(to.inflate(compressed, 6000))).toEqual(content);
-      expect(() => to.inflate(compressed, 4999)).toThrow();
-      expect(() => to.inflate(compressed.subarray(0, 30), 5000)).toThrow();
+      expect(() => to.inflate(compressed, 4999)).toThrow(/longer than|larger than/);
+      expect(() => to.inflate(compressed.subarray(0, 30), 5000)).toThrow(/unexpected/);
     }
     const bomb = node.deflate(new Uint8Array(10_000_000), 9);
     expect(() => web.inflate(bomb, 65_536)).toThrow('longer than 65536 bytes');

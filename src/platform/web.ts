@@ -49,7 +49,7 @@ const mostRandomBytes = 65_536;
 
 export function fillRandom(bytes: Uint8Array): Uint8Array {
   for (let at = 0; at < bytes.length; at += mostRandomBytes) {
-    globalThis.crypto.getRandomValues(bytes.subarray(at, at + mostRandomBytes) as Uint8Array<ArrayBuffer>);
+    globalThis.crypto.getRandomValues(unshared(bytes.subarray(at, at + mostRandomBytes)));
   }
   return bytes;
 }
@@ -63,13 +63,15 @@ export function ownAbortController(): AbortController {
   return new AbortController();
 }
 
-const typeOf: (this: unknown) => string = Object.prototype.toString;
-const nameOfArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)
-  ?.get as (this: unknown) => string | undefined;
+/** Reads the internal type of a typed array, undefined for other values. */
+const arrayType = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype) as object,
+  Symbol.toStringTag,
+) as { readonly get: () => string | undefined };
 
 /** Looks at the internal type, which neither another realm nor a subclass changes. */
 export function isUint8Array(value: unknown): value is Uint8Array {
-  return nameOfArray.call(value) === 'Uint8Array';
+  return arrayType.get.call(value) === 'Uint8Array';
 }
 
 export function isDate(value: unknown): value is Date {
@@ -82,7 +84,7 @@ export function isDate(value: unknown): value is Date {
 }
 
 export function isNativeError(value: unknown): value is Error {
-  return value instanceof Error || typeOf.call(value) === '[object Error]';
+  return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]';
 }
 
 export function asBytes(bytes: Uint8Array): Bytes {
@@ -100,20 +102,22 @@ export function uncleared(size: number): Uint8Array {
 /** Most characters that are made at once: arguments of a call stand on the stack. */
 const mostCodes = 4096;
 
-export function latin1Slice(this: Uint8Array, start: number, end: number): string {
+type SliceMethod = (this: Uint8Array, start: number, end: number) => string;
+
+export const latin1Slice: SliceMethod = function (start, end) {
   let text = '';
   for (let at = start; at < end; at += mostCodes) {
     text += String.fromCharCode(...this.subarray(at, Math.min(end, at + mostCodes)));
   }
   return text;
-}
+};
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const encoder = new TextEncoder();
 
-export function utf8Slice(this: Uint8Array, start: number, end: number): string {
+export const utf8Slice: SliceMethod = function (start, end) {
   return decoder.decode(this.subarray(start, end));
-}
+};
 
 export function utf8Length(text: string): number {
   let length = text.length;
@@ -193,9 +197,9 @@ export function streamOf(pieces: AsyncIterable<Bytes>): BlobStream {
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const { done, value } = await iterator.next();
-        if (done === true) controller.close();
-        else controller.enqueue(value);
+        const next = await iterator.next();
+        if (next.done === true) controller.close();
+        else controller.enqueue(next.value);
       },
       async cancel() {
         await iterator.return?.();
@@ -232,13 +236,16 @@ export function deriveBytes(key: Uint8Array, salt: Uint8Array, context: Uint8Arr
 }
 
 const algorithm = 'AES-GCM';
-type BufferBytes = Uint8Array<ArrayBuffer>;
+/** WebCrypto takes no shared memory, in which no bytes of StoreDb are. */
+function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return bytes as Uint8Array<ArrayBuffer>;
+}
 
 /** The keys as WebCrypto has them. An object has a key of its own, for all of its chunks. */
 const cryptoKeys = new WeakMap<Uint8Array, ReturnType<typeof importKey>>();
 
 function importKey(key: Uint8Array): ReturnType<typeof globalThis.crypto.subtle.importKey> {
-  return globalThis.crypto.subtle.importKey('raw', key as BufferBytes, algorithm, false, ['encrypt', 'decrypt']);
+  return globalThis.crypto.subtle.importKey('raw', unshared(key), algorithm, false, ['encrypt', 'decrypt']);
 }
 
 function cryptoKey(key: Uint8Array): ReturnType<typeof importKey> {
@@ -250,8 +257,8 @@ function cryptoKey(key: Uint8Array): ReturnType<typeof importKey> {
 }
 
 export async function encryptAesGcm(key: Uint8Array, nonce: Uint8Array, content: Uint8Array): Promise<Uint8Array> {
-  const parameters = { name: algorithm, iv: nonce as BufferBytes };
-  const encrypted = await globalThis.crypto.subtle.encrypt(parameters, await cryptoKey(key), content as BufferBytes);
+  const parameters = { name: algorithm, iv: unshared(nonce) };
+  const encrypted = await globalThis.crypto.subtle.encrypt(parameters, await cryptoKey(key), unshared(content));
   return new Uint8Array(encrypted);
 }
 
@@ -261,9 +268,9 @@ export async function decryptAesGcm(
   encrypted: Uint8Array,
 ): Promise<Uint8Array | undefined> {
   const imported = await cryptoKey(key);
-  const parameters = { name: algorithm, iv: nonce as BufferBytes };
+  const parameters = { name: algorithm, iv: unshared(nonce) };
   try {
-    return new Uint8Array(await globalThis.crypto.subtle.decrypt(parameters, imported, encrypted as BufferBytes));
+    return new Uint8Array(await globalThis.crypto.subtle.decrypt(parameters, imported, unshared(encrypted)));
   } catch {
     // The tag does not match; the error has no further details.
     return undefined;
