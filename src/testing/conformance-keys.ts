@@ -91,7 +91,7 @@ export const keyCases: readonly ConformanceCase[] = [
   {
     name: 'long keys and long segments are kept',
     async check(bench) {
-      const room = 1024 - Buffer.byteLength(bench.prefix);
+      const room = 1024 - encodeUtf8(bench.prefix).length;
       const segment = 's'.repeat(300);
       await checkDistinct(bench, [
         'x'.repeat(room),

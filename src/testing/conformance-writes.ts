@@ -1,5 +1,5 @@
 /** Conformance: conditions are checked and writes made in one step. */
-import { encodeUtf8 } from '../base/bytes.ts';
+import { compareBytes, decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import type { PutResult } from '../storage/contract/driver.ts';
 import {
   assert,
@@ -174,7 +174,7 @@ export const writeCases: readonly ConformanceCase[] = [
         for (let done = 0, attempts = 0; done < 5; attempts++) {
           if (attempts > 2000) throw new ConformanceError('No replacement succeeds any more.');
           const { bytes, etag } = await bench.found('counter', undefined, driver);
-          const next = encodeUtf8(String(Number(Buffer.from(bytes).toString()) + 1));
+          const next = encodeUtf8(String(Number(decodeUtf8(bytes)) + 1));
           const result = await driver.put(bench.key('counter'), next, { if: { etag } });
           if (result.status === 'written') done++;
         }
@@ -207,7 +207,7 @@ export const writeCases: readonly ConformanceCase[] = [
         for (let newest = 0; !progress.isDone; ) {
           const object = await bench.found('torn', undefined, driver);
           assertEqual(object.sizeBytes, object.bytes.length, 'Size and bytes must be of one version.');
-          const seen = versions.findIndex((bytes) => Buffer.compare(bytes, object.bytes) === 0);
+          const seen = versions.findIndex((bytes) => compareBytes(bytes, object.bytes) === 0);
           assert(seen >= newest, seen === -1 ? 'A read was torn.' : 'A later read saw an older version.');
           newest = seen;
           await bench.environment.yieldToEventLoop();

@@ -54,8 +54,8 @@ export const encryptionMutants: readonly Mutant[] = [
     name: 'encryption: chunks are not verified',
     edits: [
       {
-        file: cipher,
-        find: '      // The tag does not match; the error has no further details.\n      return undefined;\n',
+        file: 'src/platform/node.ts',
+        find: '    // The tag does not match; the error has no further details.\n    return undefined;\n',
         replace: '',
       },
     ],

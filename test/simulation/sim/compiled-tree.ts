@@ -43,7 +43,11 @@ export class CompiledTree {
   /** Takes a second or two. {@link remove} it at the end. */
   static async make(): Promise<CompiledTree> {
     const tree = new CompiledTree(mkdtempSync(path.join(tmpdir(), 'store-db-sim-')));
-    writeFileSync(path.join(tree.folder, 'package.json'), '{ "type": "module" }');
+    const imports = {
+      '#platform': './src/platform/node.js',
+      '#environment-driver': './src/storage/environment-driver.js',
+    };
+    writeFileSync(path.join(tree.folder, 'package.json'), JSON.stringify({ type: 'module', imports }));
     symlinkSync(path.join(repository, 'node_modules'), path.join(tree.folder, 'node_modules'));
     await compile(repository, ['test/simulation/sim/sim-worker.ts'], tree.folder);
     return tree;
