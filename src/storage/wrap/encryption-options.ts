@@ -181,7 +181,7 @@ export const compressionKind: OptionKind = {
     if (value !== 'zstd' || canWriteZstd) return;
     refuse(
       path,
-      `Option \`${path}\` of ${callName} is 'zstd', and this version of Node.js cannot write that: use Node.js 22.15 or newer, or ` +
+      `Option \`${path}\` of ${callName} is 'zstd', and this runtime cannot write that: use Node.js 22.15 or newer, or ` +
         "'deflate' here. What others have compressed with zstd is read in any case.",
     );
   },
