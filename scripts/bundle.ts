@@ -139,12 +139,13 @@ async function bundle(
  * has another type on other platforms takes care of that itself.
  */
 async function nameFiles(): Promise<void> {
+  const fileOf = (name: string): string => (manifest.imports[name] as { readonly node: string }).node;
   for (const entry of await readdir(declarations, { recursive: true, withFileTypes: true })) {
     const file = join(entry.parentPath, entry.name);
     if (!entry.isFile()) continue;
     const text = await readFile(file, 'utf8');
     const named = text.replaceAll(/(?<=from ['"])#[\w-]+(?=['"])/g, (name) => {
-      const path = fileURLToPath(new URL((manifest.imports[name]?.node as string).replace(/\.js$/, '.ts'), repository));
+      const path = fileURLToPath(new URL(fileOf(name).replace(/\.js$/, '.ts'), repository));
       const short = relative(entry.parentPath, path).replaceAll('\\', '/');
       return short.startsWith('.') ? short : `./${short}`;
     });

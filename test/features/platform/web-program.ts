@@ -1,7 +1,7 @@
 /** A program for browsers and Workers, which `web.test.ts` bundles and runs where nothing of Node.js is. */
 import { StoreDb } from '../../../src/index.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
-import { ConformanceError } from '../../../src/testing/conformance-case.ts';
+import type { ConformanceError } from '../../../src/testing/conformance-case.ts';
 import { driverConformance } from '../../../src/testing/driver-conformance.ts';
 
 const fields = {
@@ -24,24 +24,26 @@ async function use(options: object): Promise<unknown> {
   let db = await open();
   const batch = db.batch();
   for (let i = 0; i < 2000; i++) {
-    batch.insert('things', { id: `thing-${i} äöü 🙂`, count: i % 50, data: Uint8Array.of(i & 255, 1, 2), photo: null });
+    void batch.insert('things', {
+      id: `thing-${i} äöü 🙂`,
+      count: i % 50,
+      data: Uint8Array.of(i & 255, 1, 2),
+      photo: null,
+    });
   }
   const photo = db.Blob(new Uint8Array(200_000).fill(7), { contentType: 'image/png' });
   await batch.upsert('things', { id: 'with a photo', count: 99, data: null, photo });
   await batch.flush();
   await db.transaction(async (transaction) => {
     const row = await transaction.get('things', 'thing-7 äöü 🙂');
-    transaction.update('things', { id: 'thing-7 äöü 🙂', count: (row?.['count'] as number) + 1000 });
+    await transaction.update('things', { id: 'thing-7 äöü 🙂', count: (row?.['count'] as number) + 1000 });
   });
   await db.checkpoint();
   await db.stop();
   db = await open();
   const found = await db.query('things').where('count', '=', 7).orderBy('id', 'asc').limit(2).execute();
   const page = await db.query('things').orderBy('count', 'asc').page({ size: 10 });
-  const next = await db
-    .query('things')
-    .orderBy('count', 'asc')
-    .page({ size: 10, after: page.next as string });
+  const next = await db.query('things').orderBy('count', 'asc').page({ size: 10, after: page.next });
   const owner = (await db.get('things', 'with a photo')) as { photo: string };
   const blob = db.getBlob(owner.photo);
   const bytes = await blob.getBuffer(100, 105);

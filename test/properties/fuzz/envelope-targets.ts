@@ -35,7 +35,7 @@ const headers: readonly Omit<EnvelopeHeader, 'bytes'>[] = [
 const content = new TextEncoder().encode('to be or not to be, '.repeat(40));
 const cipher = new EnvelopeCipher(key, name, encodeEnvelopeHeader(name, headers[0] as EnvelopeHeader), seal.salt);
 const chunk = new Uint8Array(content.length + tagBytes);
-cipher.encrypt(3, false, content, chunk, 0);
+await cipher.encrypt(3, false, content, chunk, 0);
 const frame = encodeFrame(Codec.deflate, content);
 /** The same text, as zstd writes it. */
 const zstdFrame = new Uint8Array(Buffer.from('JAAAACi1L/1gIALVAABwdG8gYmUgb3Igbm90ICwDAARvVlCZC675BQ==', 'base64'));
