@@ -5,7 +5,7 @@
  * state that the commit follows, is short.
  */
 import { isPromise } from '../base/brands.ts';
-import { ByteWriter, keyAfter } from '../base/bytes.ts';
+import { ByteWriter, keyAfter, toLatin1 } from '../base/bytes.ts';
 import { UniqueIndexError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { duplicateKey } from '../batch/folded-changes.ts';
@@ -296,7 +296,7 @@ class ChangedRows {
   }
 
   add({ key, source, base }: ChangedRow): void {
-    this.#rows.set(Buffer.from(key).toString('latin1'), { key, source, base });
+    this.#rows.set(toLatin1(key), { key, source, base });
   }
 
   leaf(): Node {

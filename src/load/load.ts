@@ -12,6 +12,7 @@
  * - Staged runs are deleted only if no commit names them and no put of such a commit is open.
  * - A load of several buffers pins a state with its log, so that gc deletes none of its runs while it works.
  */
+import { compareBytes } from '../base/bytes.ts';
 import { anySignal, namingAborts } from '../base/abort.ts';
 import {
   CommitOutcomeUnknownError,
@@ -295,7 +296,7 @@ export class Load {
 }
 
 function isBelow(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) < 0;
+  return compareBytes(a, b) < 0;
 }
 
 /** Whether gc has deleted rows that the load had staged: the log has gone on by far more than expected, and nothing was pinned. */

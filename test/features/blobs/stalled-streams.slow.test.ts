@@ -1,12 +1,13 @@
 /** Streams that stop giving anything: nothing waits for them forever, and they are ended. */
 import { PassThrough, Readable } from 'node:stream';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { defineSchema, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
 import { FileDriver, MemoryDriver, ObjectStoreDriver } from '../../../src/storage/index.ts';
 import type { StorageDriver } from '../../../src/storage/index.ts';
 import { createDatabase } from '../../../src/testing/index.ts';
 import { realEnvironment } from '../../../src/base/env.ts';
+import { loadAll } from '../../../src/base/later.ts';
 import { Bucket, openServer } from '../../servers/s3-server/opened-server.ts';
 import { newFolder } from '../values/driver-under-test.ts';
 
@@ -47,6 +48,9 @@ const streams: Record<string, () => Stalled> = {
     return { data, isEnded: () => ended };
   },
 };
+
+// The first flush of a process loads code, and its stream is read only then.
+beforeAll(loadAll);
 
 async function open(driver: StorageDriver): Promise<Database> {
   const db = createDatabase({ dbPrefix: 'db', nodeId: 0, driver, logLevel: 'silent' }, realEnvironment);
