@@ -1,11 +1,12 @@
 import { defineConfig } from 'vitest/config';
+import { resolve } from './vitest.config.ts';
 import { LongestFirst } from './test/servers/faults/longest-first.ts';
 
 // The tests on Azurite, a server with the interface of Azure Blob Storage.
 const resultsFile = process.env['TEST_RESULTS_FILE'];
 
 export default defineConfig({
-  resolve: { tsconfigPaths: true },
+  resolve,
   test: {
     include: ['test/servers/azure/**/*.test.ts'],
     globalSetup: ['test/servers/azure/global-setup.ts'],

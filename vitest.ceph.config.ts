@@ -1,11 +1,12 @@
 import { defineConfig } from 'vitest/config';
+import { resolve } from './vitest.config.ts';
 import { LongestFirst } from './test/servers/faults/longest-first.ts';
 
 // The tests on a real object store: those that are about it, and the suites that a driver can be given to.
 const resultsFile = process.env['TEST_RESULTS_FILE'];
 
 export default defineConfig({
-  resolve: { tsconfigPaths: true },
+  resolve,
   test: {
     include: [
       'test/servers/ceph/**/*.test.ts',

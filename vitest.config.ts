@@ -4,15 +4,17 @@ import { defineConfig } from 'vitest/config';
 // Where CI asks for it, the results are also written as JSON, so that they need not be read off the screen.
 const resultsFile = process.env['TEST_RESULTS_FILE'];
 
-export default defineConfig({
-  // The package's own name stands for its sources, and so do the names of files that are others on each platform.
-  resolve: {
-    tsconfigPaths: true,
-    alias: {
-      '#platform': fileURLToPath(new URL('src/platform/node.ts', import.meta.url)),
-      '#environment-driver': fileURLToPath(new URL('src/storage/environment-driver.ts', import.meta.url)),
-    },
+/** The package's own name stands for its sources, and so do the names of files that are others on each platform. */
+export const resolve = {
+  tsconfigPaths: true,
+  alias: {
+    '#platform': fileURLToPath(new URL('src/platform/node.ts', import.meta.url)),
+    '#environment-driver': fileURLToPath(new URL('src/storage/environment-driver.ts', import.meta.url)),
   },
+};
+
+export default defineConfig({
+  resolve,
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     // These need a real object store, npm run test:ceph or npm run test:azure, and a real terminal, npm run test:terminal.

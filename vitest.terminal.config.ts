@@ -1,10 +1,11 @@
 import { defineConfig } from 'vitest/config';
+import { resolve } from './vitest.config.ts';
 
 // The tests in a real terminal, which needs tmux.
 const resultsFile = process.env['TEST_RESULTS_FILE'];
 
 export default defineConfig({
-  resolve: { tsconfigPaths: true },
+  resolve,
   test: {
     include: ['test/servers/terminal/**/*.test.ts'],
     testTimeout: 120_000,
