@@ -59,12 +59,17 @@ export function sizeOf({ members }: Commit): number {
   return bytes;
 }
 
+/** A round of so few slots is not worth its time: the round before it reads them too. */
+const fewSlots = 2;
+
 /**
  * Returns how many slots to read next, where `found` slots were read before: twice as many each time, but not far beyond the number of
  * commits that merges usually wait for.
  */
 function generously(count: number, found: number): number {
-  return found > usuallyPending ? found : Math.min(count * 2, usuallyPending + 1 - found);
+  if (found > usuallyPending) return found;
+  const usual = usuallyPending + 1 - found;
+  return usual <= count * 2 + fewSlots ? usual : count * 2;
 }
 
 export class LogFollower {

@@ -144,6 +144,7 @@ const cases: Readonly<Record<string, Case>> = {
     what: 'db.releaseSnapshot()',
   },
   'Database.tables(options)': { call: (options) => db.tables(options), what: 'db.tables()' },
+  'Database.load(options)': { call: (options) => db.load('t', [], options), what: 'db.load()' },
   'Database.gc(options)': { call: (options) => db.gc(options), what: 'db.gc()' },
   'Database.backup(to)': { call: (to) => db.backup(to), what: 'db.backup()', valid: place, within: 'to' },
   'Database.backup(options)': { call: (options) => db.backup(place, options), what: 'db.backup()' },
