@@ -4,7 +4,7 @@
  * or library. A caller can also stop waiting for work that goes on, because several callers share it or because it must not be
  * cut short, such as a merge.
  */
-import { allowListeners, ownAbortController } from '#platform';
+import { allowListeners, OwnAbortController, OwnAbortSignal } from '#platform';
 import type { Environment, Timer } from './env.ts';
 import { AbortedError, StorageError, StoreDbError, DeadlineExceededError } from './errors.ts';
 
@@ -19,16 +19,8 @@ function isOwn(signal: AbortSignal): boolean {
   }
 }
 
-function runtimeController(): typeof AbortController {
-  if (isOwn(new AbortController().signal)) return AbortController;
-  return ownAbortController().constructor as typeof AbortController;
-}
-
-const OwnController = runtimeController();
-const OwnSignal = new OwnController().signal.constructor as typeof AbortSignal;
-
 export function newAbortController(): AbortController {
-  return new OwnController();
+  return new OwnAbortController();
 }
 
 /** For each foreign signal, the own signal that follows it. An entry goes when the foreign signal is collected. */
@@ -55,7 +47,7 @@ export function ownSignal(signal: AbortSignal): AbortSignal {
 /** Returns a signal that is aborted as soon as one of the given signals is. */
 export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   const given = signals.filter((signal) => signal !== undefined).map(ownSignal);
-  const either = OwnSignal.any(given);
+  const either = OwnAbortSignal.any(given);
   allowListeners(either);
   return either;
 }

@@ -47,10 +47,20 @@ export function allowListeners(signal: AbortSignal): void {
   setMaxListeners(0, signal);
 }
 
-/** Returns a signal's controller of the runtime's own class, whatever the global name holds. */
-export function ownAbortController(): AbortController {
-  return util.transferableAbortController();
+function runtimeController(): typeof AbortController {
+  try {
+    allowListeners(new AbortController().signal);
+    return AbortController;
+  } catch {
+    return util.transferableAbortController().constructor as typeof AbortController;
+  }
 }
+
+/** The runtime's own class, whatever the global name holds. */
+export const OwnAbortController: typeof AbortController = runtimeController();
+
+/** The class of its signals. */
+export const OwnAbortSignal = new OwnAbortController().signal.constructor as typeof AbortSignal;
 
 export const isDate: (value: unknown) => value is Date = util.types.isDate;
 export const isUint8Array: (value: unknown) => value is Uint8Array = util.types.isUint8Array;

@@ -207,8 +207,10 @@ describe('the platforms', () => {
   });
 
   it('accept signals of their own class, and refuse others', () => {
-    for (const { allowListeners, ownAbortController } of [node, web]) {
-      expect(() => allowListeners(ownAbortController().signal)).not.toThrow();
+    for (const { allowListeners, OwnAbortController, OwnAbortSignal } of [node, web]) {
+      const { signal } = new OwnAbortController();
+      expect(() => allowListeners(signal)).not.toThrow();
+      expect(signal).toBeInstanceOf(OwnAbortSignal);
       expect(() => allowListeners({ aborted: false } as unknown as AbortSignal)).toThrow(TypeError);
     }
   });

@@ -59,9 +59,9 @@ export function allowListeners(signal: AbortSignal): void {
   if (!(signal instanceof AbortSignal)) throw new TypeError('The signal is of another realm');
 }
 
-export function ownAbortController(): AbortController {
-  return new AbortController();
-}
+/** Workers may make no signals before they answer a request, so the classes are read here and not derived from one. */
+export const OwnAbortController: typeof AbortController = globalThis.AbortController;
+export const OwnAbortSignal: typeof AbortSignal = globalThis.AbortSignal;
 
 /** Reads the internal type of a typed array, undefined for other values. */
 const arrayType = Object.getOwnPropertyDescriptor(

@@ -70,12 +70,15 @@ const failures: Readonly<Record<string, StorageFailure>> = {
 };
 /** The codes of errors of requests that were refused, and so had no effect. */
 const refusals: ReadonlySet<string> = new Set(['10002', '10003', '10042', '10058']);
-/** The code of an error that says that a range begins behind the end of the object. */
-const rangeCode = '10039';
 
 /** Returns the code at the end of an error's message, as in `get: The specified key does not exist. (10007)`. */
 function codeOf(error: unknown): string {
   return /\((\d{5})\)\s*$/.exec(messageOf(error))?.[1] ?? '';
+}
+
+/** Whether an ETag may be one of the bucket's. Others match no object, and the bucket takes quotes for a mistake and `*` for any object. */
+function isEtag(etag: string): boolean {
+  return /^[\w-]+$/.test(etag);
 }
 
 function conditionOf(condition: PutCondition): R2EtagCondition | undefined {
@@ -111,7 +114,7 @@ export class R2Driver implements StorageDriver {
     if (range !== undefined && range.start === range.end) return this.#getNothing(key, options);
     const given = {
       ...(range !== undefined && { range: { offset: range.start, length: range.end - range.start } }),
-      ...(ifNoneMatch !== undefined && { onlyIf: { etagDoesNotMatch: ifNoneMatch } }),
+      ...(ifNoneMatch !== undefined && isEtag(ifNoneMatch) && { onlyIf: { etagDoesNotMatch: ifNoneMatch } }),
     };
     try {
       return await this.#wait(key, signal, 'none', async () => {
@@ -122,8 +125,11 @@ export class R2Driver implements StorageDriver {
         return this.#found(object, new Uint8Array(await object.arrayBuffer()));
       });
     } catch (error) {
-      if (error instanceof StorageError && codeOf(error.cause) === rangeCode) return this.#getNothing(key, options);
-      throw error;
+      if (range === undefined || signal?.aborted === true) throw error;
+      // The bucket refuses a range that begins at the end of the object or behind it.
+      const nothing = await this.#getNothing(key, options);
+      if (nothing.status === 'found' && nothing.sizeBytes > range.start) throw error;
+      return { ...nothing, requests: 2 };
     }
   }
 
@@ -141,6 +147,7 @@ export class R2Driver implements StorageDriver {
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     checkKey(key);
     checkNotAborted(key, options.signal);
+    if (typeof options.if === 'object' && !isEtag(options.if.etag)) return { status: 'lost', requests: 0 };
     if (isBytes(body)) return this.#putBytes(key, body, options);
     // Only a put of all bytes at once can depend on an ETag.
     if (typeof options.if === 'object') return this.#putBytes(key, await collected(key, body, options.signal), options);

@@ -29,6 +29,7 @@ export const folders: readonly Folder[] = [
   },
   { path: 'storage/azure', holds: 'The driver for Azure Blob Storage' },
   { path: 'storage/google', holds: 'The driver for Google Cloud Storage' },
+  { path: 'storage/r2', holds: 'The driver for Cloudflare R2, by its binding in Workers' },
   { path: 'storage/certify', holds: 'Checks that a store keeps the promises that StoreDb depends on' },
   {
     path: 'storage',
@@ -76,6 +77,7 @@ export const folders: readonly Folder[] = [
   { path: 'transaction', holds: 'Transactions on an instance' },
   { path: 'api', holds: 'What an application holds: the database, and snapshots' },
   { path: 'index.ts', holds: 'The published entry: the list of what is exported' },
+  { path: 'workers.ts', holds: 'The published entry for Workers: drivers that need no Node.js' },
   {
     path: 'testing',
     holds: 'The published test kit: driver conformance, a driver that fails on demand, a virtual clock',

@@ -197,9 +197,12 @@ function isDefaultExport(node: SyntaxNode): boolean {
   return exported?.['name'] === 'default' || stringOf(exported) === 'default';
 }
 
+/** A Worker is what its module exports by default. */
+const isWorker = (path: string): boolean => path.endsWith('/worker.ts');
+
 const defaultExports: Rule = (tree) =>
   perNode(tree.modules.values(), (node, { path }) =>
-    path !== 'src/index.ts' && isDefaultExport(node) ? 'a default export: name it' : undefined,
+    path !== 'src/index.ts' && !isWorker(path) && isDefaultExport(node) ? 'a default export: name it' : undefined,
   );
 
 const wildcardExports: Rule = (tree) =>
