@@ -17,6 +17,11 @@ const entries: readonly (Entry & { readonly about: string })[] = [
     about: 'Where data can live: the drivers, and what a driver has to do. [drivers.md](drivers.md) tells more.',
   },
   {
+    specifier: 'store-db/workers',
+    path: 'src/workers.ts',
+    about: 'For Workers of Cloudflare. [object-stores.md](object-stores.md#cloudflare-r2-in-workers) shows one.',
+  },
+  {
     specifier: 'store-db/testing',
     path: 'src/testing/index.ts',
     about: 'For people who write a driver, or test what they build on the database.',
