@@ -65,7 +65,7 @@ class SharedFiles {
 
   /** A group for each file, files that others import first. */
   get groups(): CodeSplittingGroup[] {
-    const names = ['storage', 'database', 'buckets', 'drivers', ...laterFiles.map(([name]) => name)];
+    const names = ['storage', 'database', 'portable', 'buckets', 'drivers', ...laterFiles.map(([name]) => name)];
     return names.map((name, at) => ({
       debugName: name,
       priority: names.length - at,
@@ -81,6 +81,8 @@ class SharedFiles {
     // Credentials need a few lines for which they would load all drivers.
     const isSmall = path === 'storage/contract/optional-package.ts';
     if (isWith('index') || isSmall) return isWith('storage/index') ? 'storage' : 'database';
+    // In Workers as well: nothing of Node.js may be in the same file.
+    if (isWith('workers')) return 'portable';
     // On Node.js the library imports them as well, but not elsewhere.
     if (isWith('storage/environment-driver')) return 'buckets';
     if (isWith('storage/index')) return 'drivers';
@@ -97,16 +99,22 @@ class SharedFiles {
   }
 }
 
-async function bundle(
-  entries: readonly string[],
-  external: readonly string[],
-  alias: Readonly<Record<string, string>>,
-  output: OutputOptions,
-): Promise<void> {
+/** How files are bundled. */
+interface Bundle {
+  readonly entries: readonly string[];
+  readonly platform: 'node' | 'browser';
+  /** Names of packages and of files that the bundle imports and does not contain. */
+  readonly external: readonly string[];
+  /** Files for names. */
+  readonly alias?: Readonly<Record<string, string>>;
+  readonly output: OutputOptions;
+}
+
+async function bundle({ entries, platform, external, alias = {}, output }: Bundle): Promise<void> {
   const options: InputOptions = {
     cwd: fileURLToPath(repository),
     input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
-    platform: 'node',
+    platform,
     // What package.json asks for: `await using`, for one, is of later ones.
     transform: { target: `node${manifest.engines.node.replace('>=', '')}` },
     tsconfig: false,
@@ -122,10 +130,11 @@ async function bundle(
   const written = await build.write({
     ...output,
     entryFileNames: '[name].js',
-    chunkFileNames: 'shared/[name].js',
     // With any other character Node keeps a file in two bytes for each, which takes longer to decode and to parse.
     charset: 'ascii',
-    codeSplitting: { groups: new SharedFiles([...entriesOf(libraries), ...entriesOf(platformFiles)]).groups },
+    ...(platform === 'node' && {
+      codeSplitting: { groups: new SharedFiles([...entriesOf(libraries), ...entriesOf(filesOfNode)]).groups },
+    }),
     comments: { jsdoc: false },
   });
   await build.close();
@@ -176,7 +185,8 @@ const libraries = Object.values(manifest.exports).map((target) =>
 const dependencies = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)];
 
 const platformNames = Object.keys(manifest.imports);
-const platformFiles = Object.values(manifest.imports).flatMap(({ node, browser }) => [node, browser]);
+const filesOfNode = Object.values(manifest.imports).map(({ node }) => node);
+const filesOfWeb = Object.values(manifest.imports).map(({ browser }) => browser);
 const nodeFiles = Object.fromEntries(
   Object.entries(manifest.imports).map(([name, { node }]) => [
     name,
@@ -190,19 +200,32 @@ await removeUnneeded(entriesOf(libraries));
 for (const name of await readdir(declarations)) {
   await cp(new URL(name, declarations), new URL(name, commonJs), { recursive: true });
 }
-await bundle(
-  entriesOf([...libraries, ...Object.values(manifest.bin), ...platformFiles]),
-  [...dependencies, ...platformNames],
-  {},
-  { dir: 'dist', format: 'esm' },
-);
-await bundle(
-  entriesOf(libraries),
-  dependencies.filter((name) => !bundledDependencies.includes(name)),
-  nodeFiles,
+await bundle({
+  entries: entriesOf([...libraries, ...Object.values(manifest.bin), ...filesOfNode]),
+  platform: 'node',
+  external: [...dependencies, ...platformNames],
+  output: { dir: 'dist', format: 'esm', chunkFileNames: 'shared/[name].js' },
+});
+await bundle({
+  entries: entriesOf(filesOfWeb),
+  platform: 'browser',
+  external: [],
+  output: { dir: 'dist', format: 'esm', chunkFileNames: 'platform/[name].js' },
+});
+await bundle({
+  entries: entriesOf(libraries),
+  platform: 'node',
+  external: dependencies.filter((name) => !bundledDependencies.includes(name)),
+  alias: nodeFiles,
   // A loader that knows no ES modules has no `import()` either.
-  { dir: 'dist/cjs', format: 'cjs', exports: 'named', dynamicImportInCjs: false },
-);
+  output: {
+    dir: 'dist/cjs',
+    format: 'cjs',
+    exports: 'named',
+    dynamicImportInCjs: false,
+    chunkFileNames: 'shared/[name].js',
+  },
+});
 await writeFile(new URL('package.json', commonJs), '{ "type": "commonjs" }\n');
 for (const [folder, names] of [
   [commonJs, bundledDependencies],

@@ -252,6 +252,7 @@ try {
     console.log(run(repository, tool('tsx'), 'scripts/check-projects.ts', consumer, ...process.argv.slice(2)).trim());
   }
   console.log(run(repository, tool('tsx'), 'scripts/check-bundlers.ts', consumer).trim());
+  console.log(run(repository, tool('tsx'), 'scripts/check-worker.ts', consumer).trim());
 } catch (error) {
   // What a failed command printed says more than where it was called.
   const { message, stdout } = error as Error & { stdout?: unknown };
