@@ -162,7 +162,7 @@ export function toText(bytes: Uint8Array, encoding: TextEncoding): string {
     case 'base64':
       return toBase64(bytes);
     case 'base64url':
-      return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+      return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
     default:
       throw new TypeError(`Unknown encoding: ${String(encoding)}`);
   }

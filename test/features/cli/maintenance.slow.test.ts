@@ -159,7 +159,11 @@ describe('the script for bash', { timeout: 60_000 }, () => {
     const bin = folder.file('node_modules/.bin');
     await mkdir(bin, { recursive: true });
     await mkdir(folder.file('below'));
-    const lines = [`#!/bin/sh`, `exec '${root}node_modules/.bin/tsx' '${root}src/cli/main.ts' "$@"`, ''];
+    const lines = [
+      `#!/bin/sh`,
+      `exec '${root}node_modules/.bin/tsx' --tsconfig '${root}tsconfig.json' '${root}src/cli/main.ts' "$@"`,
+      '',
+    ];
     await writeFile(`${bin}/store-db`, lines.join('\n'));
     await chmod(`${bin}/store-db`, 0o755);
     await writeFile(folder.file('completion.sh'), (await run(['completion', 'bash'])).output);
