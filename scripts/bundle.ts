@@ -20,11 +20,8 @@ import type { ChunkingContext, CodeSplittingGroup, InputOptions, OutputOptions }
 const repository = new URL('../', import.meta.url);
 const declarations = new URL('dist/', repository);
 const commonJs = new URL('dist/cjs/', repository);
-/** Dependencies that are published as ES modules only. CommonJS cannot load them, so they become part of its bundle. */
-const bundledDependencies = ['zstddec'];
-
-/** Dependencies of the file for browsers and Workers, which are part of it: nobody on Node.js needs to install them. */
-const webDependencies = ['@noble/hashes', 'fflate', 'fzstd'];
+/** Packages that become part of the bundles, so that nobody needs to install them. All but `fzstd` are for browsers and Workers only. */
+const bundledPackages = ['@noble/hashes', 'fflate', 'fzstd'];
 
 interface Manifest {
   /** For each name of a file that differs by platform, the files by platform. */
@@ -215,7 +212,7 @@ await bundle({
 await bundle({
   entries: entriesOf(libraries),
   platform: 'node',
-  external: dependencies.filter((name) => !bundledDependencies.includes(name)),
+  external: dependencies,
   alias: nodeFiles,
   // A loader that knows no ES modules has no `import()` either.
   output: {
@@ -227,12 +224,7 @@ await bundle({
   },
 });
 await writeFile(new URL('package.json', commonJs), '{ "type": "commonjs" }\n');
-for (const [folder, names] of [
-  [commonJs, bundledDependencies],
-  [declarations, webDependencies],
-] as const) {
-  for (const name of names) {
-    const license = `LICENSE-${name.replace('@', '').replace('/', '-')}`;
-    await cp(new URL(`node_modules/${name}/LICENSE`, repository), new URL(license, folder));
-  }
+for (const name of bundledPackages) {
+  const license = `LICENSE-${name.replace('@', '').replace('/', '-')}`;
+  await cp(new URL(`node_modules/${name}/LICENSE`, repository), new URL(license, declarations));
 }

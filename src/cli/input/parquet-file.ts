@@ -61,13 +61,11 @@ function bufferOf(handle: FileHandle, byteLength: number): AsyncBuffer {
   };
 }
 
-async function zstdDecompressor(): Promise<(input: Uint8Array, length: number) => Uint8Array> {
+async function zstdDecompressor(): Promise<(input: Uint8Array) => Uint8Array> {
   const { zstdDecompressSync } = zlib as unknown as { zstdDecompressSync?: (input: Uint8Array) => Uint8Array };
   if (zstdDecompressSync !== undefined) return (input) => zstdDecompressSync(input);
-  const { ZSTDDecoder } = await import('zstddec');
-  const decoder = new ZSTDDecoder();
-  await decoder.init();
-  return (input, length) => decoder.decode(input, length);
+  const { decompress } = await import('fzstd');
+  return (input) => decompress(input);
 }
 
 /** Returns the decompressors for the columns of a file. Throws `LineError` for an unknown compression. */

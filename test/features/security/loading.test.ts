@@ -91,10 +91,10 @@ describe('importing the library', () => {
   it('loads the S3 client with the first request to a bucket, a decoder where the runtime has none, and nothing else later', () => {
     const proxies = ['http-proxy-agent', 'https-proxy-agent', 'proxy-from-env'];
     const client = ['aws4', 'fast-xml-builder', 'fast-xml-parser', ...proxies];
-    expect([...library.later.keys()].toSorted()).toEqual([...Object.keys(optional), ...client, 'zstddec'].toSorted());
+    expect([...library.later.keys()].toSorted()).toEqual([...Object.keys(optional), ...client, 'fzstd'].toSorted());
     for (const [name, paths] of library.later) {
       const ofClient = optional[name] ?? /^src\/storage\/(?:s3|http)\//;
-      const from = name === 'zstddec' ? /^src\/platform\/node\.ts$/ : ofClient;
+      const from = name === 'fzstd' ? /^src\/platform\/node\.ts$/ : ofClient;
       for (const path of paths) expect(path).toMatch(from);
     }
   });
