@@ -1,34 +1,7 @@
 /** The core where nothing of Node.js is: bundled for browsers, and run in a realm that has the globals of the web only. */
-import { fileURLToPath } from 'node:url';
 import { createContext, runInContext } from 'node:vm';
-import { rolldown } from 'rolldown';
 import { describe, expect, it } from 'vitest';
-
-const repository = fileURLToPath(new URL('../../../', import.meta.url));
-
-/** Returns the code of the program for browsers, as one script that defines `program`. */
-async function bundled(): Promise<string> {
-  const build = await rolldown({
-    cwd: repository,
-    input: 'test/features/platform/web-program.ts',
-    platform: 'browser',
-    tsconfig: false,
-    resolve: {
-      alias: {
-        '#platform': `${repository}src/platform/web.ts`,
-        '#environment-driver': `${repository}src/storage/environment-driver-web.ts`,
-      },
-    },
-    onLog(_, { code, message }) {
-      if (code !== 'INEFFECTIVE_DYNAMIC_IMPORT') throw new Error(message);
-    },
-  });
-  const { output } = await build.generate({ format: 'iife', name: 'program', codeSplitting: false });
-  await build.close();
-  const [{ code, fileName, imports, dynamicImports }] = output;
-  expect([...imports, ...dynamicImports].filter((name) => name !== fileName)).toEqual([]);
-  return code;
-}
+import { webBundle } from './web-bundle.ts';
 
 /** The globals that browsers and Workers have, and JavaScript itself does not. */
 const webGlobals = [
@@ -53,7 +26,7 @@ describe('the core without Node.js', () => {
   it('imports nothing, and writes, reads, queries, compresses and encrypts', { timeout: 120_000 }, async () => {
     const globals = Object.fromEntries(webGlobals.map((name) => [name, globalThis[name]]));
     const context = createContext(globals);
-    const code = await bundled();
+    const code = await webBundle('test/features/platform/web-program.ts', { format: 'iife', name: 'program' });
     const report: unknown = await runInContext(`${code}; program.run()`, context);
     const used = {
       changed: 1007,

@@ -1,39 +1,15 @@
 /** The database in workerd, the runtime of Cloudflare's Workers, on a bucket of R2 as its local simulator has it. */
-import { fileURLToPath } from 'node:url';
 import { Miniflare } from 'miniflare';
-import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-
-const repository = fileURLToPath(new URL('../../../', import.meta.url));
-
-/** Returns the Worker as one module. Nothing in it may import a module of Node.js: no compatibility flag is set. */
-async function bundled(): Promise<string> {
-  const build = await rolldown({
-    cwd: repository,
-    input: 'test/servers/workers/worker.ts',
-    platform: 'browser',
-    tsconfig: false,
-    resolve: {
-      alias: {
-        '#platform': `${repository}src/platform/web.ts`,
-        '#environment-driver': `${repository}src/storage/environment-driver-web.ts`,
-      },
-    },
-    onLog(_, { code, message }) {
-      if (code !== 'INEFFECTIVE_DYNAMIC_IMPORT') throw new Error(message);
-    },
-  });
-  const { output } = await build.generate({ format: 'esm', codeSplitting: false });
-  await build.close();
-  return output[0].code;
-}
+import { webBundle } from '../../features/platform/web-bundle.ts';
 
 let miniflare: Miniflare;
 
 beforeAll(async () => {
   miniflare = new Miniflare({
     modules: true,
-    script: await bundled(),
+    // No compatibility flag is set: nothing may import a module of Node.js.
+    script: await webBundle('test/servers/workers/worker.ts', { format: 'esm' }),
     r2Buckets: ['BUCKET'],
     compatibilityDate: '2025-09-01',
   });
