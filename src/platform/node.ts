@@ -10,6 +10,7 @@ import { Readable } from 'node:stream';
 import * as timers from 'node:timers';
 import * as util from 'node:util';
 import zlib, { crc32 } from 'node:zlib';
+import { loadZstdDecoder } from './zstd.ts';
 
 /** Bytes of values, as applications get them: `Buffer`, or `Uint8Array` in programs that are typed without Node.js. */
 export type Bytes = typeof globalThis extends { Buffer: { concat(list: never): infer Own extends Uint8Array } }
@@ -197,7 +198,5 @@ export async function loadZstdExpander(): Promise<ZstdExpander> {
   if (zstdDecompressSync !== undefined) {
     return (compressed, contentBytes) => zstdDecompressSync(compressed, { maxOutputLength: contentBytes });
   }
-  const { decompress } = await import('fzstd');
-  // Shorter content leaves zeros, and longer content is cut: the object then does not match its checksum.
-  return (compressed, contentBytes) => decompress(compressed, new Uint8Array(contentBytes));
+  return loadZstdDecoder();
 }

@@ -5,6 +5,7 @@
 import { hkdf } from '@noble/hashes/hkdf.js';
 import { sha256 as sha256Of } from '@noble/hashes/sha2.js';
 import { deflateSync, inflateSync } from 'fflate';
+import { loadZstdDecoder } from './zstd.ts';
 
 /** Bytes of values, as applications get them. */
 export type Bytes = Uint8Array;
@@ -294,8 +295,4 @@ export function inflate(compressed: Uint8Array, mostBytes: number): Uint8Array {
 export const compressZstd: ((content: Uint8Array, level: number) => Uint8Array) | undefined = undefined;
 
 /** Workers may not compile WebAssembly from bytes, so the decoder is JavaScript. */
-export async function loadZstdExpander(): Promise<(compressed: Uint8Array, contentBytes: number) => Uint8Array> {
-  const { decompress } = await import('fzstd');
-  // Shorter content leaves zeros, and longer content is cut: the object then does not match its checksum.
-  return (compressed, contentBytes) => decompress(compressed, new Uint8Array(contentBytes));
-}
+export const loadZstdExpander: typeof loadZstdDecoder = loadZstdDecoder;

@@ -94,7 +94,7 @@ describe('importing the library', () => {
     expect([...library.later.keys()].toSorted()).toEqual([...Object.keys(optional), ...client, 'fzstd'].toSorted());
     for (const [name, paths] of library.later) {
       const ofClient = optional[name] ?? /^src\/storage\/(?:s3|http)\//;
-      const from = name === 'fzstd' ? /^src\/platform\/node\.ts$/ : ofClient;
+      const from = name === 'fzstd' ? /^src\/platform\/zstd\.ts$/ : ofClient;
       for (const path of paths) expect(path).toMatch(from);
     }
   });
