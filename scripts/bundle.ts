@@ -73,6 +73,8 @@ class SharedFiles {
   #fileOf(id: string, graph: ChunkingContext): string | undefined {
     const path = id.startsWith(this.#source) ? id.slice(this.#source.length) : undefined;
     if (path === undefined || this.#entries.has(path.replace(/\.ts$/, ''))) return undefined;
+    // With its entry: whatever else it were in would import the platform.
+    if (path.startsWith('platform/')) return undefined;
     const isWith = (...entries: string[]): boolean =>
       entries.some((entry) => this.#entries.has(entry) && this.#loadedWith(entry, graph).has(id));
     // Credentials need a few lines for which they would load all drivers.
