@@ -22,7 +22,7 @@ import type {
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { toHex, compareStrings } from '../base/bytes.ts';
 import { kinds, OptionTable } from '../base/options.ts';
-import { checkKey, checkList, checkNotAborted, clipRange, readBody } from './contract/requests.ts';
+import { checkKey, checkList, checkNotAborted, clipRange, wholeBody } from './contract/requests.ts';
 
 interface StoredObject {
   readonly bytes: Uint8Array;
@@ -75,7 +75,7 @@ export class MemoryDriver implements StorageDriver {
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     checkKey(key);
     checkNotAborted(key, options.signal);
-    const bytes = isBytes(body) ? new Uint8Array(body) : await collect(key, body, options.signal);
+    const bytes = isBytes(body) ? new Uint8Array(body) : await wholeBody(key, body, options.signal);
     // No await from here on: checking the condition and replacing the object are one atomic step.
     checkNotAborted(key, options.signal);
     const current = this.#objects.get(key);
@@ -154,21 +154,4 @@ export class MemoryDriver implements StorageDriver {
     const at = this.#indexOf(key);
     if (this.#keys[at] === key && !this.#objects.has(key)) this.#keys.splice(at, 1);
   }
-}
-
-async function collect(key: string, body: PutBody, signal: AbortSignal | undefined): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of readBody(key, body, signal)) {
-    // Copies the chunk, because a stream may reuse its buffer. Not slice(), which returns a view for a Buffer.
-    chunks.push(new Uint8Array(chunk));
-    length += chunk.length;
-  }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
 }

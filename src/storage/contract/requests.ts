@@ -2,7 +2,7 @@
 import { utf8Length } from '#platform';
 import { flawOf } from '../../base/abort.ts';
 import { isBytes } from '../../base/brands.ts';
-import { encodeUtf8 } from '../../base/bytes.ts';
+import { encodeUtf8, joinBytes } from '../../base/bytes.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RequestOutcome } from '../../base/errors.ts';
 import { kinds } from '../../base/options.ts';
@@ -96,6 +96,14 @@ export async function* readBody(key: string, body: PutBody, signal?: AbortSignal
     if (error instanceof StorageError) throw error;
     throw new StorageError(key, 'none', 'The stream of the body failed. Nothing was written.', { cause: error });
   }
+}
+
+/** Reads a whole body into memory of its own. Rejects as {@link readBody} does. */
+export async function wholeBody(key: string, body: PutBody, signal?: AbortSignal): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  // Copies each chunk, because a stream may reuse its buffer. Not slice(), which returns a view for a Buffer.
+  for await (const chunk of readBody(key, body, signal)) chunks.push(new Uint8Array(chunk));
+  return joinBytes(chunks);
 }
 
 /** Longest prefix, in bytes of UTF-8. */

@@ -6,7 +6,6 @@
  */
 import { untilAborted } from '../../base/abort.ts';
 import { isBytes, messageOf } from '../../base/brands.ts';
-import { joinBytes } from '../../base/bytes.ts';
 import { realEnvironment } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -26,7 +25,15 @@ import type {
   RequestOptions,
   StorageDriver,
 } from '../contract/driver.ts';
-import { checkKey, checkList, checkNotAborted, checkWholeBytes, clipRange, readBody } from '../contract/requests.ts';
+import {
+  checkKey,
+  checkList,
+  checkNotAborted,
+  checkWholeBytes,
+  clipRange,
+  readBody,
+  wholeBody,
+} from '../contract/requests.ts';
 import { streamChunks } from '../contract/stream-chunks.ts';
 import type { R2BucketBinding, R2EtagCondition, R2Headers, R2ObjectFacts, R2Part, R2Upload } from './r2-bucket.ts';
 
@@ -150,7 +157,7 @@ export class R2Driver implements StorageDriver {
     if (typeof options.if === 'object' && !isEtag(options.if.etag)) return { status: 'lost', requests: 0 };
     if (isBytes(body)) return this.#putBytes(key, body, options);
     // Only a put of all bytes at once can depend on an ETag.
-    if (typeof options.if === 'object') return this.#putBytes(key, await collected(key, body, options.signal), options);
+    if (typeof options.if === 'object') return this.#putBytes(key, await wholeBody(key, body, options.signal), options);
     return this.#putStream(key, body, options);
   }
 
@@ -271,10 +278,4 @@ export class R2Driver implements StorageDriver {
       });
     }
   }
-}
-
-async function collected(key: string, body: PutBody, signal: AbortSignal | undefined): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of readBody(key, body, signal)) chunks.push(new Uint8Array(chunk));
-  return joinBytes(chunks);
 }
