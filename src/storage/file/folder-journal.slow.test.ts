@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { encodeUtf8 } from '../../base/bytes.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { FileDriver } from './file-driver.ts';
@@ -39,6 +39,8 @@ class FaultyFileSystem extends NodeFileSystem {
   appends = true;
   syncs = 0;
   folderSyncs = 0;
+  appendCount = 0;
+  #held: Promise<void> | undefined;
   /** Changes the names that looks at a folder find. */
   look: (names: string[]) => string[] | Promise<string[]> = (found) => found;
   beforeAppend: () => void = () => undefined;
@@ -46,6 +48,15 @@ class FaultyFileSystem extends NodeFileSystem {
 
   constructor() {
     super(realEnvironment);
+  }
+
+  /** Makes all syncs wait until the result is called. */
+  holdSyncs(): () => void {
+    let release = (): void => undefined;
+    this.#held = new Promise((resolve) => {
+      release = resolve;
+    });
+    return release;
   }
 
   override appendsInOneStep(under: string): Promise<boolean> {
@@ -75,10 +86,12 @@ class FaultyFileSystem extends NodeFileSystem {
       close: () => file.close(),
       append: (bytes) => {
         this.beforeAppend();
+        this.appendCount++;
         return fail(this.faults.append) ?? file.append(bytes);
       },
-      sync: () => {
+      sync: async () => {
         this.syncs++;
+        await this.#held;
         return fail(this.faults.sync) ?? file.sync();
       },
     };
@@ -124,13 +137,21 @@ describe('a journal', () => {
     expect(names()).toEqual(['!journal', '!journal-1']);
   });
 
-  it('takes one sync for many puts at the same time', async () => {
+  it('takes one sync for all puts whose records are appended while another sync runs', async () => {
     const system = new FaultyFileSystem();
     const driver = open({}, system);
     await put(driver, 1);
-    const before = system.syncs;
-    await Promise.all(Array.from({ length: 50 }, (_, i) => put(driver, i + 2)));
-    expect(system.syncs - before).toBeLessThan(25);
+    const release = system.holdSyncs();
+    const before = { syncs: system.syncs, appends: system.appendCount };
+    const puts = [put(driver, 2)];
+    await vi.waitFor(() => expect(system.syncs - before.syncs).toBe(1));
+    for (let i = 3; i <= 51; i++) puts.push(put(driver, i));
+    await vi.waitFor(() => expect(system.appendCount - before.appends).toBe(50));
+    // This read needs no sync, and waits until the last put has read the journal up to its record.
+    expect(await text(driver, 99)).toBe('missing');
+    release();
+    await Promise.all(puts);
+    expect(system.syncs - before.syncs).toBe(2);
   });
 
   it('syncs a record of another process before it shows it', async () => {
