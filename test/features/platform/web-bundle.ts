@@ -14,6 +14,9 @@ export async function webBundle(input: string, output: OutputOptions): Promise<s
     tsconfig: false,
     resolve: {
       alias: {
+        'store-db/lib/storage': `${repository}src/storage/index.ts`,
+        'store-db/workers': `${repository}src/workers.ts`,
+        'store-db': `${repository}src/index.ts`,
         '#platform': `${repository}src/platform/web.ts`,
         '#environment-driver': `${repository}src/storage/environment-driver-web.ts`,
       },

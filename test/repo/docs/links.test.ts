@@ -35,8 +35,9 @@ async function brokenLinks(page: string): Promise<string[]> {
 }
 
 const docs = await readdir(path.join(root, 'docs'), { recursive: true });
-const fixed = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'examples/notes-service/README.md'];
-const pages = [...fixed, ...docs.map((name) => `docs/${name.replaceAll('\\', '/')}`)];
+const fixed = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'];
+const examples = ['examples/notes-service/README.md', 'examples/notes-worker/README.md'];
+const pages = [...fixed, ...examples, ...docs.map((name) => `docs/${name.replaceAll('\\', '/')}`)];
 
 it.each(pages.filter((name) => name.endsWith('.md')))('%s links to existing targets', async (page) => {
   expect(await brokenLinks(path.join(root, page))).toEqual([]);
