@@ -74,6 +74,7 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-partial': (bytes) => void decodeBlock0(bytes),
   'commit-compound': (bytes) => void decodeCommit(slot, bytes),
   'block0-compound': (bytes) => void decodeBlock0(bytes),
+  'commit-later-runs': (bytes) => void decodeCommit(slot, bytes),
   'block0-adding': (bytes) => void decodeBlock0(bytes),
   'block0-catalogue': (bytes) => void decodeBlock0(bytes, findCatalogue),
   catalogue: (bytes) => void decodeCatalogue({ ...writtenCatalogue.catalogue.ref, sizeBytes: bytes.length }, bytes),

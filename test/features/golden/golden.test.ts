@@ -25,6 +25,7 @@ import {
   catalogueVersion,
   compoundKeyVersion,
   functionIndexVersion,
+  laterRunsVersion,
   fieldRulesVersion,
   partialIndexVersion,
   renamesVersion,
@@ -36,6 +37,7 @@ import {
   catalogued,
   children,
   commit,
+  commitOfLoad,
   compound,
   compoundKeys,
   compoundSchema,
@@ -75,6 +77,7 @@ const laterVersions = {
   '-partial': partialIndexVersion,
   '-adding': addedIndexVersion,
   '-compound': compoundKeyVersion,
+  '-later-runs': laterRunsVersion,
 };
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
@@ -198,6 +201,14 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expect(compoundKeys.map((_, i) => shape.rowKey(node, node.rowBase(i)))).toEqual(compoundKeys);
   },
   'block0-compound': (bytes) => expectBlock0(bytes, compoundKeyVersion, compound),
+  'commit-later-runs': (bytes) => {
+    // Releases that know of no runs of later slots must not take the commit for a damaged one.
+    expectCommit(bytes, laterRunsVersion, schema);
+    const { members, since } = decodeCommit(slot, bytes);
+    const [change] = members[0]?.changes ?? [];
+    expect([since, change?.staged]).toEqual([commitOfLoad.since, commitOfLoad.members[0]?.changes[0]?.staged]);
+    expectChildren(change?.node as Node);
+  },
   'block0-adding': (bytes) => expectBlock0(bytes, addedIndexVersion, adding),
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);

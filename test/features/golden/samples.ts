@@ -384,6 +384,28 @@ export const catalogued: Block0 = {
   catalogue,
 };
 
+/** A commit that names a staged run of a later slot, as loads write them. */
+export const commitOfLoad: Commit = {
+  ...commit,
+  since: 40,
+  members: [
+    {
+      changes: [
+        {
+          schema,
+          node: openNode(commitBlockName(schema.name), innerNode(commitBlockName(schema.name))),
+          staged: {
+            runs: [
+              '0000000000000041-99999999-8888-4777-8666-555555555555',
+              '0000000000000057-99999999-8888-4777-8666-555555555555',
+            ],
+          },
+        },
+      ],
+    },
+  ],
+};
+
 /** A commit to the table in a version of its own. */
 function commitOf(changed: StoredSchema): Commit {
   const name = commitBlockName(changed.name);
@@ -548,6 +570,7 @@ export const objects = {
   'block0-partial': { name: 'block0', bytes: encodeBlock0(partial) },
   'commit-compound': { name: commitName(slot), bytes: encodeCommit(slot, commitOfCompound) },
   'block0-compound': { name: 'block0', bytes: encodeBlock0(compound) },
+  'commit-later-runs': { name: commitName(slot), bytes: encodeCommit(slot, commitOfLoad) },
   'block0-adding': { name: 'block0', bytes: encodeBlock0(adding) },
   'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
   catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },
