@@ -40,6 +40,8 @@ import type { BackupReport, CopyOptions } from '../maintenance/backup/backup.ts'
 import { copyOptions, placeOptions, rewriteOptions } from '../maintenance/backup/copy-options.ts';
 import type { RestoreReport } from '../maintenance/backup/restore.ts';
 import type { StorePlace } from '../maintenance/backup/state-copy.ts';
+import { publishOptions } from '../maintenance/publish/publish-options.ts';
+import type { PublishOptions, PublishReport } from '../maintenance/publish/publish-options.ts';
 import { readBlobRecord } from '../maintenance/blob-record.ts';
 import type { StoreReport } from '../maintenance/store-report.ts';
 import type { GcReport } from '../maintenance/gc/collector.ts';
@@ -484,6 +486,23 @@ export class Database {
       const { makeDatabase } = await cloning.get();
       return makeDatabase(...given);
     });
+  }
+
+  /**
+   * Publishes the present state of some tables at another place, as a bundle that `openReader()` of `store-db/reader` reads, in a browser
+   * too, from any server of static files. Blocks that an earlier bundle there has are shared, and not written again. The new bundle takes
+   * the place of the one before at once, and never that of a newer state. A bundle is not encrypted, and can be read by everyone who can
+   * read the place. It holds the chosen rows and fields, the primary keys, the definitions of these fields and of indexes on them, and
+   * nothing else.
+   *
+   * Rejects with `InvalidOptionError`, also for unknown tables and fields, and for a place with a database or with bundles of another
+   * one; with `InvalidQueryError`; with `ReadOnlyError` on a replica; with `ContentionError` if other processes publish there again and
+   * again; with `CorruptionError` and `StorageError`. Readers then see the bundle before.
+   */
+  async publish(to: StorePlace, options: PublishOptions = {}): Promise<PublishReport> {
+    const callName = 'db.publish()';
+    const checked = publishOptions.check(callName, options);
+    return this.#instance.maintenance.publish(placeOptions.check(callName, to, 'to'), checked);
   }
 
   /**

@@ -29,6 +29,19 @@ export const blobsSchema: StoredSchema = {
   indexes: [],
 };
 
+/** The table of blobs in a bundle, without their owners: they may not be published. */
+export const publishedBlobsSchema: StoredSchema = {
+  ...blobsSchema,
+  fields: [
+    { name: 'id', typeId: Types.uuid },
+    // The number of the bundle in the name of the object.
+    { name: 'number', typeId: Types.float64 },
+    { name: 'sizeBytes', typeId: Types.float64 },
+    { name: 'contentType', typeId: Types.varchar },
+    { name: 'checksums', typeId: Types.bytes },
+  ],
+};
+
 /** The table of blobs whose row was deleted or whose field got another value; gc deletes their objects. */
 export const deletedBlobsSchema: StoredSchema = {
   name: '_deleted_blobs',

@@ -4,12 +4,13 @@
  * The text begins with the CRC-32 of all bytes that follow it, so that a damaged root is not used. docs/format.md describes the
  * fields, and docs/protocol.md the rules by which they change.
  */
-import { decodeUtf8, encodeUtf8, checksum } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
 import { CorruptionError, UnknownFormatError, invariant } from '../base/errors.ts';
 import { refuseEnvelope } from './envelope.ts';
 import { isCatalogueRef } from './catalogue.ts';
 import type { Catalogue, CatalogueRef } from './catalogue.ts';
+import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts';
+import type { CheckedJson } from './checked-json.ts';
 import { block0Name, parseRootName } from './object-names.ts';
 import { isStoredMigration, isCount, everyOf, isInlined, isTable } from './stored-table.ts';
 import type { StoredMigration, InlinedRoot, StoredTable, StoredTableVersion } from './stored-table.ts';
@@ -112,8 +113,6 @@ export interface Block0 {
   readonly writer: { readonly nodeId: number; readonly atMs: number };
 }
 
-const checksumPrefix = '{"crc32":"';
-const checksumDigits = 8;
 const formats: ReadonlySet<unknown> = new Set([
   block0FormatVersion,
   functionIndexVersion,
@@ -140,8 +139,7 @@ function versionFormat({ schema, added = [] }: StoredTableVersion): number {
 
 /** Encodes Block 0. Leaves out tables that are identical objects in the catalogue. */
 export function encodeBlock0(block0: Block0): Uint8Array {
-  const rest = `",${JSON.stringify(partOf(block0)).slice(1)}`;
-  return encodeUtf8(checksumPrefix + checksumText(encodeUtf8(rest)) + rest);
+  return encodeCheckedJson(partOf(block0));
 }
 
 /** Returns the part of Block 0 that its object holds. */
@@ -154,10 +152,6 @@ function partOf(block0: Block0): object {
   invariant(isWhole, 'A table of the catalogue is not in Block 0');
   const inlined = block0.inlined.filter(({ name }) => !catalogue.inlined.has(name));
   return { ...block0, tables: own, inlined, catalogue: catalogue.ref };
-}
-
-function checksumText(rest: Uint8Array): string {
-  return checksum(rest).toString(16).padStart(checksumDigits, '0');
 }
 
 function isApplied(value: unknown): value is AppliedCommit {
@@ -239,23 +233,15 @@ export interface Block0Part {
 
 /** Parses the object of Block 0. Throws `CorruptionError`, or `UnknownFormatError` for a later version. */
 export function parseBlock0(bytes: Uint8Array): Block0Part {
-  const digitsAt = checksumPrefix.length;
-  const restAt = digitsAt + checksumDigits;
-  let parsed: unknown;
-  let crc: string;
+  let checked: CheckedJson;
   try {
-    const text = decodeUtf8(bytes);
-    if (!text.startsWith(checksumPrefix)) throw new SyntaxError('it does not begin with its checksum');
-    crc = text.slice(digitsAt, restAt);
-    parsed = JSON.parse(text);
+    checked = decodeCheckedJson(bytes);
   } catch (cause) {
     refuseEnvelope(block0Name, bytes);
     throw new CorruptionError(block0Name, 'Block 0 is not in the format that StoreDb writes', { cause });
   }
-  if (checksumText(bytes.subarray(restAt)) !== crc) {
-    throw new CorruptionError(block0Name, 'Block 0 does not match its checksum');
-  }
-  const { crc32: _, ...fields } = parsed as Record<string, unknown>;
+  const { fields, matches } = checked;
+  if (!matches) throw new CorruptionError(block0Name, 'Block 0 does not match its checksum');
   const { format, catalogue } = fields;
   if (!formats.has(format)) {
     throw new UnknownFormatError(

@@ -13,6 +13,7 @@ import { checkGcOptions, GcSchedule } from '../maintenance/gc/gc-options.ts';
 import type { CheckedGcOptions } from '../maintenance/gc/gc-options.ts';
 import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
 import type { RepairReport, UpkeepOptions } from '../maintenance/verify/repair.ts';
+import type { PublishOptions, PublishReport } from '../maintenance/publish/publish-options.ts';
 import type { RewriteOptions, RewriteReport } from '../maintenance/backup/rewrite.ts';
 import type { ProtectedPlace, StorePlace } from '../maintenance/backup/state-copy.ts';
 import type { VerifyReport } from '../maintenance/verify/verify.ts';
@@ -36,6 +37,7 @@ const listing = new Later('the status of indexes', () => import('../migration/in
 const collecting = new Later('garbage collection', () => import('../maintenance/gc/collector.ts'));
 const verifying = new Later('verification and repair', () => import('../maintenance/verify/repair.ts'));
 const copying = new Later('copies of databases', () => import('../maintenance/backup/state-copy.ts'));
+const publishing = new Later('publishing', () => import('../maintenance/publish/publish.ts'));
 const rewriting = new Later('rewriting objects', () => import('../maintenance/backup/rewrite.ts'));
 const examining = new Later('examining a store', () => import('../maintenance/doctor.ts'));
 
@@ -260,6 +262,29 @@ export class Maintenance {
       const target = protectedPlace(environment, to, checked.protection);
       const copied = copy(source, target, { ...options, signal });
       return await engine.withSignal(callName, options.signal, () => engine.whileRunning(copied));
+    } finally {
+      await held.release();
+    }
+  }
+
+  /** Publishes the present state as a bundle. The place gets plain objects, whatever protects those of the database. */
+  async publish(to: StorePlace, options: PublishOptions): Promise<PublishReport> {
+    const callName = 'db.publish()';
+    const { environment, driver, options: checked, registry, writing, hold } = this.#options;
+    const engine = writing(callName);
+    const { publishState } = await publishing.get();
+    const held = await hold(callName, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
+    try {
+      const source = {
+        environment,
+        view: held.view,
+        place: { driver, prefix: checked.dbPrefix },
+        registered: (name: string) => registry.functions.get(name),
+      };
+      const signal = engine.untilClosed(options.signal);
+      return await engine.withSignal(callName, options.signal, () =>
+        engine.whileRunning(publishState(source, to, { ...options, signal })),
+      );
     } finally {
       await held.release();
     }

@@ -58,9 +58,12 @@ export const noBlocks: BlockSource = {
   peekChild: () => undefined,
 };
 
-interface ObjectPart {
+/** The object, or the part of one, that holds a block. */
+export interface ObjectPart {
   readonly name: string;
   readonly range?: { readonly start: number; readonly end: number };
+  /** Length of the block, as its parent says. */
+  readonly sizeBytes: number;
 }
 
 /** Reads the blocks of all trees through one cache. Trees use it through {@link BlockReader.tree} and `staged`. */
@@ -89,7 +92,7 @@ export class BlockReader {
   /** Returns the source of the blocks of a table's or an index's tree, whose leaves have this shape. */
   tree(place: TreePlace, leaf: EntryShape): BlockSource {
     const nameOf = blockNames(place);
-    return new CachedSource(this, leaf, nameOf, (_, name) => ({ name }));
+    return new CachedSource(this, leaf, nameOf, ({ sizeBytes }, name) => ({ name, sizeBytes }));
   }
 
   /** Returns the source of the blocks of a staged tree: ranges of the objects that `runs` names. */
@@ -100,7 +103,10 @@ export class BlockReader {
       this,
       leaf,
       (ref) => `${object(ref)}+${start(ref)}`,
-      (ref) => ({ name: object(ref), range: { start: start(ref), end: start(ref) + ref.sizeBytes } }),
+      (ref) => {
+        const { sizeBytes } = ref;
+        return { name: object(ref), range: { start: start(ref), end: start(ref) + sizeBytes }, sizeBytes };
+      },
     );
   }
 
@@ -124,7 +130,23 @@ export class BlockReader {
   /** Reads a block from the second cache; undefined if it is lost or damaged there, so that it is read from the store. */
   async #readSecond(name: string): Promise<CachedNode | undefined> {
     const bytes = await this.#second?.get(name);
-    return bytes === undefined ? undefined : openCached(name, bytes);
+    try {
+      return bytes === undefined ? undefined : this.open(name, bytes);
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return undefined;
+    }
+  }
+
+  /** Checks the bytes of a block. Throws `CorruptionError`. */
+  protected open(name: string, bytes: Uint8Array): CachedNode {
+    return openCached(name, bytes);
+  }
+
+  /** Reads the bytes of a block; undefined if the object is missing. */
+  protected async fetch({ name, range }: ObjectPart): Promise<Uint8Array | undefined> {
+    const result = await this.#driver.get(`${this.#prefix}/${name}`, defined({ range }));
+    return result.status === 'found' ? result.bytes : undefined;
   }
 
   async #readStore(name: string, part: ObjectPart): Promise<CachedNode> {
@@ -137,10 +159,10 @@ export class BlockReader {
     }
   }
 
-  async #readOnce(name: string, { name: object, range }: ObjectPart): Promise<CachedNode> {
-    const result = await this.#driver.get(`${this.#prefix}/${object}`, defined({ range }));
-    if (result.status !== 'found') throw new BlockGone(object);
-    return openCached(name, result.bytes);
+  async #readOnce(name: string, part: ObjectPart): Promise<CachedNode> {
+    const bytes = await this.fetch(part);
+    if (bytes === undefined) throw new BlockGone(part.name);
+    return this.open(name, bytes);
   }
 }
 

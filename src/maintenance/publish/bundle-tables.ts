@@ -1,0 +1,256 @@
+/** Builds the tables of a bundle: the tree of each, of its indexes, and of the blobs that its rows refer to. */
+import { isPromise } from '../../base/brands.ts';
+import { CorruptionError } from '../../base/errors.ts';
+import type { Pacer } from '../../base/pacer.ts';
+import { BlobStore } from '../../blob/blob-store.ts';
+import { blobsSchema, checkBlobRecord, publishedBlobsSchema } from '../../blob/blob-tables.ts';
+import { ByteWriter } from '../../base/bytes.ts';
+import { bundleBlobsPrefix, numberInBlob } from '../../format/bundle.ts';
+import { KeyList } from '../../format/key-list.ts';
+import type { EntryShape } from '../../format/node-entries.ts';
+import { blobName } from '../../format/object-names.ts';
+import type { TreePlace } from '../../format/object-names.ts';
+import { decodeRow, readField } from '../../format/row-decode.ts';
+import type { RowSource } from '../../format/row-layout.ts';
+import { appendNullRow, writeField } from '../../format/row-encode.ts';
+import type { StoredRoot, StoredTable } from '../../format/stored-table.ts';
+import { indexLeafShape, TableShape } from '../../schema/table-shape.ts';
+import type { TableIndex } from '../../schema/table-shape.ts';
+import { openCursor } from '../../tree/cursor-sequence.ts';
+import type { RunCursor } from '../../tree/cursor.ts';
+import type { View } from '../../view/view.ts';
+import type { StorePlace } from '../backup/state-copy.ts';
+import type { BundlePlace, KeptObjects } from './bundle-place.ts';
+import { ContentTree } from './content-tree.ts';
+import type { TreeBlock } from './content-tree.ts';
+import type { PublishedTable } from './published-table.ts';
+import type { PublishProgress } from './publish-options.ts';
+import { RowProjection } from './row-projection.ts';
+
+/** A block that may become part of the manifest, and how far it is below its root. */
+export interface UpperBlock extends TreeBlock {
+  readonly depth: number;
+}
+
+export interface BundleTablesOptions {
+  readonly pacer: Pacer;
+  readonly place: BundlePlace;
+  readonly kept: KeptObjects;
+  readonly number: number;
+  readonly view: View;
+  /** The place of the database. */
+  readonly from: StorePlace;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ((progress: PublishProgress) => void) | undefined;
+}
+
+/** Rows between two reports of progress. */
+const rowsInReport = 4096;
+/** Larger blobs are copied in pieces. */
+const maxWholeBytes = 4 * 1024 * 1024;
+
+export class BundleTables {
+  readonly #options: BundleTablesOptions;
+  readonly tables: StoredTable[] = [];
+  /** The blocks that are not put yet. */
+  readonly upper: UpperBlock[] = [];
+  /** Names of the blocks that are objects. */
+  readonly blocks = new Set<string>();
+  /** Names of the blobs. */
+  readonly blobs: string[] = [];
+  rows = 0;
+  readonly #references = new Set<string>();
+
+  constructor(options: BundleTablesOptions) {
+    this.#options = options;
+  }
+
+  /** Puts a block, unless a kept bundle has it. */
+  putBlock(name: string, bytes: Uint8Array): void | Promise<void> {
+    if (this.blocks.has(name)) return undefined;
+    this.blocks.add(name);
+    const { kept, place } = this.#options;
+    return kept.has(name) ? undefined : place.put(name, bytes);
+  }
+
+  #tree(place: TreePlace, leaf: EntryShape): ContentTree {
+    const { number, kept } = this.#options;
+    return new ContentTree({
+      place,
+      leaf,
+      number,
+      nameFor: (key) => kept.nameFor(key),
+      put: ({ name, bytes }) => this.putBlock(name, bytes),
+    });
+  }
+
+  async #finish(tree: ContentTree): Promise<StoredRoot> {
+    const { root, upper } = await tree.finish();
+    for (const block of upper) this.upper.push({ ...block, depth: (root?.level ?? 0) - block.level });
+    return root;
+  }
+
+  /** Calls `take` with each run of a cursor. */
+  async #each(cursor: RunCursor, take: () => void | Promise<void>): Promise<void> {
+    const { pacer, signal } = this.#options;
+    cursor.expect?.(Number.POSITIVE_INFINITY);
+    for (;;) {
+      const moved = cursor.next();
+      if (!(isPromise(moved) ? await moved : moved)) return;
+      signal?.throwIfAborted();
+      if (pacer.due()) await pacer.pause();
+      const taken = take();
+      if (isPromise(taken)) await taken;
+    }
+  }
+
+  /** Adds a table with the published rows of its state. */
+  async add({ state, shape, filter }: PublishedTable): Promise<void> {
+    const place = { table: shape.name };
+    const tree = this.#tree(place, shape.leafShape);
+    const projection = new RowProjection(state.shape.layout, shape.layout);
+    const { stride } = shape.layout;
+    // Without a condition, the entries of the database's indexes are those of the bundle: they hold indexed values and keys alone.
+    const entries = filter === undefined ? undefined : shape.indexes.map(() => new KeyList());
+    const cursor = state.scan();
+    await this.#each(cursor, async () => {
+      const { node } = cursor;
+      const picked: number[] = [];
+      for (let i = cursor.from; i < cursor.to; i++) {
+        if (filter === undefined || filter.matches(node, node.rowBase(i))) picked.push(i);
+      }
+      const rows = projection.rows(
+        node,
+        picked.map((i) => node.rowBase(i)),
+      );
+      for (let at = 0; at < picked.length; at++) {
+        const key = node.key(picked[at] as number);
+        const added = tree.add(key, rows, at * stride);
+        if (added !== undefined) await added;
+        entries?.forEach((list, i) => {
+          shape.writeIndexEntry(list.writer, shape.indexes[i] as TableIndex, rows, at * stride, key);
+          list.end();
+        });
+        this.#noteBlobs(shape, rows, at * stride);
+      }
+      this.#noteRows(picked.length);
+    });
+    const root = await this.#finish(tree);
+    const indexes: { readonly name: string; readonly root: StoredRoot }[] = [];
+    for (const [i, { name }] of shape.indexes.entries()) {
+      const list = entries?.[i];
+      const made = this.#tree({ ...place, index: name }, indexLeafShape);
+      if (list === undefined) await this.#copyEntries(made, state.indexes.get(name));
+      else await this.#sortEntries(made, list);
+      const indexRoot = await this.#finish(made);
+      if ((indexRoot?.count ?? 0) !== (root?.count ?? 0)) {
+        const message = 'The index does not have an entry for each row: run db.repair(), and publish again';
+        throw new CorruptionError(`indexes/${shape.name}/${name}`, message);
+      }
+      indexes.push({ name, root: indexRoot });
+    }
+    this.tables.push({ name: shape.name, versions: [{ schema: shape.schema, root, indexes }] });
+  }
+
+  #noteRows(count: number): void {
+    const before = this.rows;
+    this.rows += count;
+    const isDue = Math.floor(before / rowsInReport) !== Math.floor(this.rows / rowsInReport);
+    if (isDue) this.#options.onProgress?.({ rows: this.rows, writtenObjects: this.#options.place.writtenObjects });
+  }
+
+  #noteBlobs({ blobFields }: TableShape, rows: RowSource, base: number): void {
+    for (const field of blobFields) {
+      const reference = readField(rows, base, field);
+      if (typeof reference === 'string') this.#references.add(reference);
+    }
+  }
+
+  async #copyEntries(to: ContentTree, from: Parameters<typeof openCursor>[0] | undefined): Promise<void> {
+    if (from === undefined) return;
+    const cursor = openCursor(from);
+    await this.#each(cursor, async () => {
+      for (let i = cursor.from; i < cursor.to; i++) {
+        const added = to.add(cursor.node.key(i));
+        if (added !== undefined) await added;
+      }
+    });
+  }
+
+  async #sortEntries(to: ContentTree, list: KeyList): Promise<void> {
+    const { pacer, signal } = this.#options;
+    for (const at of await list.sorted(pacer)) {
+      const added = to.add(list.key(at));
+      if (added === undefined && !pacer.due()) continue;
+      signal?.throwIfAborted();
+      await added;
+      if (pacer.due()) await pacer.pause();
+    }
+  }
+
+  /** Adds the table of the blobs that the published rows refer to, and copies those that are not there. */
+  async addBlobs(): Promise<void> {
+    if (this.#references.size === 0) return;
+    const state = this.#options.view.table(blobsSchema.name);
+    const shape = new TableShape(publishedBlobsSchema);
+    const tree = this.#tree({ table: shape.name }, shape.leafShape);
+    const cursor = state?.scan();
+    if (state !== undefined && cursor !== undefined) {
+      await this.#each(cursor, async () => {
+        for (let i = cursor.from; i < cursor.to; i++) {
+          const row = decodeRow(state.shape.layout, cursor.node, cursor.node.rowBase(i));
+          const reference = row['id'] as string;
+          if (!this.#references.delete(reference)) continue;
+          const number = await this.#bring(reference, row);
+          await tree.add(cursor.node.key(i), blobRow(shape, { ...row, number }));
+        }
+      });
+    }
+    for (const missing of this.#references) {
+      throw new CorruptionError(blobName(missing), 'A row refers to a blob that the database does not list');
+    }
+    const root = await this.#finish(tree);
+    this.tables.push({ name: shape.name, versions: [{ schema: shape.schema, root, indexes: [] }] });
+  }
+
+  /** Copies a blob unless a kept bundle has it, and returns the number in its name. */
+  async #bring(reference: string, row: Readonly<Record<string, unknown>>): Promise<number> {
+    const { from, kept, place, number, signal } = this.#options;
+    const known = kept.blob(reference);
+    if (known !== undefined) {
+      this.blobs.push(known);
+      return numberInBlob(known);
+    }
+    const name = `${bundleBlobsPrefix(number)}/${blobName(reference)}`;
+    this.blobs.push(name);
+    const record = checkBlobRecord(reference, row);
+    const { sizeBytes, contentType } = record;
+    const store = new BlobStore(from.driver, from.prefix);
+    if (sizeBytes <= maxWholeBytes) {
+      const bytes = await store.read(reference, record, 0, sizeBytes, signal);
+      await place.putBlob(name, sizeBytes, contentType, () => bytes);
+    } else {
+      await place.putBlob(name, sizeBytes, contentType, () => store.stream(reference, record, 0, sizeBytes, signal));
+    }
+    return number;
+  }
+}
+
+/** Returns the row of a blob. */
+function blobRow({ layout }: TableShape, values: Readonly<Record<string, unknown>>): RowSource {
+  const rows = new ByteWriter(layout.stride);
+  const heap = new ByteWriter();
+  const base = appendNullRow(layout, rows);
+  for (const field of layout.fields) writeField(rows, base, heap, field, values[field.name]);
+  const { bytes, view } = rows;
+  return {
+    rows: bytes,
+    rowsView: view,
+    rowsStart: 0,
+    heap: heap.finish(),
+    heapStart: 0,
+    heapEnd: heap.length,
+    name: blobsSchema.name,
+    text: undefined,
+  };
+}

@@ -1,0 +1,68 @@
+/** What a bundle has of a table: which rows, which fields, and which indexes. */
+import { defined } from '../../base/options.ts';
+import type { StoredSchema } from '../../format/stored-schema.ts';
+import { compileClause, writtenClause } from '../../query/conditions/clause.ts';
+import type { CompileOptions } from '../../query/conditions/condition.ts';
+import { filterOf } from '../../query/conditions/condition.ts';
+import type { Filter } from '../../query/conditions/filter.ts';
+import { TableShape } from '../../schema/table-shape.ts';
+import { isSystemTable } from '../../format/stored-schema.ts';
+import type { TableState } from '../../view/table-state.ts';
+import type { View } from '../../view/view.ts';
+import { checkName } from './publish-options.ts';
+import type { PublishOptions } from './publish-options.ts';
+
+export interface PublishedTable {
+  readonly state: TableState;
+  /** The table as the bundle has it. */
+  readonly shape: TableShape;
+  /** The condition on its rows; undefined for all rows. */
+  readonly filter: Filter | undefined;
+}
+
+/**
+ * Returns the schema with some of the fields. Of a field, only name, type and length hint stay: a default or a list of allowed values
+ * could hold a value that no published row has. Partial indexes stay out for the same reason, and indexes on functions because readers
+ * do not have the functions.
+ */
+function publishedSchema(schema: StoredSchema, fields: readonly string[] | undefined): StoredSchema {
+  const { name, version, primaryKey } = schema;
+  const isPublished = (field: string): boolean =>
+    fields === undefined || fields.includes(field) || primaryKey.includes(field);
+  return {
+    name,
+    version,
+    fields: schema.fields.flatMap(({ name: field, typeId, maxLength }) =>
+      isPublished(field) ? [{ name: field, typeId, ...defined({ maxLength }) }] : [],
+    ),
+    primaryKey,
+    indexes: schema.indexes.flatMap(({ name: index, fields: indexed, unique, where }) =>
+      where === undefined && indexed.every(isPublished) ? [{ name: index, fields: indexed, ...defined({ unique }) }] : [],
+    ),
+  };
+}
+
+/** Returns the tables to publish. Throws `InvalidOptionError` and `InvalidQueryError` for names and conditions that do not fit them. */
+export function publishedTables(
+  view: View,
+  { tables, where = {}, fields = {} }: PublishOptions,
+  registered: CompileOptions['registered'],
+): PublishedTable[] {
+  const stored = [...view.tables.keys()].filter((name) => !isSystemTable(name));
+  for (const name of tables ?? []) checkName('tables', name, stored);
+  const chosen = tables === undefined ? stored : [...new Set(tables)];
+  for (const name of Object.keys(where)) checkName('where', name, chosen);
+  for (const name of Object.keys(fields)) checkName('fields', name, chosen);
+  return chosen.toSorted().map((name) => {
+    const state = view.tables.get(name) as TableState;
+    const { schema } = state.shape;
+    const own = fields[name];
+    const known = schema.fields.map((field) => field.name);
+    for (const field of own ?? []) checkName(`fields.${name}`, field, known);
+    const build = where[name];
+    const conditions =
+      build === undefined ? [] : compileClause({ shape: state.shape, registered }, writtenClause(build).written);
+    const filter = conditions.length === 0 ? undefined : filterOf(conditions);
+    return { state, shape: new TableShape(publishedSchema(schema, own)), filter };
+  });
+}
