@@ -176,6 +176,12 @@ async function removeUnneeded(entries: readonly string[]): Promise<void> {
   }
 }
 
+/**
+ * Bundled for itself, although most of its code is in the library as well: an application for browsers then gets nothing of what opens and
+ * writes databases, whichever tool bundles it.
+ */
+const readerEntry = 'reader';
+
 const manifest = JSON.parse(await readFile(new URL('package.json', repository), 'utf8')) as Manifest;
 const libraries = Object.values(manifest.exports).map((target) =>
   typeof target === 'string' ? target : target.default.default,
@@ -200,10 +206,18 @@ for (const name of await readdir(declarations)) {
   await cp(new URL(name, declarations), new URL(name, commonJs), { recursive: true });
 }
 await bundle({
-  entries: entriesOf([...libraries, ...Object.values(manifest.bin), ...filesOfNode]),
+  entries: entriesOf([...libraries, ...Object.values(manifest.bin), ...filesOfNode]).filter(
+    (entry) => entry !== readerEntry,
+  ),
   platform: 'node',
   external: [...dependencies, ...platformNames],
   output: { dir: 'dist', format: 'esm', chunkFileNames: 'shared/[name].js' },
+});
+await bundle({
+  entries: [readerEntry],
+  platform: 'browser',
+  external: platformNames,
+  output: { dir: 'dist', format: 'esm', chunkFileNames: 'reader/[name].js' },
 });
 await bundle({
   entries: entriesOf(filesOfWeb),

@@ -17,6 +17,12 @@ const entries: readonly (Entry & { readonly about: string })[] = [
     about: 'Where data can live: the drivers, and what a driver has to do. [drivers.md](drivers.md) tells more.',
   },
   {
+    specifier: 'store-db/reader',
+    path: 'src/reader.ts',
+    about:
+      'For browsers, Workers and the edge: reads what `db.publish()` wrote. [guide/reader.md](guide/reader.md) tells more.',
+  },
+  {
     specifier: 'store-db/workers',
     path: 'src/workers.ts',
     about: 'For Workers of Cloudflare. [object-stores.md](object-stores.md#cloudflare-r2-in-workers) shows one.',

@@ -340,4 +340,3 @@ export function decodeContents(name: string, bytes: Uint8Array): BundleContents 
 export function numberInBlob(name: string): number {
   return Number.parseInt(name.slice(0, numberDigits), 16);
 }
-

@@ -4,7 +4,7 @@
  */
 import { anySignal } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
-import { NotSupportedError, StorageError } from '../base/errors.ts';
+import { CorruptionError, NotSupportedError, StorageError } from '../base/errors.ts';
 import type { StorageFailure } from '../base/errors.ts';
 import { messageOf } from '../base/brands.ts';
 import { joinBytes } from '../base/bytes.ts';
@@ -113,7 +113,8 @@ export class FetchDriver implements StorageDriver {
       return new StorageError(key, 'none', message, { cause: error, reason: 'unavailable' });
     };
     const request = { operation: 'GET', key, store: this.#base };
-    return this.#attempts.once(request, { signal }, failure, async (ends, sending) => {
+    const isAnswer = (error: unknown): boolean => error instanceof CorruptionError;
+    return this.#attempts.once(request, { signal, isAnswer }, failure, async (ends, sending) => {
       sending();
       this.requests++;
       return this.#send(key, options, ends);
@@ -132,7 +133,8 @@ export class FetchDriver implements StorageDriver {
     if (status !== 200 && status !== 206 && status !== 416) {
       await this.#dropped(response, undefined);
       const reason = reasonOf(status);
-      const hint = reason === 'forbidden' ? '. A bucket that nobody may list answers so for an object that is missing' : '';
+      const hint =
+        reason === 'forbidden' ? '. A bucket that nobody may list answers so for an object that is missing' : '';
       const message = `${this.urlOf(key)} was answered with status ${status}${hint}.`;
       throw new StorageError(key, 'none', message, defined({ reason }));
     }
@@ -170,7 +172,7 @@ export class FetchDriver implements StorageDriver {
       this.receivedBytes += value.length;
       if (length > maxBytes) {
         await reader.cancel().catch(() => undefined);
-        throw new StorageError(key, 'none', `${this.urlOf(key)} is longer than the ${maxBytes} bytes that it may have.`);
+        throw new CorruptionError(key, `The object is longer than the ${maxBytes} bytes that it may have`);
       }
       pieces.push(value);
     }

@@ -3,11 +3,11 @@ import { namingAborts, newAbortController, untilAborted } from '../base/abort.ts
 import { realEnvironment } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import {
+  AbortedError,
   BlobNotFoundError,
   CorruptionError,
   DatabaseReplacedError,
   NotADatabaseError,
-  NotStartedError,
   SchemaNotFoundError,
   SnapshotExpiredError,
 } from '../base/errors.ts';
@@ -69,7 +69,7 @@ interface OpenBundle {
 }
 
 /** The figures of a reader. */
-export interface ReaderStats {
+export interface ReaderFigures {
   /** Requests sent since it was opened. */
   readonly requests: number;
   /** Bytes of the answers. */
@@ -133,6 +133,10 @@ function stateOf(blocks: BundleBlocks, { name, versions }: StoredTable): TableSt
   return new TableState(shape, rows, new Map(indexes.map((index) => [index.name, treeOf(index.name, index.root)])));
 }
 
+function closed(what: string): AbortedError {
+  return new AbortedError(`${what} came after the end of its reader: open another one with openReader().`);
+}
+
 const noFunctions: ReadonlyMap<string, RegisteredFunction> = new Map();
 
 /** The host of a reader's queries. */
@@ -162,7 +166,7 @@ class ReaderHost implements QueryHost {
   }
 
   check(callName: string): void {
-    if (this.isClosed) throw new NotStartedError(callName);
+    if (this.isClosed) throw closed(callName);
   }
 
   shapeOf(table: string): TableShape | undefined {
@@ -323,15 +327,15 @@ export class Reader {
   }
 
   /** Returns figures about the reader. It makes no requests. */
-  stats(): ReaderStats {
+  stats(): ReaderFigures {
     const { requests, receivedBytes } = this.#driver;
     return { requests, receivedBytes, memory: this.#bundles.memory.stats() };
   }
 
-  /** Ends all requests and frees the memory. Later calls reject with `NotStartedError`. */
+  /** Ends all requests and frees the memory. Later calls reject with `AbortedError`. */
   close(): void {
     this.#host.isClosed = true;
-    this.#ending.abort(new NotStartedError('A query'));
+    this.#ending.abort(closed('The request'));
     this.#bundles.memory.close();
   }
 

@@ -55,10 +55,10 @@ export class BundleTables {
   /** The blocks that are not put yet. */
   readonly upper: UpperBlock[] = [];
   /** Names of the blocks that are objects. */
-  readonly blocks = new Set<string>();
+  readonly blocks: Set<string> = new Set();
   /** Names of the blobs. */
   readonly blobs: string[] = [];
-  rows = 0;
+  rows: number = 0;
   readonly #references = new Set<string>();
 
   constructor(options: BundleTablesOptions) {

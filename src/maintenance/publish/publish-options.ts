@@ -97,5 +97,8 @@ export const publishOptions: OptionTable<PublishOptions> = new OptionTable({
 export function checkName(path: string, name: string, known: readonly string[]): void {
   if (known.includes(name)) return;
   const there = known.length === 0 ? '' : ` There are: ${known.join(', ')}.`;
-  throw new InvalidOptionError(path, `Option \`${path}\` of db.publish(): '${name}' ${isNotKnown(name, known)}${there}`);
+  throw new InvalidOptionError(
+    path,
+    `Option \`${path}\` of db.publish(): '${name}' ${isNotKnown(name, known)}${there}`,
+  );
 }

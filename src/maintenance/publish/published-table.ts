@@ -37,7 +37,9 @@ function publishedSchema(schema: StoredSchema, fields: readonly string[] | undef
     ),
     primaryKey,
     indexes: schema.indexes.flatMap(({ name: index, fields: indexed, unique, where }) =>
-      where === undefined && indexed.every(isPublished) ? [{ name: index, fields: indexed, ...defined({ unique }) }] : [],
+      where === undefined && indexed.every(isPublished)
+        ? [{ name: index, fields: indexed, ...defined({ unique }) }]
+        : [],
     ),
   };
 }

@@ -4,9 +4,10 @@ import { openReader } from '../../../src/reader.ts';
 import type { Reader, ReaderOptions } from '../../../src/reader.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { listAll } from '../../../src/storage/contract/driver.ts';
-import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
+import type { DeleteResult, PutBody, PutOptions, PutResult } from '../../../src/storage/contract/driver.ts';
+import { WrappedDriver } from '../../../src/storage/wrap/wrapped-driver.ts';
 import { isEnvelope } from '../../../src/format/envelope.ts';
-import { unpackBundleObject } from '../../../src/format/bundle.ts';
+import { decodeContents, decodePointer, pointerName, unpackBundleObject } from '../../../src/format/bundle.ts';
 
 export const prefix = 'site';
 const origin = 'https://example.test';
@@ -17,10 +18,40 @@ export interface ServedRequest {
   readonly range: string | undefined;
 }
 
+/** A driver whose writes are noted, and can be stopped before and after they take effect. */
+export class HookedDriver extends WrappedDriver {
+  readonly #driver: MemoryDriver;
+  /** Names of the objects that were put. */
+  readonly puts: string[] = [];
+  readonly deleted: string[] = [];
+  before: (name: string) => void | Promise<void> = () => undefined;
+  after: (name: string) => void | Promise<void> = () => undefined;
+
+  constructor(driver: MemoryDriver) {
+    super(driver);
+    this.#driver = driver;
+  }
+
+  override async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    const name = key.slice(prefix.length + 1);
+    await this.before(name);
+    const result = await this.#driver.put(key, body, options);
+    if (result.status === 'written') this.puts.push(name);
+    await this.after(name);
+    return result;
+  }
+
+  override async delete(keys: readonly string[]): Promise<DeleteResult> {
+    await this.before('delete');
+    this.deleted.push(...keys.map((key) => key.slice(prefix.length + 1)));
+    return this.#driver.delete(keys);
+  }
+}
+
 export class BundleServer {
   readonly store = new MemoryDriver();
-  /** The driver that publishes; faults can be set. */
-  readonly driver: FaultyDriver = new FaultyDriver(this.store);
+  /** The driver that publishes. */
+  readonly driver = new HookedDriver(this.store);
   readonly place = { driver: this.driver, prefix };
   readonly requests: ServedRequest[] = [];
   sentBytes = 0;
@@ -46,7 +77,8 @@ export class BundleServer {
       this.sentBytes += answer.length;
       return responseOf(200, answer, {});
     }
-    if (Number(from) >= answer.length) return responseOf(416, new Uint8Array(0), { 'content-range': `bytes */${answer.length}` });
+    if (Number(from) >= answer.length)
+      return responseOf(416, new Uint8Array(0), { 'content-range': `bytes */${answer.length}` });
     const part = answer.slice(Number(from), Number(to) + 1);
     this.sentBytes += part.length;
     return responseOf(206, part, { 'content-range': `bytes ${from}-${to}/${answer.length}` });
@@ -68,15 +100,28 @@ export class BundleServer {
     return names;
   }
 
+  async #content(name: string): Promise<Uint8Array> {
+    const found = await this.store.get(`${prefix}/${name}`);
+    if (found.status !== 'found') throw new Error(`${name} is missing`);
+    return isEnvelope(found.bytes) ? unpackBundleObject(name, found.bytes, 1e9) : found.bytes;
+  }
+
+  /** The names of the objects that the bundles in the pointer have, sorted. */
+  async needed(): Promise<string[]> {
+    const { bundles } = decodePointer(await this.#content(pointerName));
+    const names = new Set([pointerName]);
+    for (const { manifest, contents } of bundles) {
+      const { blocks, blobs } = decodeContents(contents, await this.#content(contents));
+      for (const name of [manifest, contents, ...blocks, ...blobs]) names.add(name);
+    }
+    return [...names].toSorted();
+  }
+
   /** The content of every object, with names, as text of one character per byte. */
   async texts(): Promise<Map<string, string>> {
     const texts = new Map<string, string>();
     for (const name of await this.names()) {
-      const found = await this.store.get(`${prefix}/${name}`);
-      if (found.status !== 'found') continue;
-      const { bytes } = found;
-      const content = isEnvelope(bytes) ? unpackBundleObject(name, bytes, 1e9) : bytes;
-      texts.set(name, Buffer.from(content).toString('latin1'));
+      texts.set(name, Buffer.from(await this.#content(name)).toString('latin1'));
     }
     return texts;
   }

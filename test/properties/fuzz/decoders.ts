@@ -42,6 +42,7 @@ import {
   writtenCatalogue,
 } from '../../features/golden/samples.ts';
 import type { ObjectKind } from '../../features/golden/samples.ts';
+import { bundleTargets } from './bundle-targets.ts';
 import { envelopeTargets } from './envelope-targets.ts';
 import { mutate, mutateBlock0, mutateCommitHeader, resealBlock, resealBlock0, resealCommit } from './mutations.ts';
 
@@ -316,6 +317,7 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
   keys: { weight: 6, run: keyBytes },
   'child references': { weight: 4, run: childRef },
   ...envelopeTargets,
+  ...bundleTargets,
 };
 
 /** The most bytes that any sample has. */

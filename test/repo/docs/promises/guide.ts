@@ -15,6 +15,7 @@ import { options } from './guide/options.ts';
 import { production } from './guide/production.ts';
 import { queryPlans } from './guide/query-plans.ts';
 import { querying } from './guide/querying.ts';
+import { reader } from './guide/reader.ts';
 import { repair } from './guide/repair.ts';
 import { snapshots } from './guide/snapshots.ts';
 import { tables } from './guide/tables.ts';
@@ -41,6 +42,7 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/snapshots.md': snapshots,
   'docs/guide/changes.md': changes,
   'docs/guide/migrations.md': migrations,
+  'docs/guide/reader.md': reader,
   'docs/guide/memory.md': memory,
   'docs/guide/tenants.md': tenants,
   'docs/guide/handling-errors.md': handlingErrors,

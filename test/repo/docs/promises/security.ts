@@ -1,6 +1,14 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const security: PagePromises = {
+  'It contains nothing of what was not published: no other rows, fields, names or defaults': [
+    'test/features/publish/leaks.test.ts: hold nothing of rows, fields, indexes and tables that are not published',
+  ],
+  'with a pointer that is not forged, a changed byte is an error and never another row: names tell the hash of what they name.':
+    [
+      'test/features/publish/damage.slow.test.ts: gives an error or the right answer, whatever is damaged',
+      'test/features/publish/damage.slow.test.ts: refuses one object in the place of another',
+    ],
   'then names, sizes and times are all that shows': [
     'test/features/encryption/database.test.ts: shows nothing of its contents, compression %s',
   ],
