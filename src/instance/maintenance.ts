@@ -267,7 +267,7 @@ export class Maintenance {
     }
   }
 
-  /** Publishes the present state as a bundle. The place gets plain objects, whatever protects those of the database. */
+  /** Publishes the present state as a bundle. Its objects are not encrypted, even if those of the database are. */
   async publish(to: StorePlace, options: PublishOptions): Promise<PublishReport> {
     const callName = 'db.publish()';
     const { environment, driver, options: checked, registry, writing, hold } = this.#options;

@@ -53,9 +53,15 @@ class Slots {
   #free = maxRequests;
   readonly #waiting: (() => void)[] = [];
 
+  #next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
+  }
+
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else await this.#next();
     try {
       return await work();
     } finally {

@@ -64,7 +64,9 @@ function checkUrl(url: unknown): URL {
   const { document } = globalThis as { readonly document?: { readonly baseURI?: string } };
   let parsed: URL | undefined;
   try {
-    if (typeof url === 'string' || url instanceof URL) parsed = new URL(url, document?.baseURI);
+    // A URL of another realm is of another class.
+    const text = typeof url === 'string' ? url : (url as Partial<URL> | null | undefined)?.href;
+    if (typeof text === 'string') parsed = new URL(text, document?.baseURI);
   } catch {
     // The error below says more.
   }

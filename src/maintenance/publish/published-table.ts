@@ -1,4 +1,4 @@
-/** What a bundle has of a table: which rows, which fields, and which indexes. */
+/** Chooses the rows, fields and indexes that a bundle has of a table. */
 import { defined } from '../../base/options.ts';
 import type { StoredSchema } from '../../format/stored-schema.ts';
 import { compileClause, writtenClause } from '../../query/conditions/clause.ts';

@@ -1,6 +1,6 @@
 /** The objects of bundles as format 1 has them: what is encoded today must be the same bytes. */
 import { describe, expect, it } from 'vitest';
-import { BlockKind } from '../../../src/format/block.ts';
+import { BlockKind, openBlock } from '../../../src/format/block.ts';
 import {
   bundleBlobsPrefix,
   bundleObjectName,
@@ -18,7 +18,6 @@ import {
   sealBundleBlock,
   unpackBundleObject,
 } from '../../../src/format/bundle.ts';
-import { openBlock } from '../../../src/format/block.ts';
 import { Codec, encodeEnvelopeHeader } from '../../../src/format/envelope.ts';
 
 const source = bundleSource('0190c0a0-0000-7000-8000-000000000000');

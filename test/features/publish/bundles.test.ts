@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreDb, Types, defineSchema } from '../../../src/index.ts';
 import type { Database } from '../../../src/api/database.ts';
+import { realEnvironment, sleep } from '../../../src/base/env.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { BundleServer } from './published.ts';
 
@@ -41,6 +42,14 @@ async function upsert(from: number, to: number, color: (id: number) => string): 
   await batch.flush();
 }
 
+function later(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve: () => void = () => undefined;
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
 const plain = (id: number): string => `color ${id % 500}`;
 const newest = { keep: { bundles: 1, ageMs: 0 } };
 
@@ -77,7 +86,7 @@ describe('bundles after each other', () => {
     await expectWhole(100_000);
   });
 
-  it('are made of the rows alone, whatever made the rows', async () => {
+  it('are made of the rows alone, and not of their history', async () => {
     await upsert(0, 5000, plain);
     await db.publish(server.place);
     const before = await server.names();
@@ -194,7 +203,7 @@ describe('a publisher that is killed', () => {
         };
         const ended = await db.publish(killed.place, newest).then(
           () => 'published',
-          (error: Error) => error.message,
+          (error: unknown) => (error as Error).message,
         );
         const reader = await killed.open();
         const { color } = (await reader.get(items, 0)) as { color: string };
@@ -217,12 +226,11 @@ describe('a publisher that is killed', () => {
     await db.publish(server.place, newest);
     // Rows that were published come back while their blocks are being removed.
     await upsert(0, 8000, () => 'gone');
-    let hold: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => (hold = resolve));
+    const { promise: held, resolve: hold } = later();
     server.driver.before = (name) => (name === 'delete' ? held : undefined);
     const late = db.publish(server.place, newest);
-    while (!server.driver.puts.includes('bundle')) await new Promise((resolve) => setTimeout(resolve, 1));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    while (!server.driver.puts.includes('bundle')) await sleep(realEnvironment, 1);
+    await sleep(realEnvironment, 20);
     server.driver.before = () => undefined;
     await upsert(0, 8000, plain);
     await db.publish(server.place, newest);

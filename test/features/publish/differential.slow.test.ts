@@ -54,7 +54,7 @@ const values: Readonly<Record<string, () => unknown>> = {
 const compared = Object.keys(values);
 
 beforeAll(async () => {
-  db.registerSchema(definition as never);
+  db.registerSchema(definition);
   await db.start();
   const batch = db.batch();
   for (let i = 0; i < count; i++) {
@@ -122,8 +122,10 @@ describe('a reader of', () => {
       const field = random.pick(usable) as never;
       expect(await mine.max(field)).toEqual(await own.max(field));
       const groups = (query: AnyQuery): Promise<object[]> =>
-        query.groupBy('flag' as never).aggregate({ n: 'count', least: { min: 'price' as never } }) as Promise<object[]>;
-      if (usable.includes('flag')) expect(await groups(mine)).toEqual(await groups(own));
+        query.groupBy('flag' as never).aggregate({ n: 'count', least: { min: 'price' as never } });
+      const grouped = usable.includes('flag') ? [mine, own] : [];
+      const [first, second] = await Promise.all(grouped.map(groups));
+      expect(first).toEqual(second);
     }
     reader.close();
   });

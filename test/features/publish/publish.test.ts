@@ -71,10 +71,7 @@ describe('a published bundle', () => {
     expect(await reader.query(people).max('age')).toBe(99);
     expect(await allOf(reader)).toEqual(await db.query(people).execute());
     const page = await reader.query(people).orderBy('name').page({ size: 10 });
-    const next = await reader
-      .query(people)
-      .orderBy('name')
-      .page({ size: 10, after: page.next as string });
+    const next = await reader.query(people).orderBy('name').page({ size: 10, after: page.next });
     expect([...page.rows, ...next.rows]).toEqual(await db.query(people).orderBy('name').limit(20).execute());
     expect((await reader.query(people).where('age', '=', 7).explain()).access).toBeDefined();
     expect(reader.tables()).toEqual([people]);

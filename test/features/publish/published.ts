@@ -1,7 +1,6 @@
 /** A place for bundles in memory, and a server that answers plain GETs from it. */
-import type { Fetch, FetchResponse } from '../../../src/reader.ts';
 import { openReader } from '../../../src/reader.ts';
-import type { Reader, ReaderOptions } from '../../../src/reader.ts';
+import type { Fetch, FetchResponse, Reader, ReaderOptions } from '../../../src/reader.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { listAll } from '../../../src/storage/contract/driver.ts';
 import type { DeleteResult, PutBody, PutOptions, PutResult } from '../../../src/storage/contract/driver.ts';

@@ -6,7 +6,7 @@ export const security: PagePromises = {
   ],
   'with a pointer that is not forged, a changed byte is an error and never another row: names tell the hash of what they name.':
     [
-      'test/features/publish/damage.slow.test.ts: gives an error or the right answer, whatever is damaged',
+      'test/features/publish/damage.slow.test.ts: gives an error or the right answer for any damaged object',
       'test/features/publish/damage.slow.test.ts: refuses one object in the place of another',
     ],
   'then names, sizes and times are all that shows': [

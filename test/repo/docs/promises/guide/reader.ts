@@ -38,7 +38,7 @@ export const reader: PagePromises = {
   'A changed row in a table of 100,000 rows writes its block, the blocks of its index entries, and three small objects.':
     [`${bundles}: share all blocks but those of changed rows`],
   'If nothing has changed, it writes nothing, or only the position.': [
-    `${bundles}: are made of the rows alone, whatever made the rows`,
+    `${bundles}: are made of the rows alone, and not of their history`,
   ],
   'A reader of a deleted bundle gets `SnapshotExpiredError`: call `refresh()`, and read again.': [
     `${bundles}: stay by number or by age, and readers of removed ones are told to refresh`,
@@ -53,7 +53,7 @@ export const reader: PagePromises = {
     ],
   'So the files other than the pointer may come from anywhere: a changed byte is a `CorruptionError`, and never another row.':
     [
-      `${damage}: gives an error or the right answer, whatever is damaged`,
+      `${damage}: gives an error or the right answer for any damaged object`,
       `${damage}: refuses one object in the place of another`,
       'test/properties/fuzz/decoders.slow.test.ts: decoders, given damaged bytes',
     ],
