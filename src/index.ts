@@ -131,6 +131,16 @@ export type { RestoreOptions, RestoreReport } from './maintenance/backup/restore
 export type { RewriteOptions, RewriteProgress, RewriteReport } from './maintenance/backup/rewrite.ts';
 export type { CopyCounts, CopyProgress, StorePlace } from './maintenance/backup/state-copy.ts';
 export type { GcOptions } from './maintenance/gc/gc-options.ts';
+export type { BlockContent, BlockContentEntry } from './maintenance/inspect/block-content.ts';
+export type { BlockChild, BlockInfo } from './maintenance/inspect/block.ts';
+export type {
+  BlockOptions,
+  LogOptions,
+  ObjectsOptions,
+  ObjectsProgress,
+} from './maintenance/inspect/inspect-options.ts';
+export type { CommitInfo } from './maintenance/inspect/log-list.ts';
+export type { ObjectGroup, ObjectKind } from './maintenance/inspect/stored-objects.ts';
 export type { GcReport } from './maintenance/gc/collector.ts';
 export type { Garbage, GarbageKind } from './maintenance/gc/gc-store.ts';
 export type { RowFor, TriggerApi, TriggerRow } from './instance/trigger-api.ts';

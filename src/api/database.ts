@@ -48,6 +48,11 @@ import type { GcReport } from '../maintenance/gc/collector.ts';
 import { checkGcOptions } from '../maintenance/gc/gc-options.ts';
 import type { GcOptions } from '../maintenance/gc/gc-options.ts';
 import type { RewriteOptions, RewriteReport } from '../maintenance/backup/rewrite.ts';
+import type { BlockInfo } from '../maintenance/inspect/block.ts';
+import { blockOptions, logOptions, objectsOptions } from '../maintenance/inspect/inspect-options.ts';
+import type { BlockOptions, LogOptions, ObjectsOptions } from '../maintenance/inspect/inspect-options.ts';
+import type { CommitInfo } from '../maintenance/inspect/log-list.ts';
+import type { ObjectGroup } from '../maintenance/inspect/stored-objects.ts';
 import { snapshotInfo } from '../maintenance/snapshots/held-snapshot.ts';
 import type { SnapshotInfo } from '../maintenance/snapshots/held-snapshot.ts';
 import type { DatabaseStats } from '../maintenance/stats.ts';
@@ -447,6 +452,36 @@ export class Database {
     const engine = this.#instance.running('db.tables()');
     await engine.withDeadline('db.tables()', outer, ({ signal }) => engine.refresh(signal));
     return storedDefinitions(engine.view);
+  }
+
+  /**
+   * Lists the newest commits that the log still holds, newest first, without their rows: for tools. `gc()` deletes merged commits after a
+   * while. Each merged commit takes a request. `changes()` gives the rows. Rejects with `InvalidOptionError` and `CorruptionError`.
+   */
+  async log(options: LogOptions = {}): Promise<CommitInfo[]> {
+    const checked = logOptions.check('db.log()', options);
+    return (await this.#instance.maintenance.inspection('db.log()')).log('db.log()', checked);
+  }
+
+  /**
+   * Adds up the stored objects by what they hold, the largest groups first: for tools. It lists all objects of the database, with a
+   * request for a thousand of them. Rejects with `InvalidOptionError`.
+   */
+  async objects(options: ObjectsOptions = {}): Promise<ObjectGroup[]> {
+    const checked = objectsOptions.check('db.objects()', options);
+    return (await this.#instance.maintenance.inspection('db.objects()')).objects('db.objects()', checked);
+  }
+
+  /**
+   * Returns a block of the B+tree of a table or of one of its indexes, decoded: for tools that show how rows are stored. Begin at the
+   * root, and pass the `name` of a child to go down. Commits that are not merged yet are in no block. Returns null if nothing was merged
+   * into the tree. Rejects with `InvalidOptionError`, also for a table that is not stored and for a block that was deleted meanwhile, and
+   * with `CorruptionError`.
+   */
+  async block(table: TableRef, options: BlockOptions = {}): Promise<BlockInfo | null> {
+    const checked = blockOptions.check('db.block()', options);
+    const name = tableName(table);
+    return (await this.#instance.maintenance.inspection('db.block()')).block('db.block()', name, checked);
   }
 
   /**

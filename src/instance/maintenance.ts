@@ -12,6 +12,7 @@ import type { CollectorOptions, GcReport } from '../maintenance/gc/collector.ts'
 import { checkGcOptions, GcSchedule } from '../maintenance/gc/gc-options.ts';
 import type { CheckedGcOptions } from '../maintenance/gc/gc-options.ts';
 import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
+import type { Inspection } from '../maintenance/inspect/inspection.ts';
 import type { RepairReport, UpkeepOptions } from '../maintenance/verify/repair.ts';
 import type { PublishOptions, PublishReport } from '../maintenance/publish/publish-options.ts';
 import type { RewriteOptions, RewriteReport } from '../maintenance/backup/rewrite.ts';
@@ -35,6 +36,7 @@ import type { Registry } from '../catalog/registry.ts';
 const changing = new Later('migrations and indexes', () => import('../migration/daemons.ts'));
 const listing = new Later('the status of indexes', () => import('../migration/index-status.ts'));
 const collecting = new Later('garbage collection', () => import('../maintenance/gc/collector.ts'));
+const inspecting = new Later('inspection of stored objects', () => import('../maintenance/inspect/inspection.ts'));
 const verifying = new Later('verification and repair', () => import('../maintenance/verify/repair.ts'));
 const copying = new Later('copies of databases', () => import('../maintenance/backup/state-copy.ts'));
 const publishing = new Later('publishing', () => import('../maintenance/publish/publish.ts'));
@@ -315,6 +317,14 @@ export class Maintenance {
       return rewriteObjects(context, { ...options, signal: engine.untilClosed(options.signal) });
     };
     return engine.withSignal('db.rewrite()', options.signal, () => engine.whileRunning(rewrite()));
+  }
+
+  /** Returns the calls that show how the database is stored. */
+  async inspection(callName: string): Promise<Inspection> {
+    const { environment, driver, options, running } = this.#options;
+    const engine = running(callName);
+    const { Inspection: InspectionClass } = await inspecting.get();
+    return new InspectionClass({ environment, driver, prefix: options.dbPrefix, engine });
   }
 
   /** Looks at the store. */

@@ -22,7 +22,8 @@ import type { Place } from '../database/open-database.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { jsonText, formatCount, formatTime } from '../terminal/figures.ts';
 import { printTable } from '../terminal/text-table.ts';
-import { commitText, indexKeyTypes, nodeText, tableKeyTypes, commitSummary } from '../values/node-text.ts';
+import { indexKeys, tableKeys } from '../../maintenance/inspect/block-content.ts';
+import { commitText, nodeText, commitSummary } from '../values/node-text.ts';
 import type { CommitSummary } from '../values/node-text.ts';
 
 /** Returns the schemas of all stored versions of a table. A block may be of any of them. */
@@ -36,12 +37,12 @@ function blockText(block0: Block0, name: string, bytes: Uint8Array): object {
   const [folder, table = '', index = ''] = name.split('/').map(unescapeSegment);
   const schemas = schemasOf(block0, table);
   if (folder === 'indexes') {
-    const types = schemas.map((schema) => indexKeyTypes(schema, index)).find((found) => found !== undefined);
-    return { name, ...nodeText(node, types, undefined) };
+    const form = schemas.map((schema) => indexKeys(schema, index)).find((found) => found !== undefined);
+    return { name, ...nodeText(node, form, undefined) };
   }
   const schema = schemas.find(({ version }) => version === node.schemaVersion);
-  const types = schema ?? schemas[0];
-  return { name, ...nodeText(node, types === undefined ? undefined : tableKeyTypes(types), schema) };
+  const known = schema ?? schemas[0];
+  return { name, ...nodeText(node, known === undefined ? undefined : tableKeys(known), schema) };
 }
 
 /** Returns Block 0 with all of its tables, and the name of the catalogue that holds some of them. */

@@ -73,6 +73,7 @@ export const folders: readonly Folder[] = [
   },
   { path: 'maintenance/publish', holds: 'Publishing a state as a bundle, for readers with nothing but `fetch`' },
   { path: 'maintenance/verify', holds: 'Verification and repair' },
+  { path: 'maintenance/inspect', holds: 'How a database is stored: commits of the log, blocks, objects' },
   { path: 'maintenance', holds: 'Statistics, and a check-up with advice' },
   { path: 'instance', holds: 'A running instance: its options, and what its calls go through' },
   { path: 'transaction', holds: 'Transactions on an instance' },
