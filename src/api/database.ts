@@ -404,8 +404,8 @@ export class Database {
   /**
    * Takes a snapshot of an earlier state: the state of a generation, as snapshots and `db.stats()` return it, or the state
    * at a time, by the clocks of the nodes that merged. The present state is always available; earlier states only while the option
-   * `history` keeps them. Commits count from the time of their merge. Rejects with `SnapshotExpiredError` if the state is not
-   * kept, and with `InvalidOptionError`.
+   * `history` keeps them. Commits count from the time of their merge. A replica cannot pin the state: its snapshot ends once `gc()` has
+   * removed blocks of the state. Rejects with `SnapshotExpiredError` if the state is not kept, and with `InvalidOptionError`.
    */
   async at(state: number | Date, options: SnapshotOptions = {}): Promise<Snapshot> {
     const isState = typeof state === 'number' ? Number.isSafeInteger(state) && state >= 0 : isTime(state);

@@ -19,6 +19,7 @@ import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { rootId, rootName } from '../format/object-names.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../block0/block0-register.ts';
+import type { Role } from '../coordination/membership.ts';
 import type { NodeId } from '../block0/node-identity.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
@@ -31,6 +32,8 @@ export interface PinsOptions {
   readonly prefix: string;
   readonly register: Block0Register;
   readonly node: NodeId;
+  /** A replica writes no pins: it shows a state for as long as its blocks are there. */
+  readonly role: Role;
 }
 
 /** A state to pin. */
@@ -55,6 +58,10 @@ export class Pins {
     this.#options = options;
   }
 
+  get #isReplica(): boolean {
+    return this.#options.role === 'replica';
+  }
+
   /** Pins the state that a Block 0 describes. Throws `SnapshotExpiredError` if it is not retained any more. */
   async pin(
     { block0, readsLog = false }: PinnedState,
@@ -64,15 +71,18 @@ export class Pins {
     const { environment, clock, register, node } = this.#options;
     const { generation, appliedSeq } = block0;
     const id = rootId(generation, newId(environment, 8));
+    const pinOf = (createdMs: number): StoredSnapshot => {
+      const expiresMs = createdMs + timeToLiveMs;
+      return { id, generation, appliedSeq, nodeId: node.id, createdMs, expiresMs, ...(readsLog && { readsLog }) };
+    };
     const check = (present: Block0): void => {
       if (!isRetained(present, generation)) throw gone(generation);
       if (readsLog && present.logFloor > appliedSeq) throw trimmed(present.logFloor, appliedSeq);
     };
     check(register.current.block0);
+    if (this.#isReplica) return pinOf(clock.now());
     await this.#storeRoot(id, block0, signal);
-    const createdMs = clock.now();
-    const expiresMs = createdMs + timeToLiveMs;
-    const pin = { id, generation, appliedSeq, nodeId: node.id, createdMs, expiresMs, ...(readsLog && { readsLog }) };
+    const pin = pinOf(clock.now());
     await register.update((present) => {
       // Its write may have been carried out although nobody said so.
       if (present.snapshots.some((other) => other.id === id)) return undefined;
@@ -95,6 +105,7 @@ export class Pins {
 
   /** Keeps a pin for longer. False if it is gone. */
   async renew(id: string, timeToLiveMs: number, signal?: AbortSignal): Promise<boolean> {
+    if (this.#isReplica) return true;
     const expiresMs = this.#options.clock.now() + timeToLiveMs;
     const block0 = await this.#change(
       id,
@@ -106,6 +117,7 @@ export class Pins {
 
   /** Ends a pin; one that is gone already is no failure. */
   async release(id: string, signal?: AbortSignal): Promise<void> {
+    if (this.#isReplica) return;
     await this.#change(id, () => null, signal);
     // Nobody else can refer to the copy. Where it cannot be deleted now, gc will.
     const { driver, prefix } = this.#options;

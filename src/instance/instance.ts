@@ -342,7 +342,7 @@ export class Instance implements BatchOwner, QueryHost {
     signal: AbortSignal | undefined,
   ): Promise<HeldSnapshot> {
     const callName = 'db.at()';
-    const engine = this.writing(callName);
+    const engine = this.running(callName);
     return this.admit(callName).hold(callName, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
   }
 

@@ -342,9 +342,9 @@ export class Maintenance {
 
   /** Collects garbage; one run at a time. */
   collect(options: CheckedGcOptions): Promise<GcReport> {
-    const { environment, driver, logger, maxCommitBytes, writing } = this.#options;
+    const { environment, driver, logger, maxCommitBytes, running, writing } = this.#options;
     const { blockSizeBytes, dbPrefix: prefix } = this.#options.options;
-    const engine = writing('db.gc()');
+    const engine = (options.dryRun ? running : writing)('db.gc()');
     const holdLoops = async (generation: number, signal: AbortSignal | undefined): Promise<void> => {
       // Loops begin on the view of the instance.
       if (engine.view.block0.generation < generation) await engine.refresh(signal);

@@ -79,6 +79,38 @@ describe('history', () => {
     await world.run(db.stop());
   });
 
+  it('is shown by replicas too, which write nothing for it', async () => {
+    const world = new World();
+    const db = await world.open({ history: '5h' });
+    const known: { readonly generation: number; readonly at: Date }[] = [];
+    for (let i = 0; i < 4; i++) {
+      await world.write(db, `text ${i}`);
+      known.push({ generation: db.stats().log?.generation ?? -1, at: new Date(world.environment.now()) });
+      await world.environment.advance(hourMs);
+    }
+    const replica = await world.open({ role: 'replica' });
+    for (const [i, { generation, at }] of known.entries()) {
+      expect(await world.textAt(replica, generation)).toBe(`text ${i}`);
+      expect(await world.textAt(replica, at)).toBe(`text ${i}`);
+    }
+    const first = await world.run(replica.at(1));
+    expect([first.generation, (await world.run(first.get(notes, 7)))?.text]).toEqual([1, 'text 0 7']);
+    await world.environment.advance(12 * hourMs);
+    for (let i = 4; i < 8; i++) await world.write(db, `text ${i}`);
+    // It is not abandoned, however long it lasts, until its blocks are collected.
+    expect((await world.run(first.get(notes, 7)))?.text).toBe('text 0 7');
+    const garbage = await world.run(replica.gc({ dryRun: true, loopGraceMs: 0 }));
+    expect(garbage.garbage.length).toBeGreaterThan(0);
+    await world.run(db.gc({ loopGraceMs: 0 }));
+    // Blocks may still be in memory: another replica has none.
+    const other = await world.open({ role: 'replica' });
+    await expect(world.run(other.at(1))).rejects.toMatchObject({ code: 'SNAPSHOT_EXPIRED' });
+    await expect(world.run(first.query(notes).execute())).rejects.toMatchObject({ code: 'SNAPSHOT_EXPIRED' });
+    const { put, putLost, delete: deletes } = replica.stats().requests;
+    expect([put, putLost, deletes]).toEqual([0, 0, 0]);
+    for (const each of [other, replica, db]) await world.run(each.stop());
+  });
+
   it('ends with its window', async () => {
     const world = new World();
     const db = await world.open({ history: '5h' });
