@@ -217,7 +217,8 @@ await bundle({
   entries: [readerEntry],
   platform: 'browser',
   external: platformNames,
-  output: { dir: 'dist', format: 'esm', chunkFileNames: 'reader/[name].js' },
+  // Applications minify it again, with names.
+  output: { dir: 'dist', format: 'esm', codeSplitting: false, minify: { compress: true, mangle: false } },
 });
 await bundle({
   entries: entriesOf(filesOfWeb),

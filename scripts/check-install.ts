@@ -23,8 +23,11 @@ const manifest = JSON.parse(await readFile(new URL('../package.json', import.met
   readonly dependencies: Readonly<Record<string, string>>;
 };
 const names = Object.keys(manifest.dependencies);
-/** Most packages of an installation, StoreDb among them, and megabytes on the disk. */
-const most = { packages: 45, megabytes: 12 };
+/**
+ * Most packages of an installation, StoreDb among them, and megabytes on the disk. The reader is bundled for itself, which takes 0.4 of
+ * them.
+ */
+const most = { packages: 45, megabytes: 12.5 };
 
 /** Uses everything that needs a dependency: a bucket, with a large upload, a list and a link, and the same behind a proxy. */
 const program = `
