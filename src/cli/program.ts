@@ -2,6 +2,7 @@
 import { completionLines, completionsOf } from './arguments/completions.ts';
 import { commandHelp, programHelp } from './arguments/help.ts';
 import { parseLine } from './arguments/parse.ts';
+import { publish } from './commands/publish.ts';
 import { backup, backups, clone, prune, restore, rewriteBackups } from './commands/backups.ts';
 import { completion, completionOption, userShell } from './commands/completion.ts';
 import { clear, drop, rename } from './commands/drop-and-rename.ts';
@@ -116,6 +117,7 @@ const others: readonly Command[] = [
   prune,
   restore,
   clone,
+  publish,
   rename,
   drop,
   rewrite,

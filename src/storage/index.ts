@@ -22,6 +22,7 @@ export type {
   StorageDriver,
 } from './contract/driver.ts';
 export { FileDriver, type FileDriverOptions } from './file/file-driver.ts';
+export { StaticFolderDriver } from './file/static-folder-driver.ts';
 export { AzureBlobDriver } from './azure/azure-blob-driver.ts';
 export type { AzureBlobDriverOptions, AzureTokenCredential } from './azure/azure-options.ts';
 export { GoogleCloudStorageDriver } from './google/google-cloud-storage-driver.ts';

@@ -115,6 +115,17 @@ class ClauseMaker {
   }
 }
 
+/** Makes a clause of a condition on the table of a query. Throws `LanguageError`. */
+export function clauseOf(
+  query: Query<Row>,
+  schema: SchemaDefinition,
+  condition: WrittenConditionNode,
+  source: string,
+  clauses: Clauses<Row>,
+): Clause {
+  return new ClauseMaker(query, schema, source, clauses).clause(condition);
+}
+
 /** Adds a condition to a query. Throws `LanguageError`. */
 export function withCondition(
   query: Query<Row>,
@@ -122,7 +133,7 @@ export function withCondition(
   condition: WrittenConditionNode,
   source: string,
 ): Query<Row> {
-  return query.where((clauses) => new ClauseMaker(query, schema, source, clauses).clause(condition));
+  return query.where((clauses) => clauseOf(query, schema, condition, source, clauses));
 }
 
 /** Minimum digits of milliseconds since 1970. A shorter number is a year, a day such as 20240131, or seconds. */
