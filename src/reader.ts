@@ -1,4 +1,5 @@
 /** The exports of `store-db/reader`: a reader of published bundles, for browsers, Workers and servers at the edge. */
 export { openReader, type Reader, type ReaderFigures } from './reader/reader.ts';
+export { browserCache, type BrowserCacheOptions } from './reader/browser-cache.ts';
 export type { ReaderOptions } from './reader/reader-options.ts';
 export type { Fetch, FetchInit, FetchResponse } from './reader/fetch-driver.ts';
