@@ -2,4 +2,11 @@
 export { openReader, type Reader, type ReaderFigures } from './reader/reader.ts';
 export { browserCache, type BrowserCacheOptions } from './reader/browser-cache.ts';
 export type { ReaderOptions } from './reader/reader-options.ts';
-export type { Fetch, FetchInit, FetchResponse } from './reader/fetch-driver.ts';
+export {
+  FetchDriver,
+  type Fetch,
+  type FetchDriverOptions,
+  type FetchGetOptions,
+  type FetchInit,
+  type FetchResponse,
+} from './storage/fetch-driver.ts';

@@ -10,7 +10,7 @@ import type { InlinedRoot } from '../format/stored-table.ts';
 import { MAX_WHOLE_BYTES } from '../storage/contract/requests.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import type { ObjectPart } from '../tree/block-source.ts';
-import type { FetchDriver } from './fetch-driver.ts';
+import type { FetchDriver } from '../storage/fetch-driver.ts';
 
 export class BundleBlocks extends BlockReader {
   readonly #driver: FetchDriver;
@@ -42,7 +42,7 @@ export class BundleBlocks extends BlockReader {
     const inlined = this.#inlined.get(name);
     if (inlined !== undefined) return fromBase64(inlined);
     if (sizeBytes > MAX_WHOLE_BYTES) throw new CorruptionError(name, `A block of ${sizeBytes} bytes is too long`);
-    const found = await this.#driver.get(`/${name}`, { maxBytes: maxPackedBytes(sizeBytes) });
+    const found = await this.#driver.get(name, { maxBytes: maxPackedBytes(sizeBytes) });
     return found.status === 'found' ? unpackBundleObject(name, found.bytes, sizeBytes) : undefined;
   }
 }

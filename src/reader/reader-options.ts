@@ -1,10 +1,8 @@
 /** The options of `openReader()`. */
-import { InvalidOptionError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
-import { describeValue } from '../base/messages.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import type { CacheDriver } from '../storage/contract/driver.ts';
-import type { Fetch } from './fetch-driver.ts';
+import type { Fetch } from '../storage/fetch-driver.ts';
 
 /** Options of `openReader()`. */
 export interface ReaderOptions {
@@ -22,8 +20,7 @@ export interface ReaderOptions {
 
 /** Checked options. */
 export interface CheckedReaderOptions {
-  readonly url: URL;
-  readonly fetch: Fetch;
+  readonly fetch: Fetch | undefined;
   readonly cache: CacheDriver | undefined;
   readonly maxMemoryBytes: number;
   readonly logger: Logger | undefined;
@@ -41,40 +38,13 @@ const readerOptions = new OptionTable<ReaderOptions>({
 });
 
 /** Throws `InvalidOptionError`. */
-export function checkReaderOptions(url: unknown, given: ReaderOptions): CheckedReaderOptions {
+export function checkReaderOptions(given: ReaderOptions): CheckedReaderOptions {
   const options = readerOptions.check('openReader()', given);
   return {
-    url: checkUrl(url),
-    fetch: options.fetch ?? ownFetch(),
+    fetch: options.fetch,
     cache: options.cache,
     maxMemoryBytes: options.maxMemoryBytes ?? 64 * mebibyte,
     logger: options.logger,
     signal: options.signal,
   };
-}
-
-/** Returns the `fetch` of the runtime. It must be called with the global object as `this`. */
-function ownFetch(): Fetch {
-  const { fetch } = globalThis;
-  if (typeof fetch === 'function') return (url, init) => globalThis.fetch(url, init);
-  throw new InvalidOptionError('fetch', 'This runtime has no fetch(): give openReader() one with the option `fetch`.');
-}
-
-function checkUrl(url: unknown): URL {
-  const { document } = globalThis as { readonly document?: { readonly baseURI?: string } };
-  let parsed: URL | undefined;
-  try {
-    // A URL of another realm is of another class.
-    const text = typeof url === 'string' ? url : (url as Partial<URL> | null | undefined)?.href;
-    if (typeof text === 'string') parsed = new URL(text, document?.baseURI);
-  } catch {
-    // The error below says more.
-  }
-  if (parsed !== undefined && /^https?:$/.test(parsed.protocol) && parsed.hash === '' && parsed.username === '') {
-    return parsed;
-  }
-  throw new InvalidOptionError(
-    'url',
-    `openReader() takes the URL of a bundle, such as https://example.com/cities, and not ${describeValue(url)}.`,
-  );
 }

@@ -32,7 +32,7 @@ import {
   unpackBundleObject,
 } from '../format/bundle.ts';
 import type { BundlePointer, ListedBundle } from '../format/bundle.ts';
-import { blobName } from '../format/object-names.ts';
+import { blobName, block0Name } from '../format/object-names.ts';
 import { isSystemTable } from '../format/stored-schema.ts';
 import type { StoredRoot, StoredTable, StoredTableVersion } from '../format/stored-table.ts';
 import { isCount } from '../format/stored-table.ts';
@@ -49,12 +49,12 @@ import { tableName } from '../schema/table-ref.ts';
 import type { TableRef } from '../schema/table-ref.ts';
 import { indexLeafShape, shapeOf } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
+import { FetchDriver } from '../storage/fetch-driver.ts';
 import { s3StandardPrices } from '../storage/prices.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import { Tree } from '../tree/tree.ts';
 import { TableState } from '../view/table-state.ts';
 import { BundleBlocks } from './bundle-blocks.ts';
-import { FetchDriver } from './fetch-driver.ts';
 import { checkReaderOptions } from './reader-options.ts';
 import type { CheckedReaderOptions, ReaderOptions } from './reader-options.ts';
 
@@ -94,12 +94,16 @@ class Bundles {
   }
 
   async readPointer(signal: AbortSignal | undefined): Promise<BundlePointer> {
-    const options = { changes: true, maxBytes: maxPointerBytes, ...defined({ signal }) };
-    const found = await this.#driver.get(`/${pointerName}`, options);
+    const options = { maxBytes: maxPointerBytes, ...defined({ signal }) };
+    const found = await this.#driver.get(pointerName, options);
     if (found.status === 'found') return decodePointer(found.bytes);
+    const block0 = await this.#driver.get(block0Name, { range: { start: 0, end: 0 }, ...defined({ signal }) });
     throw new NotADatabaseError(
-      `There is no bundle at ${this.#driver.urlOf('')}: ${this.#driver.urlOf(`/${pointerName}`)} is missing. Publish one with ` +
-        'db.publish(), or correct the URL.',
+      block0.status === 'found'
+        ? `There is a database at ${this.#driver.urlOf('')}, and no bundle. Read it as a replica, by StoreDb({ role: 'replica', nodeId: 0, ` +
+            'driver: new FetchDriver({ url }), dbPrefix }), or publish tables of it with db.publish().'
+        : `There is no bundle at ${this.#driver.urlOf('')}: ${this.#driver.urlOf(pointerName)} is missing. Publish one with ` +
+            'db.publish(), or correct the URL.',
     );
   }
 
@@ -107,7 +111,7 @@ class Bundles {
     const listed = bundles[0] as ListedBundle;
     const name = listed.manifest;
     const maxBytes = maxPackedBytes(maxManifestBytes);
-    const found = await this.#driver.get(`/${name}`, { maxBytes, ...defined({ signal }) });
+    const found = await this.#driver.get(name, { maxBytes, ...defined({ signal }) });
     if (found.status !== 'found') {
       throw new SnapshotExpiredError(
         `The manifest ${name} of the newest bundle is missing: a cache on the way answered with an old pointer, or the bundle was ` +
@@ -288,7 +292,7 @@ export class Reader {
     const record = checkBlobRecord(reference, row);
     const number = row['number'];
     if (!isCount(number)) throw new CorruptionError(blobName(reference), 'The record of the blob is not valid');
-    return { record, prefix: `/${bundleBlobsPrefix(number)}` };
+    return { record, prefix: bundleBlobsPrefix(number) };
   }
 
   /**
@@ -351,10 +355,10 @@ export async function openReaderIn(
   url: string | URL,
   given: ReaderOptions = {},
 ): Promise<Reader> {
-  const options = checkReaderOptions(url, given);
+  const options = checkReaderOptions(given);
   const { signal } = options;
   const ending = newAbortController();
-  const driver = new FetchDriver(environment, options.url, options.fetch, ending.signal);
+  const driver = new FetchDriver({ url, environment, signal: ending.signal, ...defined({ fetch: options.fetch }) });
   const bundles = new Bundles(environment, driver, options);
   const open = async (): Promise<OpenBundle> => bundles.open(await bundles.readPointer(signal), signal);
   try {

@@ -33,7 +33,8 @@ export const folders: readonly Folder[] = [
   { path: 'storage/certify', holds: 'Checks that a store keeps the promises that StoreDb depends on' },
   {
     path: 'storage',
-    holds: 'The driver for memory, the cache on disk, prices of requests, and the published entry for drivers',
+    holds:
+      'The driver for memory, the driver for plain GETs, the cache on disk, prices of requests, and the published entry for drivers',
   },
   { path: 'cache', holds: 'One budget of memory for cached blocks, pending commits and queries; external caches' },
   { path: 'tree', holds: 'Copy-on-write B+Trees: reading, writing, cursors, read-ahead' },

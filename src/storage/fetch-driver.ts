@@ -3,17 +3,19 @@
  * lists nothing.
  */
 import { anySignal } from '../base/abort.ts';
+import { realEnvironment } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError, NotSupportedError, StorageError } from '../base/errors.ts';
+import { CorruptionError, InvalidOptionError, NotSupportedError, StorageError } from '../base/errors.ts';
 import type { StorageFailure } from '../base/errors.ts';
 import { messageOf } from '../base/brands.ts';
-import { joinBytes } from '../base/bytes.ts';
-import { defined } from '../base/options.ts';
-import type { GetOptions, GetResult, StorageDriver } from '../storage/contract/driver.ts';
-import { RequestAttempts } from '../storage/contract/request-attempts.ts';
-import { MAX_WHOLE_BYTES } from '../storage/contract/requests.ts';
+import { checksum, joinBytes } from '../base/bytes.ts';
+import { describeValue } from '../base/messages.ts';
+import { defined, kinds, OptionTable } from '../base/options.ts';
+import type { GetOptions, GetResult, StorageDriver } from './contract/driver.ts';
+import { RequestAttempts } from './contract/request-attempts.ts';
+import { checkKey, MAX_WHOLE_BYTES } from './contract/requests.ts';
 
-/** The parts of `fetch` that the driver uses. */
+/** The parts of `fetch` that a {@link FetchDriver} uses. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
 /** How a request is sent. */
@@ -40,8 +42,6 @@ export interface FetchResponse {
 export interface FetchGetOptions extends GetOptions {
   /** Most bytes to read: a longer object is an error, before it is read. Default: 512 MiB. */
   readonly maxBytes?: number;
-  /** Whether the object may be replaced, so that caches must ask the server. Default false. */
-  readonly changes?: boolean;
 }
 
 const attempts = 4;
@@ -72,18 +72,78 @@ class Slots {
   }
 }
 
+function eitherSignal(a: AbortSignal | undefined, b: AbortSignal | undefined): AbortSignal | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : anySignal(a, b);
+}
+
 function reasonOf(status: number): StorageFailure | undefined {
   if (status === 401 || status === 403) return 'forbidden';
   if (status === 429) return 'throttled';
   return status >= 500 ? 'unavailable' : undefined;
 }
 
+/** Options of `FetchDriver`. */
+export interface FetchDriverOptions {
+  /** The URL that the keys of objects follow. Its query is sent with every request. */
+  readonly url: string | URL;
+  /** The function that sends requests. Default: the `fetch` of the runtime. */
+  readonly fetch?: Fetch;
+  /** Ends all requests. */
+  readonly signal?: AbortSignal;
+  /** Clock and timers. Default: the runtime's own. */
+  readonly environment?: Environment;
+}
+
+const driverOptions = new OptionTable<FetchDriverOptions>({
+  url: kinds.required(kinds.anything),
+  fetch: kinds.callback,
+  signal: kinds.signal,
+  environment: kinds.environment,
+});
+
+/** Returns the `fetch` of the runtime. It must be called with the global object as `this`. */
+function ownFetch(): Fetch {
+  const { fetch } = globalThis;
+  if (typeof fetch === 'function') return (url, init) => globalThis.fetch(url, init);
+  throw new InvalidOptionError('fetch', 'This runtime has no fetch(): give one with the option `fetch`.');
+}
+
+/** Returns the URL of a place with objects. Throws `InvalidOptionError` for anything but a URL with `http:` or `https:`. */
+function checkUrl(url: unknown): URL {
+  const { document } = globalThis as { readonly document?: { readonly baseURI?: string } };
+  let parsed: URL | undefined;
+  try {
+    // A URL of another realm is of another class.
+    const text = typeof url === 'string' ? url : (url as Partial<URL> | null | undefined)?.href;
+    if (typeof text === 'string') parsed = new URL(text, document?.baseURI);
+  } catch {
+    // The error below says more.
+  }
+  if (parsed !== undefined && /^https?:$/.test(parsed.protocol) && parsed.hash === '' && parsed.username === '') {
+    return parsed;
+  }
+  throw new InvalidOptionError(
+    'url',
+    `The URL is ${describeValue(url)}; it must be the one that the names of objects follow, such as https://example.com/cities.`,
+  );
+}
+
+/** Whether an object never changes, so that caches need not ask the server: blocks and blobs, by their folders. */
+function isImmutable(key: string): boolean {
+  return /(?:^|\/)(?:data\/[^/]+|indexes\/[^/]+\/[^/]+|blobs|manifests|contents)\/[^/]+$/.test(key);
+}
+
+/**
+ * Reads objects with plain GETs, from any server: a public bucket, a CDN, a web server. A replica can read a database with it, also in a
+ * browser: `StoreDb({ role: 'replica', nodeId: 0, driver: new FetchDriver({ url: 'https://bucket.example.com' }), dbPrefix: 'app' })`. It cannot
+ * write or list.
+ */
 export class FetchDriver implements StorageDriver {
   readonly name = 'fetch';
   readonly #base: string;
   readonly #query: string;
   readonly #fetch: Fetch;
-  readonly #signal: AbortSignal;
+  readonly #signal: AbortSignal | undefined;
   readonly #attempts: RequestAttempts;
   readonly #slots = new Slots();
   /** Requests sent. */
@@ -91,28 +151,31 @@ export class FetchDriver implements StorageDriver {
   /** Bytes received. */
   receivedBytes = 0;
 
-  /** `base`: the URL that keys follow; its query is sent with every request. `signal`: ends all requests. */
-  constructor(environment: Environment, { origin, pathname, search }: URL, fetch: Fetch, signal: AbortSignal) {
+  /** Throws `InvalidOptionError`. */
+  constructor(options: FetchDriverOptions) {
+    const { url, fetch, signal, environment = realEnvironment } = driverOptions.check('new FetchDriver()', options);
+    const { origin, pathname, search } = checkUrl(url);
     this.#base = origin + pathname.replace(/\/+$/, '');
     this.#query = search;
-    this.#fetch = fetch;
+    this.#fetch = fetch ?? ownFetch();
     this.#signal = signal;
     this.#attempts = new RequestAttempts(environment);
   }
 
   /** Returns the URL of an object. */
   urlOf(key: string): string {
-    return this.#base + key.split('/').map(encodeURIComponent).join('/') + this.#query;
+    return `${this.#base}/${key.split('/').map(encodeURIComponent).join('/')}${this.#query}`;
   }
 
   get(key: string, options: FetchGetOptions = {}): Promise<GetResult> {
+    checkKey(key);
     return this.#slots.run(() => {
-      const signal = anySignal(this.#signal, options.signal);
+      const signal = eitherSignal(this.#signal, options.signal);
       return this.#attempts.repeat({ attempts, signal }, () => this.#once(key, options, signal));
     });
   }
 
-  #once(key: string, options: FetchGetOptions, signal: AbortSignal): Promise<GetResult> {
+  #once(key: string, options: FetchGetOptions, signal: AbortSignal | undefined): Promise<GetResult> {
     const failure = (error: unknown): StorageError => {
       if (error instanceof StorageError) return error;
       const message = `${this.urlOf(key)} cannot be read: ${messageOf(error)}`;
@@ -120,7 +183,7 @@ export class FetchDriver implements StorageDriver {
     };
     const request = { operation: 'GET', key, store: this.#base };
     const isAnswer = (error: unknown): boolean => error instanceof CorruptionError;
-    return this.#attempts.once(request, { signal, isAnswer }, failure, async (ends, sending) => {
+    return this.#attempts.once(request, { ...defined({ signal }), isAnswer }, failure, async (ends, sending) => {
       sending();
       this.requests++;
       return this.#send(key, options, ends);
@@ -128,11 +191,11 @@ export class FetchDriver implements StorageDriver {
   }
 
   async #send(key: string, options: FetchGetOptions, signal: AbortSignal): Promise<GetResult> {
-    const { range, changes, maxBytes = MAX_WHOLE_BYTES } = options;
+    const { range, ifNoneMatch, maxBytes = MAX_WHOLE_BYTES } = options;
     // One byte of an empty range shows whether the object is there, and how long it is.
     const end = range === undefined ? 0 : Math.max(range.end, range.start + 1);
     const headers = range === undefined ? undefined : { range: `bytes=${range.start}-${end - 1}` };
-    const init = { signal, ...defined({ headers }), ...(changes === true && { cache: 'no-cache' as const }) };
+    const init = { signal, ...defined({ headers }), ...(!isImmutable(key) && { cache: 'no-cache' as const }) };
     const response = await this.#fetch(this.urlOf(key), init);
     const { status } = response;
     if (status === 404 || status === 410) return this.#dropped(response, { status: 'missing' });
@@ -150,10 +213,14 @@ export class FetchDriver implements StorageDriver {
       status === 416 ? await this.#dropped(response, new Uint8Array(0)) : await this.#bytes(key, response, maxBytes);
     const wanted = range === undefined || !whole ? bytes : bytes.subarray(range.start, range.end);
     const length = range === undefined ? undefined : range.end - range.start;
+    // A page of another origin does not see the header, unless the server exposes it.
+    const etag = response.headers.get('etag') ?? `${checksum(bytes)}-${bytes.length}`;
+    // The condition is not sent: a page of another origin would have to ask whether it may.
+    if (etag === ifNoneMatch) return { status: 'unchanged' };
     return {
       status: 'found',
       bytes: length === undefined ? wanted : wanted.subarray(0, length),
-      etag: response.headers.get('etag') ?? '',
+      etag,
       sizeBytes: whole ? bytes.length : Number(total ?? bytes.length),
       lastModifiedMs: 0,
     };
@@ -186,7 +253,7 @@ export class FetchDriver implements StorageDriver {
   }
 
   #refuse(): Promise<never> {
-    return Promise.reject(new NotSupportedError('A reader reads with plain GETs, and can neither write nor list.'));
+    return Promise.reject(new NotSupportedError('FetchDriver reads with plain GETs, and can neither write nor list.'));
   }
 
   put(): Promise<never> {
