@@ -119,6 +119,12 @@ export type { Transaction } from './transaction/transaction.ts';
 export type { TransactionFunction, TransactionOptions } from './transaction/run-transaction.ts';
 export type { BackupInfo, BackupReport, CopyOptions } from './maintenance/backup/backup.ts';
 export type {
+  BundleRetention,
+  PublishOptions,
+  PublishProgress,
+  PublishReport,
+} from './maintenance/publish/publish-options.ts';
+export type {
   BackupsReport,
   InspectBackupsOptions,
   InspectedBackup,

@@ -130,15 +130,18 @@ export class BundlePlace {
     throw new InvalidOptionError('to', `There is a database under ${this.#prefix}/: publish to a prefix of its own.`);
   }
 
-  /** Reads the pointer; undefined if nothing was published yet. Throws `InvalidOptionError` for bundles of another database. */
-  async readPointer(source: string): Promise<ReadPointer | undefined> {
+  /**
+   * Reads the pointer; undefined if nothing was published yet. Throws `InvalidOptionError` for bundles of another database, unless they
+   * may be replaced.
+   */
+  async readPointer(source: string, replaces: boolean): Promise<ReadPointer | undefined> {
     const found = await this.#read(pointerName);
     if (found === undefined) return undefined;
     const pointer = decodePointer(found.bytes);
-    if (pointer.source === source) return { pointer, etag: found.etag };
+    if (pointer.source === source || replaces) return { pointer, etag: found.etag };
     throw new InvalidOptionError(
       'to',
-      `Under ${this.#prefix}/ are bundles of another database: publish to a prefix of its own, or delete them first.`,
+      `Under ${this.#prefix}/ are bundles of another database: publish to a prefix of its own, or pass replace: true.`,
     );
   }
 

@@ -32,6 +32,8 @@ export interface PublishOptions {
   readonly fields?: Readonly<Record<string, readonly string[]>>;
   /** Which older bundles stay. */
   readonly keep?: BundleRetention;
+  /** Whether bundles of another database may be replaced, as where each build of a site makes its database again. Default false. */
+  readonly replace?: boolean;
   /** Called after every few thousand rows. */
   readonly onProgress?: (progress: PublishProgress) => void;
   /** Gives the call up. Readers then see the bundle before, and the next call removes what was written. */
@@ -89,6 +91,7 @@ export const publishOptions: OptionTable<PublishOptions> = new OptionTable({
   where: byTable({ allowed: 'a function that returns a clause', accepts: (value) => typeof value === 'function' }),
   fields: byTable(names),
   keep: kinds.options(keepOptions),
+  replace: kinds.flag,
   onProgress: kinds.callback,
   signal: kinds.signal,
 });

@@ -62,9 +62,10 @@ export async function publishState(
   const databaseKey = bundleSource(view.block0.databaseId);
   try {
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      const before = await place.readPointer(databaseKey);
+      const before = await place.readPointer(databaseKey, options.replace === true);
       const newest = before?.pointer.bundles[0];
-      if (newest !== undefined && newest.position > view.tail) return report(place, view, 'superseded', 0, 0);
+      const isOlder = before?.pointer.source === databaseKey && (newest?.position ?? 0) > view.tail;
+      if (isOlder) return report(place, view, 'superseded', 0, 0);
       const kept = await place.keptObjects(before?.pointer.bundles ?? []);
       const built = await build({ source, options, place, kept, number: (newest?.number ?? 0) + 1 }, tables);
       const published = await put({ source, options, place, kept, before }, built);
@@ -156,6 +157,7 @@ async function put(
   const listed = before?.pointer.bundles ?? [];
   const [newest] = listed;
   const nowMs = environment.now();
+  // The manifest of another database differs, since it names the database.
   const isUnchanged = newest !== undefined && hashIn(newest.manifest) === hashIn(manifest);
   let first: ListedBundle;
   if (isUnchanged) first = { ...newest, position: Math.max(newest.position, view.tail) };

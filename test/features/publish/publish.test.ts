@@ -4,6 +4,7 @@ import { StoreDb, Types, defineSchema } from '../../../src/index.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { PublishOptions } from '../../../src/maintenance/publish/publish-options.ts';
+import { openReader } from '../../../src/reader.ts';
 import type { Reader } from '../../../src/reader.ts';
 import { BundleServer } from './published.ts';
 
@@ -168,9 +169,14 @@ describe('a published bundle', () => {
     await other.start();
     await expect(db.publish(server.place)).rejects.toThrow('There is a database under site/');
     await other.publish({ driver: server.driver, prefix: 'second' });
-    await expect(db.publish({ driver: server.driver, prefix: 'second' })).rejects.toThrow(
-      'bundles of another database',
-    );
+    const second = { driver: server.driver, prefix: 'second' };
+    await expect(db.publish(second)).rejects.toThrow('bundles of another database');
+    const reader = await openReader('https://example.test/second', { fetch: server.fetch });
+    await insert(10);
+    expect(await db.publish(second, { replace: true })).toMatchObject({ outcome: 'published' });
+    await expect(reader.refresh()).rejects.toMatchObject({ code: 'DATABASE_REPLACED' });
+    const newer = await openReader('https://example.test/second', { fetch: server.fetch });
+    expect(await newer.query(people).count()).toBe(10);
     await other.stop();
   });
 
