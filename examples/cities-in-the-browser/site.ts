@@ -20,7 +20,7 @@ async function publishCities(folder: string): Promise<PublishReport> {
   const rows = await readCities();
   await db.load(
     cities,
-    rows.map(({ admin2: _, ...city }) => city),
+    rows.map(({ id, name, country, admin1, lat, lng }) => ({ id, name, country, admin1, lat, lng })),
   );
   // The database is another one each time; blocks are shared all the same.
   const to = { driver: new StaticFolderDriver(folder), prefix: 'cities' };
