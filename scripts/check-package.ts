@@ -16,7 +16,7 @@ const repository = fileURLToPath(new URL('../', import.meta.url));
  * Modules of code in the package, as ES modules and as CommonJS: loading each takes longer than running it. Most are of one line, which
  * names what `import()` loads from a larger one.
  */
-const mostModules = 66;
+const mostModules = 68;
 const consumer = mkdtempSync(join(tmpdir(), 'store-db-consumer-'));
 
 function run(folder: string, command: string, ...args: string[]): string {
@@ -149,7 +149,7 @@ function packAndInstall(): string {
     /\.test\.|\.map$|^dist\/(cjs\/)?cli\/.*\.d\.ts$|^(src|test|scripts|bench)\//.test(path),
   );
   if (stray.length > 0) throw new Error(`The package has files that nobody needs: ${JSON.stringify(stray)}`);
-  const modules = files.filter(({ path }) => path.endsWith('.js'));
+  const modules = files.filter(({ path }) => /^dist\/.*\.js$/.test(path));
   if (modules.length > mostModules) throw new Error(`The package has ${modules.length} modules: it is not bundled`);
   console.log(`${filename}: ${files.length} files, ${modules.length} modules`);
   writeFileSync(join(consumer, 'package.json'), '{ "private": true }');

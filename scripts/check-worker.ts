@@ -1,6 +1,6 @@
 /**
  * Checks that a Worker made of the installed package runs in workerd, without any compatibility flag: nothing in it may import a module
- * of Node.js.
+ * of Node.js. Also checks how long the script of a page is that reads a bundle.
  *
  *   check-worker.ts <folder in which the package is installed>
  */
@@ -60,3 +60,20 @@ try {
 } finally {
   await miniflare.dispose();
 }
+
+// A page that reads a bundle gets a script of its own, in which nothing opens or writes a database.
+await writeFile(join(consumer, 'page.mjs'), "export { openReader } from 'store-db/reader';\n");
+const page = await rolldown({
+  cwd: consumer,
+  input: 'page.mjs',
+  platform: 'browser',
+  resolve: { conditionNames: ['browser', 'import'] },
+  onLog(_, { message }) {
+    throw new Error(`A page cannot be bundled: ${message}`);
+  },
+});
+const script = (await page.generate({ format: 'esm', codeSplitting: false, minify: true })).output[0].code;
+await page.close();
+const scriptBytes = gzipSync(script, { level: 9 }).length;
+if (scriptBytes > 90_000) throw new Error(`The script of a reader has ${scriptBytes} bytes, minified and compressed`);
+console.log(`The script of a reader has ${Math.round(scriptBytes / 1000)} kB, minified and compressed`);
