@@ -37,6 +37,7 @@ import { isSystemTable } from '../format/stored-schema.ts';
 import type { StoredRoot, StoredTable, StoredTableVersion } from '../format/stored-table.ts';
 import { isCount } from '../format/stored-table.ts';
 import { isUuid } from '../format/values.ts';
+import type { CallOptions } from '../instance/options.ts';
 import type { RowFor } from '../instance/trigger-api.ts';
 import { QueryMemory } from '../query/planner/query-host.ts';
 import type { QueryHost } from '../query/planner/query-host.ts';
@@ -49,7 +50,7 @@ import { tableName } from '../schema/table-ref.ts';
 import type { TableRef } from '../schema/table-ref.ts';
 import { indexLeafShape, shapeOf } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import { FetchDriver } from '../storage/fetch-driver.ts';
+import { checkUrl, FetchDriver } from '../storage/fetch-driver.ts';
 import { s3StandardPrices } from '../storage/prices.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import { Tree } from '../tree/tree.ts';
@@ -300,7 +301,7 @@ export class Reader {
    * Queries that run go on with the bundle that they began with. Rejects with `DatabaseReplacedError` if bundles of another database
    * are at the URL now: open a new reader then.
    */
-  async refresh(options: { readonly signal?: AbortSignal } = {}): Promise<boolean> {
+  async refresh(options: CallOptions = {}): Promise<boolean> {
     const { signal } = signalOptions.check('reader.refresh()', options);
     this.#host.check('reader.refresh()');
     this.#refreshing ??= this.#refresh().finally(() => {
@@ -358,7 +359,13 @@ export async function openReaderIn(
   const options = checkReaderOptions(given);
   const { signal } = options;
   const ending = newAbortController();
-  const driver = new FetchDriver({ url, environment, signal: ending.signal, ...defined({ fetch: options.fetch }) });
+  const base = checkUrl('openReader()', url);
+  const driver = new FetchDriver({
+    url: base,
+    environment,
+    signal: ending.signal,
+    ...defined({ fetch: options.fetch }),
+  });
   const bundles = new Bundles(environment, driver, options);
   const open = async (): Promise<OpenBundle> => bundles.open(await bundles.readPointer(signal), signal);
   try {

@@ -109,7 +109,7 @@ function ownFetch(): Fetch {
 }
 
 /** Returns the URL of a place with objects. Throws `InvalidOptionError` for anything but a URL with `http:` or `https:`. */
-function checkUrl(url: unknown): URL {
+export function checkUrl(callName: string, url: unknown): URL {
   const { document } = globalThis as { readonly document?: { readonly baseURI?: string } };
   let parsed: URL | undefined;
   try {
@@ -124,7 +124,8 @@ function checkUrl(url: unknown): URL {
   }
   throw new InvalidOptionError(
     'url',
-    `The URL is ${describeValue(url)}; it must be the one that the names of objects follow, such as https://example.com/cities.`,
+    `Option \`url\` of ${callName} is ${describeValue(url)}; it must be the http or https URL that the names of objects follow, ` +
+      'such as https://example.com/cities.',
   );
 }
 
@@ -154,7 +155,7 @@ export class FetchDriver implements StorageDriver {
   /** Throws `InvalidOptionError`. */
   constructor(options: FetchDriverOptions) {
     const { url, fetch, signal, environment = realEnvironment } = driverOptions.check('new FetchDriver()', options);
-    const { origin, pathname, search } = checkUrl(url);
+    const { origin, pathname, search } = checkUrl('new FetchDriver()', url);
     this.#base = origin + pathname.replace(/\/+$/, '');
     this.#query = search;
     this.#fetch = fetch ?? ownFetch();

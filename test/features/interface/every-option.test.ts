@@ -29,6 +29,9 @@ import {
   ObjectStoreDriver,
   ObservedDriver,
 } from '../../../src/storage/index.ts';
+import { browserCache, FetchDriver, openReader } from '../../../src/reader.ts';
+import type { Reader } from '../../../src/reader.ts';
+import { R2Driver } from '../../../src/workers.ts';
 import { createDatabase, driverConformance, FaultyDriver, VirtualEnvironment } from '../../../src/testing/index.ts';
 import { declaredIn, optionsParameters } from './public-options.ts';
 import type { DeclaredOption, OptionsParameter } from './public-options.ts';
@@ -52,10 +55,13 @@ const place = { driver, prefix: 'backups' };
 const elsewhere = { driver, prefix: 'elsewhere' };
 const encryption = { keys: { k: Uint8Array.from({ length: 32 }, (_, i) => i) }, current: 'k' };
 const least = { dbPrefix: 'db', nodeId: 0, driver };
+/** A binding of R2 that is never used. */
+const binding = Object.fromEntries(['get', 'put', 'delete', 'list', 'head'].map((name) => [name, () => undefined]));
 const folder = '/nowhere/that/a/test/would/write';
 
 let db: Database;
 let snapshot: Snapshot;
+let reader: Reader;
 let reference: string;
 
 beforeAll(async () => {
@@ -68,9 +74,17 @@ beforeAll(async () => {
   await batch.flush();
   reference = (await db.get('t', 1))?.['blob'] as string;
   snapshot = await db.snapshot();
+  const site = new MemoryDriver();
+  await db.publish({ driver: site, prefix: 'site' });
+  const fetch = async (url: string): Promise<Response> => {
+    const found = await site.get(new URL(url).pathname.slice(1));
+    return found.status === 'found' ? new Response(new Uint8Array(found.bytes)) : new Response(null, { status: 404 });
+  };
+  reader = await openReader('https://example.com/site', { fetch });
 });
 
 afterAll(async () => {
+  reader.close();
   await snapshot.release();
   await db.stop();
 });
@@ -153,6 +167,8 @@ const cases: Readonly<Record<string, Case>> = {
   'Database.backup(options)': { call: (options) => db.backup(place, options), what: 'db.backup()' },
   'Database.clone(to)': { call: (to) => db.clone(to), what: 'db.clone()', valid: elsewhere, within: 'to' },
   'Database.clone(options)': { call: (options) => db.clone(elsewhere, options), what: 'db.clone()' },
+  'Database.publish(to)': { call: (to) => db.publish(to), what: 'db.publish()', valid: elsewhere, within: 'to' },
+  'Database.publish(options)': { call: (options) => db.publish(elsewhere, options), what: 'db.publish()' },
   'Database.rewrite(options)': { call: (options) => db.rewrite(options), what: 'db.rewrite()' },
   'Database.doctor(options)': { call: (options) => db.doctor(options), what: 'db.doctor()' },
   'Transaction.upsert(options)': {
@@ -252,6 +268,22 @@ const cases: Readonly<Record<string, Case>> = {
     what: 'new ObjectStoreDriver()',
     valid: { bucket: 'app-data' },
   },
+  'new FetchDriver(options)': {
+    call: (options) => new FetchDriver(options),
+    what: 'new FetchDriver()',
+    valid: { url: 'https://example.com/data' },
+  },
+  'new R2Driver(options)': {
+    call: (options) => new R2Driver(options),
+    what: 'new R2Driver()',
+    valid: { bucket: binding, name: 'data' },
+  },
+  'browserCache(options)': { call: (options) => browserCache(options), what: 'browserCache()' },
+  'openReader(options)': {
+    call: (options) => openReader('https://example.com/data', options),
+    what: 'openReader()',
+  },
+  'Reader.refresh(options)': { call: (options) => reader.refresh(options), what: 'reader.refresh()' },
   'new MemoryDriver(options)': { call: (options) => new MemoryDriver(options), what: 'new MemoryDriver()' },
   'new ObservedDriver(options)': {
     call: (options) => new ObservedDriver(memory, options),

@@ -30,6 +30,8 @@ const model = new Model(sources, [
   { specifier: 'store-db', path: 'src/index.ts' },
   { specifier: 'store-db/lib/storage', path: 'src/storage/index.ts' },
   { specifier: 'store-db/testing', path: 'src/testing/index.ts' },
+  { specifier: 'store-db/workers', path: 'src/workers.ts' },
+  { specifier: 'store-db/reader', path: 'src/reader.ts' },
 ]);
 
 /** The type in an annotation. */

@@ -60,7 +60,9 @@ describe('new FetchDriver()', () => {
       'https://example.com#part',
       7,
     ]) {
-      expect(() => new FetchDriver({ url: url as string })).toThrow('must be the one that the names of objects follow');
+      expect(() => new FetchDriver({ url: url as string })).toThrow(
+        'must be the http or https URL that the names of objects follow',
+      );
     }
     expect(() => new FetchDriver({ uri: 'https://example.com' } as never)).toThrow('uri');
     const driver = new FetchDriver({ url: new URL('https://example.com/a//?token=abc') });
