@@ -17,8 +17,9 @@ export default defineConfig({
   resolve,
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    // These need a real object store, npm run test:ceph or npm run test:azure, and a real terminal, npm run test:terminal.
-    exclude: ['test/servers/azure/**', 'test/servers/ceph/**', 'test/servers/terminal/**'],
+    // These need a real object store, npm run test:ceph or npm run test:azure, a real terminal, npm run test:terminal, and a real
+    // browser, npm run test:browser.
+    exclude: ['test/servers/azure/**', 'test/servers/browser/**', 'test/servers/ceph/**', 'test/servers/terminal/**'],
     pool: 'forks',
     // A worker loads and compiles the sources once, not for each file: nothing in them is kept for a whole process but caches.
     isolate: false,

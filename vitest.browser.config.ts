@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config';
+import { resolve } from './vitest.config.ts';
+
+// The tests in a real browser, which needs Chromium: `CHROMIUM`, or the command `chromium`.
+const resultsFile = process.env['TEST_RESULTS_FILE'];
+
+export default defineConfig({
+  resolve,
+  test: {
+    include: ['test/servers/browser/**/*.test.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
+    fileParallelism: false,
+    reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
+  },
+});
