@@ -141,6 +141,21 @@ describe('bundles after each other', () => {
     await expectWhole(20_000);
   });
 
+  it('keep the objects of a bundle whose contents are lost', async () => {
+    await upsert(0, 3000, plain);
+    await db.publish(server.place);
+    const reader = await server.open();
+    const [contents] = (await server.names()).filter((name) => name.startsWith('contents'));
+    await server.store.delete([`site/${contents as string}`]);
+    await upsert(0, 3000, () => 'other');
+    expect(await db.publish(server.place)).toMatchObject({ outcome: 'published', removedObjects: 0 });
+    expect(await reader.query(items).execute()).toHaveLength(3000);
+    // Once that bundle has left the pointer, everything that is not needed goes.
+    await upsert(0, 1, () => 'another');
+    await db.publish(server.place, newest);
+    await expectWhole(3000);
+  });
+
   it('are published by one of two processes first, and an older state does not replace a newer one', async () => {
     await upsert(0, 4000, plain);
     const other = await open(store, 2);

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { StoreDb, Types, defineSchema } from '../../../src/index.ts';
 import { realEnvironment, sleep } from '../../../src/base/env.ts';
 import { StoreDbError } from '../../../src/base/errors.ts';
+import { BlockKind, sealBlock } from '../../../src/format/block.ts';
+import { packBundleObject, unpackBundleObject } from '../../../src/format/bundle.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { CacheDriver } from '../../../src/storage/contract/driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
@@ -90,6 +92,19 @@ describe('a reader of damaged answers', () => {
       const reader = await server.open();
       await expect(answers(reader)).rejects.toMatchObject({ code: 'CORRUPTION' });
     }
+  });
+
+  it('refuses a block that was forged under its name', async () => {
+    server.alter = (name, bytes) => {
+      if (!name.startsWith('data')) return undefined;
+      const block = unpackBundleObject(name, bytes, 1e9).slice();
+      // The last byte of the last text, with a checksum that fits.
+      block[block.length - 1] = (block[block.length - 1] as number) ^ 1;
+      sealBlock(name, BlockKind.table, block);
+      return packBundleObject(name, block);
+    };
+    const reader = await server.open();
+    await expect(reader.get(things, 4321)).rejects.toThrow('does not have the bytes that its name tells');
   });
 
   it('does not expand or read more than an object may have', async () => {

@@ -15,6 +15,7 @@ import { memoryMutants } from './memory-mutants.ts';
 import { migrationMutants } from './migration-mutants.ts';
 import type { Mutant } from './mutant.ts';
 import { planMutants } from './plan-mutants.ts';
+import { publishMutants } from './publish-mutants.ts';
 import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
 import { uniqueMutants } from './unique-mutants.ts';
@@ -50,7 +51,14 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...ephemeralMutants,
     ...loadMutants,
   ],
-  objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants, ...journalMutants],
+  objects: [
+    ...gcMutants,
+    ...snapshotMutants,
+    ...blobMutants,
+    ...encryptionMutants,
+    ...journalMutants,
+    ...publishMutants,
+  ],
   migrations: migrationMutants,
 };
 

@@ -55,6 +55,7 @@ export const reader: PagePromises = {
     [
       `${damage}: gives an error or the right answer for any damaged object`,
       `${damage}: refuses one object in the place of another`,
+      `${damage}: refuses a block that was forged under its name`,
       'test/properties/fuzz/decoders.slow.test.ts: decoders, given damaged bytes',
     ],
   'It can do no more: what it sends is never run as code, and is bounded in length before it is read.': [
