@@ -31,6 +31,8 @@ export interface ReadPointer {
   readonly etag: string;
 }
 
+/** Anyone who can read a bundle can read all of it, so caches on the way may keep what never changes. */
+const writtenOnce = { if: 'absent', cacheControl: 'public, max-age=31536000, immutable' } as const;
 const maxAttempts = 4;
 const afterFailure: Backoff = { firstMs: 50, maxMs: 200, jitter: 'around' };
 const maxPuts = 16;
@@ -167,14 +169,15 @@ export class BundlePlace {
   put(name: string, content: Uint8Array): void | Promise<void> {
     const bytes = packBundleObject(name, content);
     return this.#start(bytes.length, async () => {
-      if (await this.#putNew(name, () => bytes, { if: 'absent', ...this.#options })) this.writtenBytes += bytes.length;
+      if (await this.#putNew(name, () => bytes, { ...this.#options, ...writtenOnce }))
+        this.writtenBytes += bytes.length;
     });
   }
 
   /** Starts to put a blob. */
   putBlob(name: string, sizeBytes: number, contentType: string, body: () => PutBody): void | Promise<void> {
     return this.#start(Math.min(sizeBytes, maxPutBytes / 4), async () => {
-      await this.#putNew(name, body, { if: 'absent', contentType, ...this.#options });
+      await this.#putNew(name, body, { contentType, ...this.#options, ...writtenOnce });
     });
   }
 
@@ -239,7 +242,8 @@ export class BundlePlace {
   /** Replaces the pointer that was read. Returns whether it was that one still. */
   async replacePointer(before: ReadPointer | undefined, pointer: BundlePointer): Promise<boolean> {
     const bytes = encodePointer(pointer);
-    const options = { if: before === undefined ? 'absent' : { etag: before.etag }, ...this.#options } as const;
+    const condition = before === undefined ? 'absent' : { etag: before.etag };
+    const options = { if: condition, cacheControl: 'no-cache', ...this.#options } as const;
     try {
       const { status } = await this.#driver.put(this.#key(pointerName), bytes, options);
       if (status === 'written') this.writtenObjects++;

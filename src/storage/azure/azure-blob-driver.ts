@@ -97,8 +97,8 @@ export class AzureBlobDriver implements StorageDriver {
   }
 
   /** Returns the headers that the store keeps with a blob. */
-  #headers(key: string, { contentType }: PutOptions): BlobHTTPHeaders {
-    const blobCacheControl = this.#options.cacheHeaders ? cacheControlOf(key) : undefined;
+  #headers(key: string, { contentType, cacheControl }: PutOptions): BlobHTTPHeaders {
+    const blobCacheControl = this.#options.cacheHeaders ? (cacheControl ?? cacheControlOf(key)) : undefined;
     return defined({ blobContentType: contentType, blobCacheControl });
   }
 

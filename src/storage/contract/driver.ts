@@ -62,6 +62,8 @@ export interface PutOptions extends RequestOptions {
   readonly if: PutCondition;
   /** Media type that a download of the object should carry. Drivers that cannot store it may ignore it. */
   readonly contentType?: string;
+  /** The header `Cache-Control` of downloads, if it is not the one that follows from the key. Drivers that cannot store it may ignore it. */
+  readonly cacheControl?: string;
   /** Whether to remove the replaced version at once, if the driver itself keeps old versions. Default false. */
   readonly purge?: boolean;
   /** Whether the put is one of many writes of background work: other writes may go first. Default false. */

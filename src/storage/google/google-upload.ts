@@ -112,8 +112,8 @@ export class GoogleUpload {
 
   /** Returns the metadata of the object. `no-transform` keeps the store and caches from changing it, `private` from sharing it. */
   #metadata(more: object): Uint8Array {
-    const { contentType = defaultType } = this.#options;
-    const known = this.#cacheHeaders ? cacheControlOf(this.#key) : undefined;
+    const { contentType = defaultType, cacheControl: given } = this.#options;
+    const known = this.#cacheHeaders ? (given ?? cacheControlOf(this.#key)) : undefined;
     const cacheControl = `${known ?? 'private, max-age=0'}, no-transform`;
     return encodeUtf8(JSON.stringify({ contentType, cacheControl, ...more }));
   }

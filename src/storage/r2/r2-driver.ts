@@ -161,8 +161,8 @@ export class R2Driver implements StorageDriver {
     return this.#putStream(key, body, options);
   }
 
-  #headers(key: string, { contentType }: PutOptions): R2Headers {
-    const cacheControl = this.#cacheHeaders ? cacheControlOf(key) : undefined;
+  #headers(key: string, { contentType, cacheControl: given }: PutOptions): R2Headers {
+    const cacheControl = this.#cacheHeaders ? (given ?? cacheControlOf(key)) : undefined;
     return defined({ contentType, cacheControl });
   }
 

@@ -129,7 +129,7 @@ export class ObjectStoreDriver implements StorageDriver {
       ...this.#options.encryption,
       ...defined({
         ContentType: options.contentType,
-        CacheControl: this.#options.cacheHeaders ? cacheControlOf(key) : undefined,
+        CacheControl: this.#options.cacheHeaders ? (options.cacheControl ?? cacheControlOf(key)) : undefined,
       }),
       ...(options.if === 'absent' ? { IfNoneMatch: '*' } : {}),
       ...defined({ IfMatch: ifMatch }),

@@ -7,6 +7,7 @@ import { StoreDb, Types } from '../../../src/index.ts';
 import { environmentDriver } from '../../../src/storage/environment-driver.ts';
 import { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
 import type { ObjectStoreDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { S3Server } from '../s3-server/server.ts';
 import { bucketName, driverOf, startStore } from './bucket.ts';
 
@@ -158,6 +159,28 @@ describe('cache headers', () => {
       expect(headers.get(folder), folder).toBe('private, max-age=31536000, immutable');
     }
     expect(headers.get('block0')).toBe('no-cache');
+  });
+
+  it('let all caches keep the objects of bundles, and have them ask about the pointer', async () => {
+    const driver = driverOf(server);
+    const db = StoreDb({ dbPrefix: 'db', nodeId: 1, driver: new MemoryDriver() });
+    const fields = { id: { typeId: Types.uint32 }, photo: { typeId: Types.blob } };
+    db.registerSchema({ name: 'photos', version: 1, fields, primaryKey: 'id' });
+    await db.start();
+    const batch = db.batch();
+    void batch.insert('photos', { id: 0, photo: db.Blob('picture') });
+    for (let id = 1; id <= 5000; id++) void batch.insert('photos', { id });
+    await batch.flush();
+    server.clearLog();
+    await db.publish({ driver, prefix: 'site' });
+    await db.stop();
+    await driver.close();
+    const puts = server.log.filter(({ method }) => method === 'PUT');
+    const headers = new Map(puts.map(({ key, headers: sent }) => [key.split('/')[1] ?? '', sent['cache-control']]));
+    expect(headers.get('bundle')).toBe('no-cache');
+    headers.delete('bundle');
+    expect([...headers.keys()].toSorted()).toEqual(['000000000001', 'contents', 'data', 'manifests']);
+    expect(new Set(headers.values())).toEqual(new Set(['public, max-age=31536000, immutable']));
   });
 
   it('are left out if the driver is told so', async () => {

@@ -11,6 +11,9 @@ export const reader: PagePromises = {
     `${bundles}: write nothing again where rows come back`,
   ],
   'the primary key is always published.': [`${publish}: has the rows and fields that were chosen`],
+  'The drivers for buckets set these headers.': [
+    'test/servers/s3/configuration.test.ts: let all caches keep the objects of bundles, and have them ask about the pointer',
+  ],
   '**A bundle contains nothing of what is not published**': [
     `${leaks}: hold nothing of rows, fields, indexes and tables that are not published`,
   ],
