@@ -145,7 +145,7 @@ describe('bundles after each other', () => {
     await upsert(0, 3000, plain);
     await db.publish(server.place);
     const reader = await server.open();
-    const [contents] = (await server.names()).filter((name) => name.startsWith('contents'));
+    const contents = (await server.names()).find((name) => name.startsWith('contents'));
     await server.store.delete([`site/${contents as string}`]);
     await upsert(0, 3000, () => 'other');
     expect(await db.publish(server.place)).toMatchObject({ outcome: 'published', removedObjects: 0 });

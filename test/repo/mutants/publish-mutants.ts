@@ -138,7 +138,13 @@ export const publishMutants: readonly Mutant[] = [
   },
   {
     name: 'bundles: the pointer is replaced without a condition',
-    edits: [{ file: place, find: "if: before === undefined ? 'absent' : { etag: before.etag }", replace: "if: 'any'" }],
+    edits: [
+      {
+        file: place,
+        find: "const condition = before === undefined ? 'absent' : { etag: before.etag };",
+        replace: "const condition = before === undefined ? 'any' : 'any';",
+      },
+    ],
     tests: [bundles],
   },
   {
