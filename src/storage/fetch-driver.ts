@@ -156,7 +156,9 @@ export class FetchDriver implements StorageDriver {
   constructor(options: FetchDriverOptions) {
     const { url, fetch, signal, environment = realEnvironment } = driverOptions.check('new FetchDriver()', options);
     const { origin, pathname, search } = checkUrl('new FetchDriver()', url);
-    this.#base = origin + pathname.replace(/\/+$/, '');
+    let end = pathname.length;
+    while (pathname[end - 1] === '/') end--;
+    this.#base = origin + pathname.slice(0, end);
     this.#query = search;
     this.#fetch = fetch ?? ownFetch();
     this.#signal = signal;
