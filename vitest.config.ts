@@ -27,6 +27,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     teardownTimeout: 10_000,
+    // A loaded machine may need longer than the default, a second.
+    expect: { poll: { timeout: 20_000 } },
     setupFiles: ['vitest.setup.ts'],
     reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
     coverage: {
