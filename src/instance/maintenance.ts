@@ -248,22 +248,32 @@ export class Maintenance {
     options: CopyOptions,
     copy: (source: BackupSource, to: ProtectedPlace, options: CopyOptions) => Promise<T>,
   ): Promise<T> {
-    const { environment, driver, options: checked, writing, hold } = this.#options;
+    const { environment, driver, options: checked, writing } = this.#options;
     const engine = writing(callName);
     const { protectedPlace } = await copying.get();
-    const held = await hold(callName, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
-    try {
+    return this.#onPresentState(callName, engine, options.signal, ({ block0 }, signal) => {
       const source = {
         environment,
         place: { driver, prefix: checked.dbPrefix },
         store: checked.driver,
         context: engine.context,
-        block0: held.view.block0,
+        block0,
       };
-      const signal = engine.untilClosed(options.signal);
-      const target = protectedPlace(environment, to, checked.protection);
-      const copied = copy(source, target, { ...options, signal });
-      return await engine.withSignal(callName, options.signal, () => engine.whileRunning(copied));
+      return copy(source, protectedPlace(environment, to, checked.protection), { ...options, signal });
+    });
+  }
+
+  /** Runs work on a state that shows everything that was committed before the call, and holds the state until the work ends. */
+  async #onPresentState<T>(
+    callName: string,
+    engine: Engine,
+    outer: AbortSignal | undefined,
+    work: (view: View, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const held = await this.#options.hold(callName, engine.pinPresent(copyPinMs, outer), copyPinMs);
+    try {
+      const signal = engine.untilClosed(outer);
+      return await engine.withSignal(callName, outer, () => engine.whileRunning(work(held.view, signal)));
     } finally {
       await held.release();
     }
@@ -272,24 +282,18 @@ export class Maintenance {
   /** Publishes the present state as a bundle. Its objects are not encrypted, even if those of the database are. */
   async publish(to: StorePlace, options: PublishOptions): Promise<PublishReport> {
     const callName = 'db.publish()';
-    const { environment, driver, options: checked, registry, writing, hold } = this.#options;
+    const { environment, driver, options: checked, registry, writing } = this.#options;
     const engine = writing(callName);
     const { publishState } = await publishing.get();
-    const held = await hold(callName, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
-    try {
+    return this.#onPresentState(callName, engine, options.signal, (view, signal) => {
       const source = {
         environment,
-        view: held.view,
+        view,
         place: { driver, prefix: checked.dbPrefix },
         registered: (name: string) => registry.functions.get(name),
       };
-      const signal = engine.untilClosed(options.signal);
-      return await engine.withSignal(callName, options.signal, () =>
-        engine.whileRunning(publishState(source, to, { ...options, signal })),
-      );
-    } finally {
-      await held.release();
-    }
+      return publishState(source, to, { ...options, signal });
+    });
   }
 
   /** Rewrites the objects that are not compressed and encrypted as the options say. */
