@@ -87,6 +87,7 @@ export const folders: readonly Folder[] = [
     path: 'testing',
     holds: 'The published test kit: driver conformance, a driver that fails on demand, a virtual clock',
   },
+  { path: 'studio', holds: 'Studio: the calls of its page, and who may make them' },
   { path: 'cli/terminal', holds: 'The terminal: tables, progress, the pager, errors and exit codes' },
   { path: 'cli/arguments', holds: 'Command lines: options, help and completion' },
   { path: 'cli/database', holds: 'The database that a command works on: its URL, keys, opening it' },
