@@ -21,6 +21,7 @@ import type { SignalPool } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, StorageError } from '../base/errors.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
+import { uploadBlob } from '../blob/blob-upload.ts';
 import type { StreamLimits } from '../blob/live-stream.ts';
 import { isListed } from '../catalog/blob-lists.ts';
 import { refuseRetired } from '../catalog/retired-versions.ts';
@@ -181,7 +182,7 @@ class BlobUploads {
     const firstSentMs = this.#environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
       try {
-        blob.record = await this.#store.upload(blob.reference, blob.value, this.#limits);
+        blob.record = await uploadBlob(this.#store, blob.reference, blob.value, this.#limits);
         return;
       } catch (error) {
         if (!(error instanceof StorageError)) throw error;

@@ -331,12 +331,8 @@ function alternativeTo(chosen: Estimated, { candidate, estimate }: Estimated): A
   return { ...namedAccess(candidate.access), relativeCost };
 }
 
-function explained(
-  state: TableState,
-  query: CompiledQuery,
-  { all, best }: Comparison,
-  options: StepOptions,
-): Explanation {
+function explained(state: TableState, query: CompiledQuery, comparison: Comparison, options: StepOptions): Explanation {
+  const { all, best } = comparison;
   const { name } = state.shape;
   const { ran } = options;
   const chosen = (ran && all.find(({ candidate: { access } }) => isSameAccess(access, ran.access))) ?? best;
@@ -352,7 +348,7 @@ function explained(
       skips: countableAccess(state, query, plan) !== undefined,
     }),
     alternatives: others.map((other) => alternativeTo(chosen, other)),
-    readsBeforePlanning: ran === undefined && isWorthProbing(best, all, query),
+    readsBeforePlanning: ran === undefined && isWorthProbing(comparison, query),
     ...beingAdded(state, query),
     ...defined({ missingIndex: missing }),
   };

@@ -2,7 +2,9 @@
  * The cost model: estimates how many entries and rows a plan tests and how many blocks it reads, and turns that into one number. The
  * estimates come from the blocks in memory, without reading.
  */
-import { endOfValue } from '../../schema/table-shape.ts';
+import { concatBytes } from '../../base/bytes.ts';
+import { endOfValue, endOfValues } from '../../schema/table-shape.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
 import type { TreeEstimate } from '../../tree/tree-estimate.ts';
 import type { Tree } from '../../tree/tree.ts';
 import { haveEntries } from '../../view/layer-indexes.ts';
@@ -10,7 +12,15 @@ import type { TableState } from '../../view/table-state.ts';
 import { filterOf } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
 import { isMerged } from './access-paths.ts';
-import type { Access, IntersectionAccess, Candidate, CompiledQuery, UnionAccess, IndexAccess } from './access-paths.ts';
+import type {
+  Access,
+  IntersectionAccess,
+  Candidate,
+  CompiledQuery,
+  IndexAccess,
+  TableAccess,
+  UnionAccess,
+} from './access-paths.ts';
 import { countableAccess } from './query-spec.ts';
 import { sampleMatches } from './sampling.ts';
 import { estimateEntries, estimateRanges } from './range-estimate.ts';
@@ -206,9 +216,15 @@ function isSingle({ candidate: { access } }: Estimated): boolean {
   return access.kind !== 'union' && access.kind !== 'intersection';
 }
 
-/** Whether a candidate reads the table from its first row on, in ascending order. */
-function isFullScan({ access, ordered }: Candidate): boolean {
-  return ordered && access.kind === 'table' && !access.descending && access.ranges[0]?.from === undefined;
+/** Whether a candidate reads rows in the order asked for, from one end of a range of the table, and tests them until it has enough. */
+export function isStoppingScan({ access, ordered, residual }: Candidate): boolean {
+  return ordered && access.kind === 'table' && access.ranges.length === 1 && residual.length > 0;
+}
+
+/** A key in a tree. */
+export interface TreePlace {
+  readonly tree: Tree;
+  readonly key: Uint8Array;
 }
 
 /** Estimates the costs of the plans of one query. */
@@ -217,8 +233,8 @@ export class PlanCosts {
   readonly #query: CompiledQuery;
   readonly #table: TreeEstimate;
   readonly #overlaid: number;
-  /** The part of the table that a scan reads until it has enough rows, if known. */
-  #stop: number | undefined;
+  /** The part of its range that a scan reads until it has enough rows, if known. */
+  #stop: { readonly scan: Candidate; readonly part: number } | undefined;
 
   constructor(state: TableState, query: CompiledQuery) {
     this.#state = state;
@@ -235,16 +251,25 @@ export class PlanCosts {
     });
   }
 
-  /** Estimates how far a full scan must read for the rows wanted, if an index has their primary keys. */
-  locateStop(all: readonly Estimated[]): void {
+  /**
+   * Estimates how far a scan must read for the rows wanted, if an index has their primary keys. Returns the place in the index that would
+   * tell, if its block is not in memory.
+   */
+  locateStop(all: readonly Estimated[]): TreePlace | undefined {
     const { limit, offset } = this.#query;
-    if (limit === undefined || this.#overlaid > 0 || !all.some(({ candidate }) => isFullScan(candidate))) return;
+    if (limit === undefined || this.#overlaid > 0) return undefined;
+    const scan = all.find(({ candidate }) => isStoppingScan(candidate))?.candidate;
+    if (scan === undefined) return undefined;
     for (const { candidate } of all) {
       const { access, residual } = candidate;
-      if (access.kind !== 'index' || !access.oneValue || residual.length > 0) continue;
-      this.#stop = scannedPart(this.#state, access, limit + offset);
-      return;
+      // Of the entries of one value, those with keys in the range of the scan are the rows that match.
+      if (access.kind !== 'index' || !access.oneValue || !residual.every((one) => scan.covered.includes(one))) continue;
+      const stop = scannedPart(this.#state, scan.access as TableAccess, access, limit + offset);
+      if (typeof stop === 'object') return stop;
+      if (stop !== undefined) this.#stop = { scan, part: stop };
+      return undefined;
     }
+    return undefined;
   }
 
   /** Returns the candidate whose access has the fewest entries. */
@@ -313,14 +338,9 @@ export class PlanCosts {
     const time = reads * cost.read + blocks * cost.leaf + this.#overlaid * cost.lookup;
     const ofIndex = indexLeaves > 0;
     return {
+      ...notEstimated,
       matches,
-      entries: 0,
-      rows: 0,
-      overlaid: 0,
-      indexBlocks: ofIndex ? blocks : 0,
-      indexReads: ofIndex ? reads : 0,
-      tableBlocks: ofIndex ? 0 : blocks,
-      tableReads: ofIndex ? 0 : reads,
+      ...(ofIndex ? { indexBlocks: blocks, indexReads: reads } : { tableBlocks: blocks, tableReads: reads }),
       blockBytes: this.#table.leafBytes,
       cost: time,
     };
@@ -328,15 +348,9 @@ export class PlanCosts {
 
   /** Estimates a union. All parts are read to their ends, and their rows are sorted. */
   #unionEstimate({ parts }: UnionAccess, matches: number): CostEstimate {
-    const sum = {
+    const sum: Mutable<CostEstimate> = {
+      ...notEstimated,
       matches,
-      entries: 0,
-      rows: 0,
-      overlaid: 0,
-      indexBlocks: 0,
-      indexReads: 0,
-      tableBlocks: 0,
-      tableReads: 0,
       blockBytes: this.#table.leafBytes,
       cost: matches * cost.pass,
     };
@@ -393,7 +407,7 @@ export class PlanCosts {
     const { joint } = access;
     const isSure = tests.length === 0 && joint === undefined;
     const guessed = isSure ? expected : (expected + Math.min(1, expected * clusteringPenalty)) / 2;
-    const part = (stops && isFullScan(candidate) ? this.#stop : undefined) ?? guessed;
+    const part = stops && this.#stop?.scan === candidate ? this.#stop.part : guessed;
     const others = joint?.others ?? noOthers;
     const entries = access.entries * part + others.entries;
     const indexed = candidate.access.kind === 'index' || joint !== undefined;
@@ -444,24 +458,33 @@ export class PlanCosts {
 }
 
 /**
- * Returns the part of the table, from 0 to 1, that a scan in key order reads until it has `needed` of the rows that an index has for one
- * value. The entries of the value have the primary keys, ascending. This matters since rows of one value are often clustered. Undefined
- * if the blocks in memory are not enough to know.
+ * Returns the part of its range, from 0 to 1, that a scan of the table in key order reads for `needed` rows, from the entries of one value in
+ * an index: they have the primary keys of the matching rows, in order. This matters since rows of one value are often clustered. Returns
+ * the place of these entries if it is not in memory, and undefined if its block is not enough to know.
  */
-function scannedPart(state: TableState, access: IndexAccess, needed: number): number | undefined {
-  const { index, ranges } = access;
+function scannedPart(
+  state: TableState,
+  { ranges: [range = {}], descending }: TableAccess,
+  { index, ranges: [{ from, to } = {}] }: IndexAccess,
+  needed: number,
+): number | TreePlace | undefined {
+  const bound = descending ? range.to : range.from;
+  const end = descending ? to : from;
+  const key =
+    bound === undefined || from === undefined ? end : concatBytes(from.subarray(0, endOfValues(from, index)), bound);
+  if (key === undefined) return undefined;
   const tree = state.treeOf(index) as Tree;
-  const from = ranges[0]?.from;
-  if (from === undefined) return undefined;
-  const node = tree.peekLeaf(from);
-  if (node === undefined) return undefined;
-  const first = node.lowerBound(from);
-  const last = Math.min(first + needed, node.count) - 1;
+  const leaf = tree.peekLeaf(key);
+  if (leaf === undefined) return { tree, key };
+  const at = leaf.lowerBound(key);
+  const first = descending ? Math.max(at - needed, from === undefined ? 0 : leaf.lowerBound(from)) : at;
+  const behind = descending ? at : Math.min(at + needed, to === undefined ? leaf.count : leaf.lowerBound(to));
   // The entries begin in the next leaf, or there are none.
-  if (last < first) return undefined;
-  const key = node.key(last);
-  const primaryKey = key.subarray(endOfValue(node, key, key.length, index));
-  const before = estimateRanges(state.tree, [{ to: primaryKey }]).entries / Math.max(1, state.tree.count);
-  // The other entries lie in later leaves. Their rows are assumed to be as far apart as these.
-  return Math.min(1, (before * needed) / (last - first + 1));
+  if (first >= behind) return undefined;
+  const last = leaf.key(descending ? first : behind - 1);
+  const primaryKey = last.subarray(endOfValue(leaf, last, last.length, index));
+  const read = descending ? { ...range, from: primaryKey } : { ...range, to: primaryKey };
+  const entriesIn = (one: KeyRange): number => estimateRanges(state.tree, [one]).entries;
+  // The other entries lie in other leaves. Their rows are assumed to be as far apart as these.
+  return Math.min(1, ((entriesIn(read) / Math.max(1, entriesIn(range))) * needed) / (behind - first));
 }

@@ -7,8 +7,8 @@ import type { TableState } from '../../view/table-state.ts';
 import { candidatesFor, effectiveOrder, obviousOf } from './access-paths.ts';
 import type { Candidate, CompiledQuery, DeferredRead, Plan, Access } from './access-paths.ts';
 import { intersectionsOf } from './index-intersections.ts';
-import { PlanCosts, costOfReads } from './plan-cost.ts';
-import type { Estimated } from './plan-cost.ts';
+import { PlanCosts, costOfReads, isStoppingScan } from './plan-cost.ts';
+import type { Estimated, TreePlace } from './plan-cost.ts';
 import type { QueryMemory } from './query-host.ts';
 
 /** The most rounds of probing for one plan. A plan may look good only because its size is guessed. */
@@ -49,9 +49,9 @@ export function planQuery(
   const obvious = obviousOf(candidates);
   if (obvious !== undefined) return planOf(state, query, obvious);
   const comparison = comparePlans(state, query, candidates);
-  const { all, best } = comparison;
-  if (looks < maxLooks && isWorthProbing(best, all, query)) {
-    return probe(state, all).then(() => planQuery(state, query, memory, looks + 1));
+  const { best } = comparison;
+  if (looks < maxLooks && isWorthProbing(comparison, query)) {
+    return probe(state, comparison).then(() => planQuery(state, query, memory, looks + 1));
   }
   // The blocks just read are in memory: no read is deferred.
   if (looks > 0) return planOf(state, query, best.candidate);
@@ -103,7 +103,9 @@ function readsAllItself(
  * Whether to probe before choosing a plan. The number of index entries that a condition selects is not known while the leaves at the
  * ends of its ranges are not in memory. Reading them takes a request or two, and the wrong plan may take many more.
  */
-export function isWorthProbing(best: Estimated, all: readonly Estimated[], query: Limited): boolean {
+export function isWorthProbing({ all, best, unlocated }: Comparison, query: Limited): boolean {
+  // Rows of one value may all lie far behind: a scan that is expected to stop early may read the whole table.
+  if (unlocated !== undefined && isStoppingScan(best.candidate) && best.access.missing > fewReads) return true;
   const uncertain = all.filter((one) => isUncertain(one));
   // Of two guessed plans, one may be far worse than it looks.
   if (uncertain.includes(best) && all.filter((one) => isGuessed(one)).length > 1) return true;
@@ -111,18 +113,14 @@ export function isWorthProbing(best: Estimated, all: readonly Estimated[], query
   return best.estimate.indexReads + best.estimate.tableReads > fewReads && uncertain.length > 0;
 }
 
-/** Reads the ends of ranges whose numbers of entries are guessed. */
-async function probe(state: TableState, all: readonly Estimated[]): Promise<void> {
+/** Reads the ends of ranges whose numbers of entries are guessed, and the keys that tell where a scan can stop. */
+async function probe(state: TableState, { all, unlocated }: Comparison): Promise<void> {
   const keys = all.filter((one) => isUncertain(one)).flatMap(({ candidate }) => endsOf(state, candidate));
+  if (unlocated !== undefined) keys.push(unlocated);
   await Promise.all(keys.map(({ tree, key }) => readTowards(tree, key)));
 }
 
-interface End {
-  readonly tree: Tree;
-  readonly key: Uint8Array;
-}
-
-function endsOf(state: TableState, { access }: Candidate): End[] {
+function endsOf(state: TableState, { access }: Candidate): TreePlace[] {
   return guessedRanges(access).flatMap(({ index, range: { from, to } }) => {
     const tree = state.treeOf(index) as Tree;
     return [from, to].filter((key) => key !== undefined).map((key) => ({ tree, key }));
@@ -172,6 +170,8 @@ function eligible(
 export interface Comparison {
   readonly all: readonly Estimated[];
   readonly best: Estimated;
+  /** The place in an index that can tell where a scan stops, if it is not in memory. */
+  readonly unlocated?: TreePlace | undefined;
 }
 
 /** Compares the candidates of a query by cost. `sampled`: takes a sample of rows even if it does not affect the choice. */
@@ -184,7 +184,7 @@ export function comparePlans(
   const costs = new PlanCosts(state, query);
   const choose = (): Estimated => cheapest(eligible(state, query, costs, all));
   const all = costs.open(candidates);
-  costs.locateStop(all);
+  const unlocated = costs.locateStop(all);
   const reestimate = (matches: number): void => {
     for (const one of all)
       one.estimate = costs.estimate(one.candidate, one.access, Math.min(matches, one.access.entries));
@@ -192,7 +192,7 @@ export function comparePlans(
   const counted = costs.countedMatches(all);
   if (counted !== undefined) {
     reestimate(counted);
-    return { all: eligible(state, query, costs, all), best: choose() };
+    return { all: eligible(state, query, costs, all), best: choose(), unlocated };
   }
   const most = Math.min(...all.map(({ access }) => access.entries));
   // If the same candidate is best whether all or none of the rows match, no sample is needed.
@@ -202,7 +202,7 @@ export function comparePlans(
   const ifNone = choose();
   const matches = ifAll === ifNone && !sampled ? most : costs.matches(all);
   reestimate(matches);
-  return { all: eligible(state, query, costs, all), best: ifAll === ifNone ? ifAll : choose() };
+  return { all: eligible(state, query, costs, all), best: ifAll === ifNone ? ifAll : choose(), unlocated };
 }
 
 /** A saving of less than this part of a plan's cost is not worth a read. */

@@ -10,6 +10,7 @@ import { BundleServer } from './published.ts';
 
 const db = StoreDb({ driver: new MemoryDriver(), dbPrefix: 'db', nodeId: 1 });
 const server = new BundleServer();
+type Cities = ReturnType<typeof db.query<typeof cities>>;
 
 beforeAll(async () => {
   db.registerSchema(cities);
@@ -48,6 +49,24 @@ describe('a reader of the cities', () => {
   it('takes at most six requests for a page of 20 rows of an index', async () => {
     const { requests, bytes } = await cost(async (reader) => {
       const { rows } = await reader.query(cities).where('country', '>=', 'DE').orderBy('country').page({ size: 20 });
+      expect(rows).toHaveLength(20);
+    });
+    expect(requests).toBeLessThanOrEqual(6);
+    expect(bytes).toBeLessThan(150_000);
+  });
+
+  it.each([
+    ['in the order of keys', (query: Cities) => query.where('country', '=', 'DE')],
+    ['from the last key on', (query: Cities) => query.where('country', '=', 'DE').orderBy('id', 'desc')],
+    ['after a key', (query: Cities) => query.where('country', '=', 'US').where('id', '>', 1000)],
+    [
+      'before a key',
+      (query: Cities) => query.where('country', '=', 'AE').where('id', '<', 100_000).orderBy('id', 'desc'),
+    ],
+  ])('takes at most six requests for a page of a country far away, %s', async (_, build) => {
+    const { requests, bytes } = await cost(async (reader) => {
+      const { rows } = await build(reader.query(cities)).page({ size: 20 });
+      expect(rows).toEqual((await build(db.query(cities)).page({ size: 20 })).rows);
       expect(rows).toHaveLength(20);
     });
     expect(requests).toBeLessThanOrEqual(6);

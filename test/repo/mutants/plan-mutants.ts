@@ -257,6 +257,28 @@ export const planMutants: readonly Mutant[] = [
     tests: ['test/features/query/explain.test.ts'],
   },
   {
+    name: 'plans: a scan that is expected to stop early is not checked against an index that tells where',
+    edits: [
+      {
+        file: 'src/query/planner/planner.ts',
+        find: 'unlocated !== undefined && isStoppingScan',
+        replace: 'unlocated === null && isStoppingScan',
+      },
+    ],
+    tests: ['test/features/publish/cities.slow.test.ts'],
+  },
+  {
+    name: 'plans: the place where a descending scan stops is looked for at the wrong end',
+    edits: [
+      {
+        file: 'src/query/planner/plan-cost.ts',
+        find: 'const end = descending ? to : from;',
+        replace: 'const end = from;',
+      },
+    ],
+    tests: ['test/features/publish/cities.slow.test.ts'],
+  },
+  {
     name: 'queries: the reads for the overlay of a batch are not in the budget',
     edits: [
       {
