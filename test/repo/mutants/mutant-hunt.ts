@@ -14,6 +14,7 @@ const repository = fileURLToPath(new URL('../../../', import.meta.url));
 /** A mutant may never come to an end; a seed of the real engine takes a fraction of this. */
 const patienceMs = 120_000;
 const testsTimeoutMs = 600_000;
+const vitestFiles = ['vitest.config.ts', 'vitest.setup.ts'];
 
 function mutateFile(mutant: Mutant, file: string, into: string): void {
   const to = path.join(into, file);
@@ -92,7 +93,7 @@ export class MutantHunt {
   async byTests(mutant: Mutant): Promise<Verdict> {
     const folder = path.join(this.#folder, 'tested', `${this.#mutants.indexOf(mutant)}`);
     mkdirSync(folder, { recursive: true });
-    for (const part of ['src', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts', 'vitest.setup.ts']) {
+    for (const part of ['src', 'test', 'examples', 'package.json', 'tsconfig.json', ...vitestFiles]) {
       cpSync(path.join(repository, part), path.join(folder, part), { recursive: true });
     }
     symlinkSync(path.join(repository, 'node_modules'), path.join(folder, 'node_modules'));
@@ -108,8 +109,9 @@ export class MutantHunt {
       execFile(process.execPath, [vitest, ...args], options, () => resolve());
     });
     if (!existsSync(results)) throw new Error(`The tests for mutant '${mutant.name}' came to no end`);
-    const { numFailedTests } = JSON.parse(readFileSync(results, 'utf8')) as { numFailedTests: number };
+    const { numFailedTests, numTotalTests } = JSON.parse(readFileSync(results, 'utf8')) as Record<string, number>;
+    if (!numTotalTests) throw new Error(`No test for mutant '${mutant.name}' could be run`);
     rmSync(folder, { recursive: true, force: true });
-    return numFailedTests > 0 ? { seed: 0, as: tests.join(' ') } : undefined;
+    return Number(numFailedTests) > 0 ? { seed: 0, as: tests.join(' ') } : undefined;
   }
 }

@@ -268,17 +268,6 @@ export const planMutants: readonly Mutant[] = [
     tests: ['test/features/publish/cities.slow.test.ts'],
   },
   {
-    name: 'plans: the place where a descending scan stops is looked for at the wrong end',
-    edits: [
-      {
-        file: 'src/query/planner/plan-cost.ts',
-        find: 'const end = descending ? to : from;',
-        replace: 'const end = from;',
-      },
-    ],
-    tests: ['test/features/publish/cities.slow.test.ts'],
-  },
-  {
     name: 'queries: the reads for the overlay of a batch are not in the budget',
     edits: [
       {
