@@ -7,7 +7,7 @@ const resultsFile = process.env['TEST_RESULTS_FILE'];
 export default defineConfig({
   resolve,
   test: {
-    include: ['test/servers/browser/**/*.test.ts'],
+    include: ['test/servers/browser/**/*.test.ts', 'test/servers/studio/**/*.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 180_000,
     fileParallelism: false,

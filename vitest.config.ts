@@ -10,6 +10,7 @@ export const resolve = {
   alias: {
     '#platform': fileURLToPath(new URL('src/platform/node.ts', import.meta.url)),
     '#environment-driver': fileURLToPath(new URL('src/storage/environment-driver.ts', import.meta.url)),
+    '#studio-page': fileURLToPath(new URL('studio/page-files.ts', import.meta.url)),
   },
 };
 
@@ -19,7 +20,13 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     // These need a real object store, npm run test:ceph or npm run test:azure, a real terminal, npm run test:terminal, and a real
     // browser, npm run test:browser.
-    exclude: ['test/servers/azure/**', 'test/servers/browser/**', 'test/servers/ceph/**', 'test/servers/terminal/**'],
+    exclude: [
+      'test/servers/azure/**',
+      'test/servers/browser/**',
+      'test/servers/ceph/**',
+      'test/servers/studio/**',
+      'test/servers/terminal/**',
+    ],
     pool: 'forks',
     // A worker loads and compiles the sources once, not for each file: nothing in them is kept for a whole process but caches.
     isolate: false,

@@ -11,21 +11,22 @@
  * What differs by platform is in files of its own, which the `imports` of package.json choose. The file for browsers and Workers has in
  * it the packages that it needs.
  */
-import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import type { ChunkingContext, CodeSplittingGroup, InputOptions, OutputOptions } from 'rolldown';
+import { buildPage, checkSizes, moduleOf, pagePackages } from './studio-page.ts';
 
 const repository = new URL('../', import.meta.url);
 const declarations = new URL('dist/', repository);
 const commonJs = new URL('dist/cjs/', repository);
 /** Packages that become part of the bundles, so that nobody needs to install them. All but `fzstd` are for browsers and Workers only. */
-const bundledPackages = ['@noble/hashes', 'fflate', 'fzstd'];
+const bundledPackages = ['@noble/hashes', 'fflate', 'fzstd', ...pagePackages];
 
 interface Manifest {
-  /** For each name of a file that differs by platform, the files by platform. */
-  readonly imports: Readonly<Record<string, { readonly node: string; readonly browser: string }>>;
+  /** For each name of a file that differs by platform, the files by platform; for the page of Studio, which is generated, the file. */
+  readonly imports: Readonly<Record<string, string | { readonly node: string; readonly browser: string }>>;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
   readonly engines: { readonly node: string };
@@ -147,7 +148,7 @@ async function bundle({ entries, platform, external, alias = {}, output }: Bundl
  * has another type on other platforms takes care of that itself.
  */
 async function nameFiles(): Promise<void> {
-  const fileOf = (name: string): string => (manifest.imports[name] as { readonly node: string }).node;
+  const fileOf = (name: string): string => (platformFiles.get(name) as { readonly node: string }).node;
   for (const entry of await readdir(declarations, { recursive: true, withFileTypes: true })) {
     const file = join(entry.parentPath, entry.name);
     if (!entry.isFile()) continue;
@@ -189,15 +190,20 @@ const libraries = Object.values(manifest.exports).map((target) =>
 // These are installed with the package, or by applications that need them.
 const dependencies = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)];
 
-const platformNames = Object.keys(manifest.imports);
-const filesOfNode = Object.values(manifest.imports).map(({ node }) => node);
-const filesOfWeb = Object.values(manifest.imports).map(({ browser }) => browser);
+const platformFiles = new Map(
+  Object.entries(manifest.imports).flatMap(([name, files]) => (typeof files === 'string' ? [] : [[name, files]])),
+);
+const names = Object.keys(manifest.imports);
+const filesOfNode = [...platformFiles.values()].map(({ node }) => node);
+const filesOfWeb = [...platformFiles.values()].map(({ browser }) => browser);
 const nodeFiles = Object.fromEntries(
-  Object.entries(manifest.imports).map(([name, { node }]) => [
+  [...platformFiles].map(([name, { node }]) => [
     name,
     fileURLToPath(new URL(node.replace('./dist/', 'src/').replace(/\.js$/, '.ts'), repository)),
   ]),
 );
+/** The page of Studio, as a module. */
+const studioPage = new URL(manifest.imports['#studio-page'] as string, repository);
 
 // So far dist/ holds the declarations and nothing else.
 await nameFiles();
@@ -205,18 +211,22 @@ await removeUnneeded(entriesOf(libraries));
 for (const name of await readdir(declarations)) {
   await cp(new URL(name, declarations), new URL(name, commonJs), { recursive: true });
 }
+const page = await buildPage();
+checkSizes(page);
+await mkdir(new URL('.', studioPage), { recursive: true });
+await writeFile(studioPage, moduleOf(page));
 await bundle({
   entries: entriesOf([...libraries, ...Object.values(manifest.bin), ...filesOfNode]).filter(
     (entry) => entry !== readerEntry,
   ),
   platform: 'node',
-  external: [...dependencies, ...platformNames],
+  external: [...dependencies, ...names],
   output: { dir: 'dist', format: 'esm', chunkFileNames: 'shared/[name].js' },
 });
 await bundle({
   entries: [readerEntry],
   platform: 'browser',
-  external: platformNames,
+  external: names,
   // Applications minify it again, with names.
   output: { dir: 'dist', format: 'esm', codeSplitting: false, minify: { compress: true, mangle: false } },
 });
@@ -230,7 +240,7 @@ await bundle({
   entries: entriesOf(libraries),
   platform: 'node',
   external: dependencies,
-  alias: nodeFiles,
+  alias: { ...nodeFiles, '#studio-page': fileURLToPath(studioPage) },
   // A loader that knows no ES modules has no `import()` either.
   output: {
     dir: 'dist/cjs',

@@ -1,0 +1,144 @@
+/** A row of conditions on fields, with the operators that fit the type of each. */
+import { useEffect, useState } from 'preact/hooks';
+import type { Condition, TableInfo } from '../../src/studio/messages.ts';
+import { conditionOf, draftOf, hintOf, NoValue, operatorsOf } from '../data/values.ts';
+import type { Draft } from '../data/values.ts';
+import { Button, Select } from './basics.tsx';
+
+export interface ConditionsProps {
+  readonly table: TableInfo;
+  readonly where: readonly Condition[];
+  readonly onChange: (where: readonly Condition[]) => void;
+}
+
+/** Shows conditions, and lets them be changed. They apply on Enter, or when a field is left. */
+export function Conditions({ table, where, onChange }: ConditionsProps): preact.JSX.Element {
+  const typeOf = (name: string): TableInfo['fields'][number]['type'] =>
+    table.fields.find((field) => field.name === name)?.type ?? 'varchar';
+  const written = JSON.stringify(where);
+  const [drafts, setDrafts] = useState<readonly Draft[]>([]);
+  const [problem, setProblem] = useState('');
+  useEffect(() => {
+    setDrafts(where.map((condition) => draftOf(condition, typeOf(condition.field))));
+    setProblem('');
+  }, [written, table.name]);
+  const apply = (next: readonly Draft[]): void => {
+    setDrafts(next);
+    try {
+      const complete = next.filter(
+        ({ operator, text }) => operator === 'null' || operator === 'not null' || text !== '',
+      );
+      const conditions = complete
+        .filter(({ operator, second }) => operator !== 'BETWEEN' || second !== '')
+        .map((draft) => conditionOf(draft, typeOf(draft.field)));
+      setProblem('');
+      if (JSON.stringify(conditions) !== written) onChange(conditions);
+    } catch (error) {
+      if (!(error instanceof NoValue)) throw error;
+      setProblem(error.message);
+    }
+  };
+  const change = (at: number, part: Partial<Draft>): readonly Draft[] =>
+    drafts.map((draft, i) => (i === at ? { ...draft, ...part } : draft));
+  const first = table.indexes.find(({ fields }) => fields.length > 0)?.fields[0] ?? table.fields[0]?.name ?? '';
+  const add = (): void => {
+    const field = table.fields.find(({ name }) => name === first) ?? table.fields[0];
+    if (field === undefined) return;
+    setDrafts([...drafts, { field: field.name, operator: operatorsOf(field)[0]?.[0] ?? '=', text: '', second: '' }]);
+  };
+  return (
+    <div class="conditions" role="group" aria-label="Conditions">
+      {drafts.map((draft, at) => (
+        <DraftRow
+          // Rows have no identity but their place.
+          key={`${at} ${draft.field}`}
+          draft={draft}
+          table={table}
+          onEdit={(part) => setDrafts(change(at, part))}
+          onApply={(part) => apply(change(at, part))}
+          onRemove={() => apply(drafts.filter((_, i) => i !== at))}
+        />
+      ))}
+      <Button kind="quiet" icon="plus" onClick={add}>
+        Condition
+      </Button>
+      {problem !== '' && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface DraftRowProps {
+  readonly draft: Draft;
+  readonly table: TableInfo;
+  readonly onEdit: (part: Partial<Draft>) => void;
+  readonly onApply: (part: Partial<Draft>) => void;
+  readonly onRemove: () => void;
+}
+
+function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): preact.JSX.Element {
+  const field = table.fields.find(({ name }) => name === draft.field) ?? table.fields[0];
+  if (field === undefined) return <></>;
+  const { type, oneOf } = field;
+  const takesValue = draft.operator !== 'null' && draft.operator !== 'not null';
+  const choices =
+    type === 'boolean'
+      ? ['true', 'false']
+      : oneOf !== undefined && draft.operator !== 'IN'
+        ? oneOf.map(String)
+        : undefined;
+  const changeField = (name: string): void => {
+    const next = table.fields.find((each) => each.name === name);
+    if (next === undefined) return;
+    const operators = operatorsOf(next);
+    const operator = operators.find(([each]) => each === draft.operator)?.[0] ?? operators[0]?.[0] ?? '=';
+    onApply({ field: name, operator, ...(next.type !== type && { text: '', second: '' }) });
+  };
+  const input = (name: 'text' | 'second', label: string): preact.JSX.Element => (
+    <input
+      type="text"
+      aria-label={label}
+      placeholder={hintOf(type, draft.operator)}
+      value={draft[name]}
+      spellcheck={false}
+      autocomplete="off"
+      onInput={(event) => onEdit({ [name]: event.currentTarget.value })}
+      onBlur={(event) => onApply({ [name]: event.currentTarget.value })}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') onApply({ [name]: event.currentTarget.value });
+      }}
+    />
+  );
+  return (
+    <div class="condition">
+      <Select
+        label="Field"
+        options={table.fields.map(({ name }) => [name, name] as const)}
+        value={draft.field}
+        onChange={changeField}
+      />
+      <Select
+        label={`How ${draft.field} is compared`}
+        options={operatorsOf(field)}
+        value={draft.operator}
+        onChange={(operator) => onApply({ operator })}
+      />
+      {takesValue &&
+        (choices === undefined ? (
+          input('text', `Value of ${draft.field}`)
+        ) : (
+          <Select
+            label={`Value of ${draft.field}`}
+            options={[['', '…'], ...choices.map((each) => [each, each] as const)]}
+            value={draft.text}
+            onChange={(text) => onApply({ text })}
+          />
+        ))}
+      {draft.operator === 'BETWEEN' && input('second', `Last value of ${draft.field}`)}
+      <Button kind="quiet" icon="close" label={`Remove the condition on ${draft.field}`} onClick={onRemove} />
+    </div>
+  );
+}
