@@ -1,9 +1,9 @@
 /** The frame of all pages: navigation, the database, the look, shortcuts, and what a screen reader is told. */
 import { useEffect, useState } from 'preact/hooks';
-import { linkTo, moment, momentText, readRoute, route, setQuery } from './data/route.ts';
-import { announcement, isConnected, live, overview, overviewFailure, readOverview, theme } from './data/state.ts';
-import type { Theme } from './data/state.ts';
-import { countText } from './data/format.ts';
+import { linkTo, moment, momentText, readRoute, route, setQuery } from './model/route.ts';
+import { announcement, isConnected, live, overview, overviewFailure, readOverview, theme } from './model/state.ts';
+import type { Theme } from './model/state.ts';
+import { countText } from './model/format.ts';
 import { Button, Dialog, Failure, Icon } from './parts/basics.tsx';
 import type { IconName } from './parts/basics.tsx';
 import { pages } from './pages/pages.tsx';

@@ -2,9 +2,9 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './app.tsx';
-import { failureOf, openSession } from './data/api.ts';
-import { readRoute } from './data/route.ts';
-import { follow, live, overview, overviewFailure, readOverview } from './data/state.ts';
+import { failureOf, openSession } from './model/api.ts';
+import { readRoute } from './model/route.ts';
+import { follow, live, overview, overviewFailure, readOverview } from './model/state.ts';
 
 const root = document.getElementById('app');
 if (root !== null) render(<App />, root);

@@ -1,12 +1,12 @@
 /** A row in full, beside the list: its values, and with a writable Studio the forms that change, insert and delete it. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Cell, FieldInfo, Moment, Row, TableInfo } from '../../src/studio/messages.ts';
-import { call, failureOf } from '../data/api.ts';
-import type { CallFailure } from '../data/api.ts';
-import { cellText } from '../data/format.ts';
-import { announce, stateText } from '../data/state.ts';
-import { useCall } from '../data/use-call.ts';
-import { editText, NoValue, parseValue } from '../data/values.ts';
+import { call, failureOf } from '../model/api.ts';
+import type { CallFailure } from '../model/api.ts';
+import { cellText } from '../model/format.ts';
+import { announce, stateText } from '../model/state.ts';
+import { useCall } from '../model/use-call.ts';
+import { editText, NoValue, parseValue } from '../model/values.ts';
 import { Button, Dialog, Failure } from '../parts/basics.tsx';
 import { ValueView } from '../parts/value.tsx';
 

@@ -1,10 +1,10 @@
 /** The page of tables: a list of them, the rows of one, and one row in full. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Cell, Condition, Moment, Order, Selection, TableInfo } from '../../src/studio/messages.ts';
-import { countText, durationText, isNumeric, plural } from '../data/format.ts';
-import { fullOrder, RowSource } from '../data/row-source.ts';
-import { go, jsonOf, linkTo, moment, route, setQuery } from '../data/route.ts';
-import { announce, overview, stateText, tableNamed } from '../data/state.ts';
+import { countText, durationText, isNumeric, plural } from '../model/format.ts';
+import { fullOrder, RowSource } from '../model/row-source.ts';
+import { go, jsonOf, linkTo, moment, route, setQuery } from '../model/route.ts';
+import { announce, overview, stateText, tableNamed } from '../model/state.ts';
 import { Button, Dialog, Empty, Failure } from '../parts/basics.tsx';
 import { Conditions } from '../parts/conditions.tsx';
 import { Grid } from '../parts/grid.tsx';

@@ -2,9 +2,9 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CallProgress } from '../../src/studio/messages.ts';
-import type { CallFailure } from '../data/api.ts';
-import { countText } from '../data/format.ts';
-import { announce } from '../data/state.ts';
+import type { CallFailure } from '../model/api.ts';
+import { countText } from '../model/format.ts';
+import { announce } from '../model/state.ts';
 
 const paths = {
   tables: 'M2 3h12v10H2zM2 6.5h12M6 6.5V13',

@@ -1,8 +1,8 @@
 /** A row of conditions on fields, with the operators that fit the type of each. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Condition, TableInfo } from '../../src/studio/messages.ts';
-import { conditionOf, draftOf, hintOf, NoValue, operatorsOf } from '../data/values.ts';
-import type { Draft } from '../data/values.ts';
+import { conditionOf, draftOf, hintOf, NoValue, operatorsOf } from '../model/values.ts';
+import type { Draft } from '../model/values.ts';
 import { Button, Select } from './basics.tsx';
 
 export interface ConditionsProps {

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Cell, Order } from '../../src/studio/messages.ts';
-import { cellText, isNumeric, widthOf } from '../data/format.ts';
-import type { TypeName } from '../data/format.ts';
+import { cellText, isNumeric, widthOf } from '../model/format.ts';
+import type { TypeName } from '../model/format.ts';
 import { Icon } from './basics.tsx';
 
 /** A column. */

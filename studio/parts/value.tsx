@@ -1,9 +1,9 @@
 /** A value in full: JSON folded, bytes as digits and text, blobs with a preview. Everything is text, and nothing is markup. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Cell, Moment } from '../../src/studio/messages.ts';
-import { blobUrl, failureOf } from '../data/api.ts';
-import { bytesText, countText, fromBase64, plural, timeText } from '../data/format.ts';
-import type { TypeName } from '../data/format.ts';
+import { blobUrl, failureOf } from '../model/api.ts';
+import { bytesText, countText, fromBase64, plural, timeText } from '../model/format.ts';
+import type { TypeName } from '../model/format.ts';
 import { Icon } from './basics.tsx';
 
 /** JSON as a tree that can be folded. */

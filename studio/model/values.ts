@@ -1,0 +1,154 @@
+/** Values that people type: text for a value, and the value of a text. */
+import type { Cell, Condition, FieldInfo } from '../../src/studio/messages.ts';
+import { fromBase64, hexText, isNumeric, toBase64 } from './format.ts';
+import type { TypeName } from './format.ts';
+
+/** A text that is no value, and why. */
+export class NoValue extends Error {}
+
+function integer(text: string, name: string): Cell {
+  if (!/^[+-]?\d{1,20}$/.test(text)) throw new NoValue(`${name} takes a whole number, not “${text}”.`);
+  const number = Number(text);
+  return Number.isSafeInteger(number) ? number : String(BigInt(text));
+}
+
+function bytes(text: string, name: string): Cell {
+  const digits = text.replace(/^0x/, '').replaceAll(/\s/g, '');
+  if (digits.length % 2 !== 0 || !/^[\da-f]*$/i.test(digits)) {
+    throw new NoValue(`${name} takes hexadecimal digits, two for each byte, not “${text}”.`);
+  }
+  return toBase64(
+    Uint8Array.from({ length: digits.length / 2 }, (_, i) => Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16)),
+  );
+}
+
+/** Returns the value of a text. Throws {@link NoValue}. */
+export function parseValue(type: TypeName, text: string, name: string): Cell {
+  const trimmed = text.trim();
+  switch (type) {
+    case 'varchar':
+    case 'blob':
+      return text;
+    case 'uuid':
+      if (!/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.test(trimmed))
+        throw new NoValue(`${name} takes a UUID, not “${text}”.`);
+      return trimmed.toLowerCase();
+    case 'boolean':
+      if (trimmed !== 'true' && trimmed !== 'false') throw new NoValue(`${name} takes true or false, not “${text}”.`);
+      return trimmed === 'true';
+    case 'timestamp': {
+      const iso =
+        /[zZ]$|[+-]\d\d:?\d\d$/.test(trimmed) || /^\d{4}(?:-\d\d){0,2}$/.test(trimmed) ? trimmed : `${trimmed}Z`;
+      const ms = Date.parse(iso.replace(' ', 'T'));
+      if (Number.isNaN(ms))
+        throw new NoValue(`${name} takes a time such as 2026-01-31 12:00:00, in UTC, not “${text}”.`);
+      return new Date(ms).toISOString();
+    }
+    case 'json':
+      try {
+        return JSON.parse(trimmed) as Cell;
+      } catch {
+        throw new NoValue(`${name} takes JSON: a text, for one, stands in quotation marks.`);
+      }
+    case 'bytes':
+      return bytes(trimmed, name);
+    case 'float32':
+    case 'float64': {
+      const number = Number(trimmed);
+      if (/^[+-]?Infinity$/.test(trimmed)) return trimmed.replace('+', '');
+      if (trimmed === '' || Number.isNaN(number)) throw new NoValue(`${name} takes a number, not “${text}”.`);
+      return number;
+    }
+    default:
+      return integer(trimmed, name);
+  }
+}
+
+/** Returns the text of a value, for a field to edit it. */
+export function editText(type: TypeName, value: Cell): string {
+  if (value === null || value === undefined) return '';
+  if (type === 'json') return JSON.stringify(value, undefined, 2);
+  if (type === 'bytes' && typeof value === 'string') return hexText(fromBase64(value));
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** An operator as people choose it: those of the query language, and two for null. */
+export type Operator = Condition['operator'] | 'null' | 'not null';
+
+const names: Readonly<Record<Operator, string>> = {
+  '=': 'is',
+  '!=': 'is not',
+  '<': 'less than',
+  '<=': 'at most',
+  '>': 'more than',
+  '>=': 'at least',
+  IN: 'one of',
+  BETWEEN: 'between',
+  PREFIX: 'begins with',
+  null: 'is null',
+  'not null': 'is not null',
+};
+
+/** Returns the operators that a field takes, with their names. */
+export function operatorsOf({
+  type,
+  required,
+}: Pick<FieldInfo, 'type' | 'required'>): readonly (readonly [Operator, string])[] {
+  const compared: readonly Operator[] = ['<', '<=', '>', '>=', 'BETWEEN'];
+  const nulls: readonly Operator[] = required ? [] : ['null', 'not null'];
+  const named = (list: readonly Operator[]): readonly (readonly [Operator, string])[] =>
+    list.map((operator) => [operator, names[operator]] as const);
+  if (type === 'json') return named(['null', 'not null']);
+  if (type === 'blob') return named(['null', 'not null']);
+  if (type === 'boolean') return named(['=', '!=', ...nulls]);
+  if (type === 'varchar') return named(['=', 'PREFIX', '!=', 'IN', ...compared, ...nulls]);
+  if (type === 'bytes') return named(['=', 'PREFIX', '!=', ...nulls]);
+  if (type === 'uuid') return named(['=', '!=', 'IN', ...compared, ...nulls]);
+  return named(['=', ...compared, '!=', 'IN', ...nulls]);
+}
+
+/** A condition as it is typed. */
+export interface Draft {
+  readonly field: string;
+  readonly operator: Operator;
+  readonly text: string;
+  /** The second value of `between`. */
+  readonly second: string;
+}
+
+/** Returns the condition of a draft. Throws {@link NoValue}. */
+export function conditionOf({ field, operator, text, second }: Draft, type: TypeName): Condition {
+  const value = (from: string): Cell => parseValue(type, from, field);
+  if (operator === 'null') return { field, operator: '=', value: null };
+  if (operator === 'not null') return { field, operator: '!=', value: null };
+  if (operator === 'BETWEEN') return { field, operator, value: [value(text), value(second)] };
+  if (operator !== 'IN') return { field, operator, value: value(text) };
+  const parts = text.split(',').filter((part) => part.trim() !== '');
+  return { field, operator, value: parts.map((part) => value(part.trim())) };
+}
+
+/** Returns the draft of a condition. */
+export function draftOf({ field, operator, value }: Condition, type: TypeName): Draft {
+  if (value === null && (operator === '=' || operator === '!=')) {
+    return { field, operator: operator === '=' ? 'null' : 'not null', text: '', second: '' };
+  }
+  const list = Array.isArray(value) ? (value as readonly Cell[]) : [value];
+  if (operator === 'BETWEEN')
+    return { field, operator, text: editText(type, list[0]), second: editText(type, list[1]) };
+  return { field, operator, text: list.map((each) => editText(type, each)).join(', '), second: '' };
+}
+
+/** Returns a condition in words. */
+export function conditionText({ field, operator, value }: Condition, type: TypeName): string {
+  const draft = draftOf({ field, operator, value }, type);
+  const second = draft.operator === 'BETWEEN' ? ` and ${draft.second}` : '';
+  return `${field} ${names[draft.operator]}${draft.text === '' ? '' : ` ${draft.text}`}${second}`;
+}
+
+/** What an empty field for a value says. */
+export function hintOf(type: TypeName, operator: Operator): string {
+  if (operator === 'IN') return 'a, b, c';
+  if (type === 'timestamp') return '2026-01-31 12:00';
+  if (type === 'bytes') return '0a1b…';
+  return isNumeric(type) ? '0' : 'value';
+}
