@@ -4,8 +4,10 @@ import type { Browser, Page } from 'playwright-core';
 import { cities, readCities } from '../../../examples/cities/cities.ts';
 import { StoreDb } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
+import { ObjectStoreDriver } from '../../../src/storage/index.ts';
 import type * as entry from '../../../src/reader.ts';
 import { webBundle } from '../../features/platform/web-bundle.ts';
+import { startS3Server } from '../s3-server/server.ts';
 import { openPage, startChromium } from './chromium.ts';
 import { StaticServer } from './static-server.ts';
 
@@ -191,6 +193,34 @@ describe('a database that answers plain GETs', () => {
     expect(await page.evaluate(first, bucketOrigin)).toBe('STORAGE');
     bucket.allowedOrigin = origin;
     expect(await page.evaluate(first, bucketOrigin)).toMatchObject({ id: 12_345 });
+    await page.context().close();
+  });
+});
+
+describe('a bundle in a bucket of S3', () => {
+  it('is read by a page of another origin without credentials, and nothing else is', async () => {
+    await using s3 = await startS3Server();
+    const driver = new ObjectStoreDriver({ bucket: 'test-bucket', client: s3.client() });
+    await db.publish({ driver, prefix: 'public/cities' });
+    await driver.close();
+    s3.isPublic = (_, key) => key.startsWith('public/');
+    s3.clearLog();
+    const page = await opened();
+    const bundleUrl = `${s3.endpoint}/test-bucket/public/cities`;
+    const firstRow = (url: string): Promise<unknown> =>
+      (async () => {
+        const found = await storeDb.openReader(url);
+        const row = await found.get('cities', 12_345);
+        found.close();
+        return row;
+      })().catch((error: unknown) => (error as { code: string }).code);
+    expect(await page.evaluate(firstRow, bundleUrl)).toBe('STORAGE');
+    s3.allowedOrigin = origin;
+    s3.clearLog();
+    expect(await page.evaluate(firstRow, bundleUrl)).toMatchObject({ id: 12_345 });
+    expect(s3.log.map(({ operation, status }) => `${operation} ${status}`)).toEqual(Array(3).fill('GetObject 200'));
+    s3.isPublic = undefined;
+    expect(await page.evaluate(firstRow, bundleUrl)).toBe('STORAGE');
     await page.context().close();
   });
 });

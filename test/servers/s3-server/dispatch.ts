@@ -28,6 +28,8 @@ export interface House {
   readonly now: () => number;
   /** Whether policies allow something. Default: everything. */
   readonly allows?: ((access: Access) => boolean) | undefined;
+  /** Whether anybody may read an object without a signature. Default: nobody. */
+  readonly isPublic?: ((bucket: string, key: string) => boolean) | undefined;
 }
 
 /** An answer, and the code of the error that it is, if it is one. */
@@ -53,9 +55,18 @@ const handlers: Readonly<Partial<Record<S3Operation, Handler>>> = {
   UploadPartCopy: copyPart,
 };
 
+/** Whether a request without a signature reads an object that a bucket policy makes public. */
+function isPublicRead(request: S3Request, { isPublic }: House): boolean {
+  const { operation, headers, query, bucket, key } = request;
+  if (headers['authorization'] !== undefined || query['X-Amz-Signature'] !== undefined) return false;
+  return (operation === 'GetObject' || operation === 'HeadObject') && isPublic?.(bucket, key) === true;
+}
+
 async function perform(request: S3Request, house: House): Promise<S3Answer> {
   const { buckets, region, dialect, now } = house;
-  const payloadHash = verifySignature(request, { ...house, nowMs: now() });
+  const payloadHash = isPublicRead(request, house)
+    ? 'UNSIGNED-PAYLOAD'
+    : verifySignature(request, { ...house, nowMs: now() });
   const operation = checkKnown(request);
   if (request.method !== 'GET' && request.method !== 'HEAD') refuseChecksums(request, dialect);
   const payload = readPayload(request, payloadHash);

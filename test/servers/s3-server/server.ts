@@ -65,6 +65,8 @@ export interface S3ServerOptions {
   readonly clock?: () => number;
 }
 
+const noBytes = Buffer.alloc(0);
+
 function rawRequest({ method = '', url = '', headers }: IncomingMessage, body: Buffer): RawRequest {
   const texts = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(',') : value]);
   return { method, target: url, headers: Object.fromEntries(texts) as Record<string, string>, body };
@@ -80,6 +82,10 @@ export class S3Server extends HttpFrame {
   intercept: Intercept | undefined;
   /** What policies allow; may be changed while the server runs. Default: everything. */
   allows: ((access: Access) => boolean) | undefined;
+  /** The objects that anybody may read, as a bucket policy says; may be changed while the server runs. Default: none. */
+  isPublic: ((bucket: string, key: string) => boolean) | undefined;
+  /** The origin whose pages may read, as the CORS rules of the buckets say; may be changed while the server runs. Default: none. */
+  allowedOrigin: string | undefined;
   readonly #clock: () => number;
   readonly #buckets: Buckets;
 
@@ -119,6 +125,32 @@ export class S3Server extends HttpFrame {
   }
 
   protected async reply(message: IncomingMessage, body: Buffer, isOpen: () => boolean): Promise<Reply> {
+    const { method, headers } = message;
+    const cors = this.#corsFor(headers.origin);
+    if (method === 'OPTIONS') {
+      const preflight = { ...cors, 'access-control-allow-methods': 'GET, HEAD', 'access-control-allow-headers': '*' };
+      const answer = {
+        status: cors === undefined ? 403 : 200,
+        headers: cors === undefined ? {} : preflight,
+        body: noBytes,
+      };
+      return { answer, isCutShort: false, sent: () => undefined };
+    }
+    const reply = await this.#reply(message, body, isOpen);
+    if (reply === 'cut' || cors === undefined) return reply;
+    return { ...reply, answer: { ...reply.answer, headers: { ...reply.answer.headers, ...cors } } };
+  }
+
+  #corsFor(origin: string | undefined): Readonly<Record<string, string>> | undefined {
+    if (origin === undefined || origin !== this.allowedOrigin) return undefined;
+    return {
+      'access-control-allow-origin': origin,
+      'access-control-expose-headers': 'ETag, Content-Range',
+      vary: 'Origin',
+    };
+  }
+
+  async #reply(message: IncomingMessage, body: Buffer, isOpen: () => boolean): Promise<Reply> {
     const raw = rawRequest(message, body);
     let request: S3Request;
     try {
@@ -138,7 +170,8 @@ export class S3Server extends HttpFrame {
   #handle(request: S3Request, fault: Fault | undefined): Promise<Outcome | 'cut'> {
     const { credentials, region, dialect } = this;
     const now = (): number => this.now();
-    const house = { buckets: this.#buckets, credentials, region, dialect, now, allows: this.allows };
+    const { allows, isPublic } = this;
+    const house = { buckets: this.#buckets, credentials, region, dialect, now, allows, isPublic };
     return handleWith<Refusal, Outcome>(
       fault,
       (refusal) => {

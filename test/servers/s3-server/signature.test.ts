@@ -21,6 +21,26 @@ async function readRaw(url: string): Promise<number | undefined> {
 }
 
 describe('a signed request', () => {
+  it('is read without one where a policy makes it public, and not written', async () => {
+    const { server, put } = await openServer();
+    await put('public/a', 'text');
+    await put('b');
+    server.isPublic = (_, key) => key.startsWith('public/');
+    const url = (key: string): string => `${server.endpoint}/${Bucket}/${key}`;
+    expect(await answerOf(fetch(url('public/a')))).toBe('200 text');
+    expect(await answerOf(fetch(url('b')))).toBe('403 AccessDenied');
+    expect(await answerOf(fetch(url('public/a'), { method: 'PUT', body: 'other' }))).toBe('403 AccessDenied');
+    expect(await answerOf(fetch(url('public/a'), { headers: { authorization: 'AWS4-HMAC-SHA256 x' } }))).toMatch(
+      /^40[03]/,
+    );
+    const preflight = { method: 'OPTIONS', headers: { origin: 'https://page.example' } };
+    expect((await fetch(url('public/a'), preflight)).status).toBe(403);
+    server.allowedOrigin = 'https://page.example';
+    expect((await fetch(url('public/a'), preflight)).headers.get('access-control-allow-origin')).toBe(
+      'https://page.example',
+    );
+  });
+
   it('is refused without a signature', async () => {
     const { server } = await openServer();
     expect(await answerOf(fetch(`${server.endpoint}/${Bucket}/a`))).toBe('403 AccessDenied');
