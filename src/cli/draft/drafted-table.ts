@@ -8,7 +8,7 @@ import type { DateFormats, DateFormat } from '../input/field-values.ts';
 import { LargeInteger } from '../input/json-parser.ts';
 import { LikelySet } from '../input/key-check.ts';
 import { UsageError } from '../terminal/exit-code.ts';
-import { timeOf } from '../values/row-values.ts';
+import { timeOf } from '../../text/cell-values.ts';
 
 /** The drafted field of one column. */
 export interface DraftedField {

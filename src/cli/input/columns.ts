@@ -3,7 +3,7 @@ import { withoutControls } from '../../base/messages.ts';
 import { Types } from '../../format/types.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { UsageError } from '../terminal/exit-code.ts';
-import { ValueError } from '../values/row-values.ts';
+import { ValueError } from '../../text/cell-values.ts';
 import type { ValueReader } from './field-values.ts';
 import { LineError } from './line-error.ts';
 

@@ -2,7 +2,7 @@
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { UsageError } from '../terminal/exit-code.ts';
-import { fromJson, fromText, ValueError } from '../values/row-values.ts';
+import { fromJson, fromText, ValueError } from '../../text/cell-values.ts';
 import { LargeInteger, parseExactly, convertLargeIntegers } from './json-parser.ts';
 import type { LargeIntegerRule } from './json-parser.ts';
 

@@ -8,7 +8,7 @@ import { messageOf } from '../../base/brands.ts';
 import type { TypeId } from '../../format/types.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { jsonText } from '../terminal/figures.ts';
-import { ValueError } from '../values/row-values.ts';
+import { ValueError } from '../../text/cell-values.ts';
 import { readValue } from './columns.ts';
 import type { Column } from './columns.ts';
 import type { InputFile } from './input-files.ts';

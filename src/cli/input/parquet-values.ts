@@ -7,7 +7,7 @@ import type { TypeId } from '../../format/types.ts';
 import { jsonReader } from './field-values.ts';
 import type { ValueOptions, ValueReader } from './field-values.ts';
 import { LargeInteger, parseExactly } from './json-parser.ts';
-import { ValueError } from '../values/row-values.ts';
+import { ValueError } from '../../text/cell-values.ts';
 
 /** A stored value that cannot be read. It is an error of its row only. */
 class Unreadable {

@@ -25,7 +25,7 @@ import { isUuid } from '../../format/values.ts';
 import type { Clause, Clauses } from '../../query/conditions/clause.ts';
 import type { Query } from '../../query/query.ts';
 import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
-import { fromText, ValueError } from '../values/row-values.ts';
+import { fromText, ValueError } from '../../text/cell-values.ts';
 import type { WrittenConditionNode } from './query-syntax.ts';
 import { LanguageError } from './tokens.ts';
 import type { Token } from './tokens.ts';

@@ -6,7 +6,8 @@ import { UsageError } from '../terminal/exit-code.ts';
 import { headName } from '../input/columns.ts';
 import { jsonText } from '../terminal/figures.ts';
 import type { AnswerColumn } from '../language/asked-query.ts';
-import { toJson, toText } from '../values/row-values.ts';
+import { toJson, toText } from '../../text/cell-values.ts';
+import { cellLine } from '../../text/cell-lines.ts';
 
 export const outputFormats = ['ndjson', 'json', 'csv', 'tsv', 'parquet'] as const;
 type OutputFormat = (typeof outputFormats)[number];
@@ -139,16 +140,4 @@ export class TextOutput implements RowOutput {
     this.#formulas++;
     return this.#defusesFormulas ? `'${text}` : text;
   }
-}
-
-function cellLine(cells: readonly (string | null)[], delimiter: string): string {
-  const quote = (text: string | null): string => {
-    if (text === null) return '';
-    const isQuoted = text === '' || text.includes(delimiter) || /["\r\n]|^\s|\s$/.test(text);
-    return isQuoted ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  // An import would skip an empty line.
-  const [only] = cells;
-  if (cells.length === 1 && only === null) return '""\n';
-  return `${cells.map(quote).join(delimiter)}\n`;
 }

@@ -11,7 +11,7 @@ import { isAbort } from '../terminal/terminal.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { TableWriter, printTable } from '../terminal/text-table.ts';
 import type { Cell } from '../terminal/text-table.ts';
-import { toJson, toText } from '../values/row-values.ts';
+import { toJson, toText } from '../../text/cell-values.ts';
 
 /** Rows that are shown in a terminal without a pager if the query has no limit. */
 const shownRows = 100;

@@ -6,7 +6,7 @@ import type { Node } from '../../format/node.ts';
 import { blockContent, tableKeys } from '../../maintenance/inspect/block-content.ts';
 import type { KeyForm } from '../../maintenance/inspect/block-content.ts';
 import { rowsOf } from '../../maintenance/inspect/log-list.ts';
-import { toJson } from './row-values.ts';
+import { toJson } from '../../text/cell-values.ts';
 
 /** Returns a node with all of its entries. `schema`: the schema of the rows of a leaf; without it, rows have only their keys. */
 export function nodeText(node: Node, form: KeyForm | undefined, schema: StoredSchema | undefined): object {

@@ -4,7 +4,7 @@ import { typeName } from '../../format/types.ts';
 import { describeConditions } from '../../schema/index-condition.ts';
 import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
 import { UsageError } from '../terminal/exit-code.ts';
-import { typeIdOf } from './row-values.ts';
+import { typeIdOf } from '../../text/cell-values.ts';
 
 /** Describes a field: its name, its type, and the rules for its values, as in `name varchar required`. */
 export function describeField(name: string, { typeId, required, oneOf }: FieldDefinition): string {

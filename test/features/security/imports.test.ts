@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { LineError } from '../../../src/cli/input/line-error.ts';
 import { readRows } from '../../../src/cli/input/row-reader.ts';
 import type { InputFormat, RowRecord } from '../../../src/cli/input/row-reader.ts';
-import { fromJson, ValueError } from '../../../src/cli/values/row-values.ts';
+import { fromJson, ValueError } from '../../../src/text/cell-values.ts';
 import { Types } from '../../../src/index.ts';
 
 const schema = {

@@ -13,6 +13,7 @@ export const folders: readonly Folder[] = [
   { path: 'platform', holds: 'What differs by platform, a module for each: Node.js, and browsers and Workers' },
   { path: 'base', holds: 'The environment (clock, timers, randomness), errors, order, bytes, checksums, invariants' },
   { path: 'format', holds: 'Bytes, without I/O: names of objects, keys, rows, blocks, commits, Block 0' },
+  { path: 'text', holds: 'Values and lines of rows as text and as JSON, for people and for files' },
   {
     path: 'storage/contract',
     holds: 'The contract of a storage driver, and what all drivers use: retries, ranges, clocks',
@@ -88,6 +89,7 @@ export const folders: readonly Folder[] = [
     holds: 'The published test kit: driver conformance, a driver that fails on demand, a virtual clock',
   },
   { path: 'studio', holds: 'Studio: the calls of its page, and who may make them' },
+  { path: 'studio.ts', holds: 'The published entry for Studio, to mount in an application' },
   { path: 'cli/terminal', holds: 'The terminal: tables, progress, the pager, errors and exit codes' },
   { path: 'cli/arguments', holds: 'Command lines: options, help and completion' },
   { path: 'cli/database', holds: 'The database that a command works on: its URL, keys, opening it' },

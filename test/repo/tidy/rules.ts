@@ -217,7 +217,7 @@ const barrels: Rule = (tree) => [
     return passesOn && !tree.entries.includes(path) ? 'only published entries export what others made' : undefined;
   }),
   ...sourcesOf(tree)
-    .filter(({ path }) => !['index.ts', 'cli', 'studio', 'testing'].includes(roomOf(path)))
+    .filter(({ path }) => !['index.ts', 'cli', 'studio', 'studio.ts', 'testing'].includes(roomOf(path)))
     .flatMap(({ path, imports }) =>
       imports
         .filter(({ target }) => target !== undefined && tree.entries.includes(target))

@@ -1,11 +1,12 @@
 /**
- * Encodes the values of rows as text, and decodes them exactly, by the type of their field: for exports, imports, and the conditions
- * of the command line.
+ * Encodes the values of rows as JSON and as text, and decodes them exactly, by the type of their field: for exports, imports, the
+ * conditions of the command line, and Studio.
  */
-import { isBytes, isDate } from '../../base/brands.ts';
-import { isBase64 } from '../../format/stored-table.ts';
-import { bigintBounds, isTypeId, typeName, Types } from '../../format/types.ts';
-import type { TypeId } from '../../format/types.ts';
+import { isBytes, isDate } from '../base/brands.ts';
+import { fromBase64, toBase64 } from '../base/bytes.ts';
+import { isBase64 } from '../format/stored-table.ts';
+import { bigintBounds, isTypeId, typeName, Types } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
 
 /** A value that does not fit its type. The message does not name the field or line. */
 export class ValueError extends Error {
@@ -22,7 +23,7 @@ export function toJson(typeId: TypeId, value: unknown): unknown {
     return Number.isSafeInteger(number) ? number : String(value);
   }
   if (isDate(value)) return value.toISOString();
-  if (isBytes(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
+  if (isBytes(value)) return toBase64(value);
   if (isFloat(typeId) && typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) {
     // JSON has no infinities, and `JSON.stringify` writes -0 as 0.
     return Object.is(value, -0) ? '-0' : String(value);
@@ -82,7 +83,7 @@ export function fromJson(typeId: TypeId, value: unknown): unknown {
       return typeof value === 'boolean' ? value : fail(typeId, value, 'it takes true and false');
     case Types.bytes:
       if (!isBase64(value)) fail(typeId, value, 'it takes base64');
-      return Buffer.from(value, 'base64');
+      return fromBase64(value);
     case Types.json:
       return value;
     case Types.varchar:
