@@ -14,7 +14,7 @@ import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { BlobValue } from '../blob/blob-value.ts';
 import type { BlobData, BlobOptions } from '../blob/blob-value.ts';
-import { storedDefinitions } from '../catalog/registry.ts';
+import { registeredDefinitions, storedDefinitions } from '../catalog/registry.ts';
 import { changesOptions } from '../instance/change-feed.ts';
 import type { ChangeFeed, ChangesOptions } from '../instance/change-feed.ts';
 import { Instance } from '../instance/instance.ts';
@@ -452,6 +452,14 @@ export class Database {
     const engine = this.#instance.running('db.tables()');
     await engine.withDeadline('db.tables()', outer, ({ signal }) => engine.refresh(signal));
     return storedDefinitions(engine.view);
+  }
+
+  /**
+   * Returns the definitions that are registered here, in the newest version of each table, ordered by name: for tools. They have no
+   * `migrate` functions. It makes no request, and may be called while the database is stopped.
+   */
+  registeredSchemas(): SchemaDefinition[] {
+    return registeredDefinitions(this.#instance.registry);
   }
 
   /**

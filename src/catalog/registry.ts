@@ -267,6 +267,12 @@ export function storedDefinitions(view: View): SchemaDefinition[] {
   return definitions.toSorted((a, b) => compareStrings(a.name, b.name));
 }
 
+/** Returns the definitions that are registered, in the newest version of each table, ordered by name. They have no functions. */
+export function registeredDefinitions(registry: Registry): SchemaDefinition[] {
+  const definitions = [...registry.newest].map(({ schema }) => toDefinition(schema));
+  return definitions.toSorted((a, b) => compareStrings(a.name, b.name));
+}
+
 /**
  * The definition of the next version of a table, for an instance that has to make its rows. Undefined if the version is not stored,
  * or if a function of the application makes its rows.

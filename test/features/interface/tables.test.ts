@@ -82,3 +82,22 @@ describe('db.tables()', () => {
     expect((await db.tables()).map(({ name }) => name)).toEqual(['people']);
   });
 });
+
+describe('db.registeredSchemas()', () => {
+  it('gives the newest version of each table that is registered, without a request', async () => {
+    const db = open('registered');
+    expect(db.registeredSchemas()).toEqual([]);
+    db.registerSchema(plain);
+    db.registerSchema(people);
+    const renamed = { ...people, version: 4, indexes: ['name'] };
+    db.registerSchema({ ...renamed, migrate: (row) => row });
+    expect(db.registeredSchemas()).toEqual([plain, renamed]);
+    await db.start();
+    const before = db.stats().requests;
+    expect(db.registeredSchemas().map(({ name, version }) => [name, version])).toEqual([
+      ['alpha', 0],
+      ['people', 4],
+    ]);
+    expect(db.stats().requests).toEqual(before);
+  });
+});
