@@ -47,6 +47,7 @@ const laterFiles: readonly (readonly [name: string, folders: RegExp])[] = [
   ['sdk', /^storage\/s3\/sdk-s3-api\.ts$/],
   ['credentials', /^storage\/s3\//],
   ['writing', /^(?:batch|log|merge|migration|transaction|tree)\//],
+  ['studio', /^studio\//],
   ['maintenance', /^(?!cli\/)/],
 ];
 

@@ -23,6 +23,11 @@ const entries: readonly (Entry & { readonly about: string })[] = [
       'For browsers, Workers and the edge: reads what `db.publish()` wrote. [guide/reader.md](guide/reader.md) tells more.',
   },
   {
+    specifier: 'store-db/studio',
+    path: 'src/studio.ts',
+    about: 'A page that shows a database, to mount in an application..',
+  },
+  {
     specifier: 'store-db/workers',
     path: 'src/workers.ts',
     about: 'For Workers of Cloudflare. [object-stores.md](object-stores.md#cloudflare-r2-in-workers) shows one.',

@@ -76,6 +76,7 @@ export interface Overview {
 
 /** The prices of a store, by its name: `Amazon S3 Standard, us-east-1`. */
 export interface NamedPrices extends PriceTable {
+  /** The name that the page shows. */
   readonly name: string;
 }
 
@@ -161,7 +162,10 @@ export interface AggregateAsked {
   readonly field?: string;
 }
 
-/** Arguments of `query` and `explain`. */
+/**
+ * Arguments of `query` and `explain`. With groups or aggregates, order and limit are those of the groups: an order may name a field of
+ * `groupBy` or an aggregate. Without a limit, and with a higher one, there are 10,000 rows at most.
+ */
 export interface QueryAsked extends Selection {
   readonly limit?: number;
   readonly groupBy?: readonly string[];
@@ -173,6 +177,8 @@ export interface QueryAsked extends Selection {
 export interface QueryResult {
   readonly columns: readonly { readonly name: string; readonly type: TypeName | null }[];
   readonly rows: readonly (readonly Cell[])[];
+  /** Whether there are more rows, which were left out. */
+  readonly isCut?: boolean;
   readonly cost: Cost;
 }
 

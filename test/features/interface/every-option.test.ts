@@ -31,6 +31,7 @@ import {
 } from '../../../src/storage/index.ts';
 import { browserCache, FetchDriver, openReader } from '../../../src/reader.ts';
 import type { Reader } from '../../../src/reader.ts';
+import { studio } from '../../../src/studio.ts';
 import { R2Driver } from '../../../src/workers.ts';
 import { createDatabase, driverConformance, FaultyDriver, VirtualEnvironment } from '../../../src/testing/index.ts';
 import { declaredIn, optionsParameters } from './public-options.ts';
@@ -284,6 +285,11 @@ const cases: Readonly<Record<string, Case>> = {
     what: 'openReader()',
   },
   'Reader.refresh(options)': { call: (options) => reader.refresh(options), what: 'reader.refresh()' },
+  'studio(options)': {
+    call: (options) => studio(db, options),
+    what: 'studio()',
+    valid: { authorize: () => true, prices: { name: 'Ours', ...s3StandardPrices } },
+  },
   'new MemoryDriver(options)': { call: (options) => new MemoryDriver(options), what: 'new MemoryDriver()' },
   'new ObservedDriver(options)': {
     call: (options) => new ObservedDriver(memory, options),

@@ -32,6 +32,7 @@ const model = new Model(sources, [
   { specifier: 'store-db/testing', path: 'src/testing/index.ts' },
   { specifier: 'store-db/workers', path: 'src/workers.ts' },
   { specifier: 'store-db/reader', path: 'src/reader.ts' },
+  { specifier: 'store-db/studio', path: 'src/studio.ts' },
 ]);
 
 /** The type in an annotation. */

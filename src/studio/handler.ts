@@ -1,0 +1,100 @@
+/** The handler: finds out what a request asks for, whether it may, and answers. */
+import { anySignal, newAbortController } from '../base/abort.ts';
+import type { Environment } from '../base/env.ts';
+import type { Database } from '../index.ts';
+import type { Access } from './access.ts';
+import { errorAnswer, jsonAnswer, safeHeaders } from './answers.ts';
+import { Asked } from './asked.ts';
+import { CallContext } from './call-context.ts';
+import { shownError, statusOf } from './call-errors.ts';
+import type { Calls } from './messages.ts';
+import { overview } from './overview-call.ts';
+import { pageAnswer } from './page-answer.ts';
+import type { PageFiles } from './page-answer.ts';
+import { readJson, RefusedRequest } from './request-body.ts';
+import { count, explain, query, row, rows } from './row-calls.ts';
+import type { CheckedStudioOptions } from './studio-options.ts';
+
+type Call<R> = (context: CallContext, asked: Asked, signal: AbortSignal) => Promise<R>;
+
+const calls: { readonly [N in keyof Calls]?: Call<Calls[N][1]> } = { overview, rows, count, row, query, explain };
+
+/** The calls by name: names come from outside, and may be those of any property. */
+const callsByName = new Map<string, Call<unknown>>(Object.entries(calls));
+
+export interface HandlerOptions {
+  readonly db: Database;
+  readonly environment: Environment;
+  readonly access: Access;
+  readonly files: PageFiles;
+  readonly options: CheckedStudioOptions;
+}
+
+export class Handler {
+  readonly #access: Access;
+  readonly #files: PageFiles;
+  readonly #basePath: string;
+  readonly #context: CallContext;
+  readonly #closing = newAbortController();
+
+  constructor({ db, environment, access, files, options }: HandlerOptions) {
+    this.#access = access;
+    this.#files = files;
+    this.#basePath = options.basePath;
+    this.#context = new CallContext(db, environment, options);
+  }
+
+  /** Answers a request. Never rejects. */
+  async fetch(request: Request): Promise<Response> {
+    try {
+      return await this.#answer(request);
+    } catch (error) {
+      return error instanceof RefusedRequest ? error.answer : errorAnswer(statusOf(error), shownError(error));
+    }
+  }
+
+  /** Ends what is under way, and releases the states that are held. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#context.states.close();
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    if (this.#closing.signal.aborted) throw new RefusedRequest(503, 'CLOSED', 'Studio was closed.');
+    const { pathname } = new URL(request.url);
+    if (pathname === this.#basePath && pathname !== '') {
+      // The page names its files as lying beside it.
+      return new Response(null, { status: 308, headers: { ...safeHeaders, location: `${this.#basePath}/` } });
+    }
+    if (!pathname.startsWith(`${this.#basePath}/`)) throw new RefusedRequest(404, 'NOT_FOUND', 'Studio is not here.');
+    const path = pathname.slice(this.#basePath.length + 1);
+    if (path === 'session') return this.#session(request);
+    if (path.startsWith('api/')) return this.#data(path.slice('api/'.length), request);
+    requireMethod(request, 'GET', 'HEAD');
+    await this.#access.check(request, 'page');
+    return pageAnswer(this.#files, path, request);
+  }
+
+  async #session(request: Request): Promise<Response> {
+    requireMethod(request, 'POST');
+    await this.#access.check(request, 'session');
+    const given = new Asked('session', await readJson(request));
+    return jsonAnswer({}, 200, { 'set-cookie': this.#access.openSession(given.any('token')) });
+  }
+
+  async #data(name: string, request: Request): Promise<Response> {
+    requireMethod(request, 'POST');
+    await this.#access.check(request, 'data');
+    const call = callsByName.get(name);
+    if (call === undefined) throw new RefusedRequest(404, 'NOT_FOUND', 'Studio has no such call.');
+    const asked = new Asked(name, await readJson(request));
+    const signal = anySignal(request.signal, this.#closing.signal);
+    return jsonAnswer(await call(this.#context, asked, signal));
+  }
+}
+
+function requireMethod({ method }: Request, ...allowed: readonly string[]): void {
+  if (allowed.includes(method)) return;
+  const message = `${method} is not possible here: ${allowed.join(' and ')} are.`;
+  throw new RefusedRequest(405, 'METHOD', message, { allow: allowed.join(', ') });
+}
