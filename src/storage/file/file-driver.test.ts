@@ -16,8 +16,9 @@ import { realEnvironment } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { InvalidOptionError, StorageError } from '../../base/errors.ts';
 import { VirtualEnvironment } from '../../testing/virtual-environment.ts';
-import { FileDriver, WriteLanes } from './file-driver.ts';
+import { FileDriver } from './file-driver.ts';
 import { NodeFileSystem } from './node-file-system.ts';
+import { WriteLanes } from './write-lanes.ts';
 
 let folder = '';
 beforeEach(() => {

@@ -15,6 +15,9 @@ export interface FileStatus {
   readonly lastModifiedMs: number;
   /** Number of names that the file has. */
   readonly linkCount: number;
+  /** The disk and the number that no other file has at the same time, whatever its name. */
+  readonly device: number;
+  readonly inode: number;
 }
 
 /** A file opened for reading. */

@@ -19,7 +19,7 @@ import { encodeUtf8 } from '../../base/bytes.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { FileDriver } from './file-driver.ts';
 import type { AppendableFile } from './file-system.ts';
-import type { JournalPolicy } from './folder-journal.ts';
+import type { JournalPolicy } from './journal-context.ts';
 import { decodeJournalHeader, encodeRecord } from './journal-records.ts';
 import { NodeFileSystem } from './node-file-system.ts';
 

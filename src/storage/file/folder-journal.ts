@@ -4,15 +4,16 @@
  * that is safe with any pauses, deaths and losses of power.
  */
 import { messageOf } from '../../base/brands.ts';
-import type { Environment } from '../../base/env.ts';
+import { joinBytes } from '../../base/bytes.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import type { PutCondition } from '../contract/driver.ts';
 import { checkNotAborted } from '../contract/requests.ts';
 import { isNumbered } from './file-names.ts';
 import { isRefusal } from './file-system.ts';
-import type { AppendableFile, FileStatus, FileSystem, ReadableFile } from './file-system.ts';
-import type { Durability, Folders } from './folders.ts';
+import type { AppendableFile, FileStatus, ReadableFile } from './file-system.ts';
+import type { JournalContext } from './journal-context.ts';
+import type { JournalHandle } from './journal-handles.ts';
 import {
   decodeJournalHeader,
   encodeJournal,
@@ -20,41 +21,19 @@ import {
   JOURNAL_HEADER_BYTES,
   plainRecord,
 } from './journal-records.ts';
-import type { EndReason, JournalRecord } from './journal-records.ts';
+import type { EndReason, JournalHeader, JournalRecord } from './journal-records.ts';
 import { BODY_NAME, bodyName, JOURNAL_NAME, journalName, MARKER, numberOf, TOKEN_PREFIX } from './journal-names.ts';
 import { filesOf, holds, reference, Replay } from './journal-replay.ts';
-import type { ImportedObject, JournalEntry, JournalListing } from './journal-replay.ts';
+import type { JournalEntry, JournalListing } from './journal-replay.ts';
 import { damaged } from './stored-file.ts';
 import type { Attempt } from './stored-file.ts';
-
-/** Sizes of journals. Tests change them. */
-export interface JournalPolicy {
-  /** Larger objects have files of their own, to which the record refers. Default 64 KiB. */
-  readonly maxBodyBytes?: number;
-  /** A journal ends once it has grown by this much, and by as much as it began with. Default 4 MiB. */
-  readonly maxGrowthBytes?: number;
-  /** Size of the sectors of the disk. Default 512. */
-  readonly sectorBytes?: number;
-}
-
-/** The parts of a driver that a journal needs. */
-export interface JournalContext {
-  readonly system: FileSystem;
-  readonly environment: Environment;
-  readonly folders: Folders;
-  readonly durability: Durability;
-  readonly policy: JournalPolicy;
-  /** Opens the object that a name had before the folder had a journal. */
-  readonly openPlain: (folder: string, name: string) => Promise<ImportedObject | undefined>;
-  /** Makes sure that releases without journals refuse the database of a folder. */
-  readonly fenceOlderReleases: (folder: string) => Promise<void>;
-}
 
 const MAX_BODY_BYTES = 64 * 1024;
 const MAX_GROWTH_BYTES = 4 * 1024 * 1024;
 const MAX_ATTEMPTS = 1000;
 
 interface Opened {
+  readonly handle: JournalHandle;
   readonly file: AppendableFile;
   readonly replay: Replay;
 }
@@ -158,7 +137,8 @@ export class FolderJournal {
     try {
       const outcome = await this.#inJournal(
         'write',
-        async ({ file, replay }) => {
+        async (opened) => {
+          const { replay } = opened;
           checkNotAborted(name, attempt.signal);
           if (!holds(condition, replay.entries.get(name))) return { end: replay.end };
           const etag = newId(environment, 8);
@@ -170,7 +150,7 @@ export class FolderJournal {
             await this.#writeBody(large, body);
             record = { ...base, kind: 'file', body: reference(large, 0) };
           }
-          const isApplied = await this.#append(file, replay, [record], attempt);
+          const isApplied = await this.#append(opened, [record], attempt);
           return isApplied === undefined ? 'ended' : { end: replay.end, written: isApplied ? etag : undefined };
         },
         async ({ file, replay }, { end, written }) => {
@@ -193,13 +173,14 @@ export class FolderJournal {
     const { environment } = this.#context;
     await this.#inJournal(
       'write',
-      async ({ file, replay }) => {
+      async (opened) => {
+        const { replay } = opened;
         const deleted = names.flatMap((name) => replay.entries.get(name) ?? []);
         const records = deleted.map(({ name }) =>
           plainRecord('delete', name, newId(environment, 8), environment.now()),
         );
         const attempt: Attempt = { mayBeVisible: false };
-        if (records.length > 0 && (await this.#append(file, replay, records, attempt)) === undefined) return 'ended';
+        if (records.length > 0 && (await this.#append(opened, records, attempt)) === undefined) return 'ended';
         const unused = new Set(deleted.map((entry) => entry.file));
         unused.delete(replay.file);
         if (unused.size > 0) for (const entry of replay.entries.values()) unused.delete(entry.file);
@@ -257,11 +238,20 @@ export class FolderJournal {
     this.#turn = next.catch(() => undefined);
     const taken = await next;
     if (taken === 'none') return 'none';
+    const { opened, value } = taken;
+    let isDone = false;
     try {
-      return await after(taken.opened, taken.value);
+      const result = await after(opened, value);
+      isDone = true;
+      return result;
     } finally {
-      await taken.opened.file.close();
+      await this.#release(opened, isDone);
     }
+  }
+
+  /** Ends the use of a journal. It stays open while it is the newest one, and nothing has failed. */
+  async #release({ handle, replay }: Opened, isDone: boolean): Promise<void> {
+    await this.#context.handles.release(handle, isDone && replay.ended === undefined && this.#replay === replay);
   }
 
   async #take<T>(
@@ -282,7 +272,7 @@ export class FolderJournal {
         isTaken = true;
         return { opened, value: result };
       } finally {
-        if (!isTaken) await opened.file.close();
+        if (!isTaken) await this.#release(opened, false);
       }
     }
     throw restless(this.#folder);
@@ -325,10 +315,12 @@ export class FolderJournal {
   }
 
   /** Reads on in a journal. Undefined if bytes do not follow the ones read before, so that it must be read from its beginning. */
-  async #catchUp({ file, replay }: Opened): Promise<FileStatus | undefined> {
+  async #catchUp({ handle, file, replay }: Opened): Promise<FileStatus | undefined> {
+    const { status } = handle;
     const isFirst = replay.end === JOURNAL_HEADER_BYTES;
     try {
-      return await replay.catchUp(file);
+      await replay.catchUp(file, status);
+      return status;
     } catch (error) {
       if (isFirst) throw error;
       return undefined;
@@ -337,7 +329,7 @@ export class FolderJournal {
 
   /** Opens the newest journal; undefined if the folder has none. */
   async #openNewest(): Promise<Opened | undefined> {
-    const { system, folders, policy } = this.#context;
+    const { handles, folders, policy } = this.#context;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
       let number = this.#replay?.number;
       if (number === undefined) {
@@ -346,23 +338,21 @@ export class FolderJournal {
         if (number === undefined) return undefined;
       }
       const path = this.#folder + journalName(number);
-      const file = await system.openToAppend(path);
-      if (file === undefined) {
+      const handle = await handles.take(path);
+      if (handle === undefined) {
         // It has ended, or another program removed the folder.
         this.#replay = undefined;
         continue;
       }
       try {
-        const bytes = new Uint8Array(JOURNAL_HEADER_BYTES);
-        const header = decodeJournalHeader(bytes.subarray(0, await file.read(bytes, 0)));
-        if (header === undefined) throw damaged(path, path);
+        const header = (handle.header ??= await headerOf(handle));
         if (this.#replay?.id !== header.id) this.#replay = new Replay(this.#folder, number, header, policy.sectorBytes);
         const replay = this.#replay;
         if (this.#durableId !== header.id) await folders.sync(this.#folder);
         this.#durableId = header.id;
-        return { file, replay };
+        return { handle, file: handle.file, replay };
       } catch (error) {
-        await file.close();
+        await handles.release(handle, false);
         throw error;
       }
     }
@@ -394,24 +384,23 @@ export class FolderJournal {
    * Appends records, and reads the journal up to them. Returns whether the last one was applied; undefined if all are void, since the
    * journal has ended before them.
    */
-  async #append(
-    file: AppendableFile,
-    replay: Replay,
-    records: readonly JournalRecord[],
-    attempt: Attempt,
-  ): Promise<boolean | undefined> {
+  async #append(opened: Opened, records: readonly JournalRecord[], attempt: Attempt): Promise<boolean | undefined> {
+    const { handle, file, replay } = opened;
     const last = (records.at(-1) as JournalRecord).etag;
+    const encoded = records.map((record) => encodeRecord(replay.id, record, replay));
+    const bytes = encoded.length === 1 ? (encoded[0] as Uint8Array) : joinBytes(encoded);
+    const { sizeBytes } = handle.status;
     replay.outcomes.set(last, undefined);
     try {
       attempt.mayBeVisible = true;
       try {
-        await file.append(Buffer.concat(records.map((record) => encodeRecord(replay.id, record, replay))));
+        await file.append(bytes);
       } catch (error) {
         // A part of a record is none.
         attempt.mayBeVisible = !isRefusal(error);
         throw error;
       }
-      await this.#readBack(file, replay);
+      await this.#readBack(opened, sizeBytes, bytes);
       const isApplied = replay.outcomes.get(last);
       if (isApplied === undefined) attempt.mayBeVisible = false;
       return isApplied;
@@ -420,11 +409,16 @@ export class FolderJournal {
     }
   }
 
-  /** Reads the journal up to records that were just appended. Nobody knows their outcome if that fails. */
-  async #readBack(file: AppendableFile, replay: Replay): Promise<void> {
+  /**
+   * Reads the journal up to records that were just appended. Nobody knows their outcome if that fails. If the file, which had `before`
+   * bytes, all of them read, is only as much longer, nobody else has appended to it, and the bytes need not be read.
+   */
+  async #readBack({ handle, file, replay }: Opened, before: number, bytes: Uint8Array): Promise<void> {
     const { outcomes } = replay;
     try {
-      await replay.catchUp(file);
+      const status = await handle.lookAgain();
+      if (replay.end === before && status.sizeBytes === before + bytes.length) replay.applyOwn(bytes);
+      else await replay.catchUp(file, status);
       if (replay.ended === undefined && [...outcomes.values()].includes(undefined)) {
         throw damaged(this.#folder, this.#folder + replay.file);
       }
@@ -479,7 +473,7 @@ export class FolderJournal {
   async #end({ file, replay }: Opened, reason: EndReason): Promise<void> {
     if (replay.ended !== undefined) return;
     await file.append(this.#endRecord(replay, reason));
-    await replay.catchUp(file);
+    await replay.catchUp(file, await file.status());
   }
 
   /** Ends a journal of which another folder has a name too: what is appended here would show there. */
@@ -687,6 +681,13 @@ export class FolderJournal {
     }
     await folders.sync(this.#folder);
   }
+}
+
+async function headerOf({ path, file }: JournalHandle): Promise<JournalHeader> {
+  const bytes = new Uint8Array(JOURNAL_HEADER_BYTES);
+  const header = decodeJournalHeader(bytes.subarray(0, await file.read(bytes, 0)));
+  if (header === undefined) throw damaged(path, path);
+  return header;
 }
 
 function restless(key: string): StorageError {

@@ -83,10 +83,8 @@ export class Replay {
     return journalName(this.number);
   }
 
-  /** Reads on from where the last read ended. Returns the status of the file before. */
-  async catchUp(file: ReadableFile): Promise<FileStatus> {
-    const status = await file.status();
-    const { sizeBytes } = status;
+  /** Reads on from where the last read ended. `sizeBytes`: what the file had at the last look. */
+  async catchUp(file: ReadableFile, { sizeBytes }: FileStatus): Promise<void> {
     let wanted = READ_BYTES;
     while (this.ended === undefined && this.end < sizeBytes) {
       const buffer = new Uint8Array(Math.min(sizeBytes - this.end, wanted));
@@ -100,7 +98,11 @@ export class Replay {
       else if (!(await this.#skipTorn(file, bytes))) break;
     }
     if (this.end < this.begunTo) throw damaged(this.#path, this.#path);
-    return status;
+  }
+
+  /** Applies records that this process has appended, at the place up to which it had read the journal. */
+  applyOwn(bytes: Uint8Array): void {
+    this.#applyWhole(bytes);
   }
 
   /**

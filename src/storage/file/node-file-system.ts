@@ -50,7 +50,8 @@ function checkIsFile(stats: fs.Stats, path: string): void {
 }
 
 function toStatus(stats: fs.Stats): FileStatus {
-  return { sizeBytes: stats.size, lastModifiedMs: Math.floor(stats.mtimeMs), linkCount: stats.nlink };
+  const { size: sizeBytes, mtimeMs, nlink: linkCount, dev: device, ino: inode } = stats;
+  return { sizeBytes, lastModifiedMs: Math.floor(mtimeMs), linkCount, device, inode };
 }
 
 /** Waits for an operation. If it fails with one of `codes`, resolves with the value of that code. */

@@ -29,6 +29,7 @@ interface ModelFile {
   failures: number;
   names: number;
   readonly createdMs: number;
+  readonly inode: number;
 }
 
 type Entry = ModelFile | ModelFolder;
@@ -165,8 +166,10 @@ export class ModelDisk {
   }
 }
 
+let inodes = 0;
+
 function newFile(content: Uint8Array, createdMs: number): ModelFile {
-  return { content, cleanTo: 0, unwritten: new Map(), failures: 0, names: 0, createdMs };
+  return { content, cleanTo: 0, unwritten: new Map(), failures: 0, names: 0, createdMs, inode: ++inodes };
 }
 
 /** Returns the sectors that have bytes from `start` to `end`. */
@@ -210,19 +213,24 @@ class ModelFileSystem implements FileSystem {
     const file = this.#file(path);
     if (file === undefined) return undefined;
     const seen = { failures: file.failures };
+    let isClosed = false;
+    const turn = async (operation: string): Promise<void> => {
+      if (isClosed) throw new Error(`A file that was closed is used: ${operation}`);
+      await this.#turn(operation);
+    };
     return {
       status: async () => {
-        await this.#turn(`status of open ${path}`);
+        await turn(`status of open ${path}`);
         return statusOf(file);
       },
       read: async (into, position) => {
-        await this.#turn(`read ${path}`);
+        await turn(`read ${path}`);
         const bytes = file.content.subarray(position, position + into.length);
         into.set(bytes);
         return bytes.length;
       },
       append: async (bytes) => {
-        await this.#turn(`append to ${path}`);
+        await turn(`append to ${path}`);
         const isTorn = this.#random() < 0.03;
         const length = isTorn ? Math.floor(this.#random() * bytes.length) : bytes.length;
         file.content = Buffer.concat([file.content, bytes.subarray(0, length)]);
@@ -230,8 +238,14 @@ class ModelFileSystem implements FileSystem {
         if (seen.failures > 0) this.#disk.onFailure?.();
         throw fault('EIO');
       },
-      sync: () => this.#sync(path, file, seen),
-      close: () => Promise.resolve(),
+      sync: async () => {
+        await turn(`sync ${path}`);
+        await this.#sync(path, file, seen);
+      },
+      close: async () => {
+        if (isClosed) throw new Error(`A file is closed twice: ${path}`);
+        isClosed = true;
+      },
     };
   }
 
@@ -291,7 +305,9 @@ class ModelFileSystem implements FileSystem {
     await this.#turn(`status ${path}`);
     const entry = this.#disk.find(path);
     if (entry === undefined) return undefined;
-    return entry instanceof ModelFolder ? { sizeBytes: 0, lastModifiedMs: 0, linkCount: 2 } : statusOf(entry);
+    return entry instanceof ModelFolder
+      ? { sizeBytes: 0, lastModifiedMs: 0, linkCount: 2, device: 0, inode: 0 }
+      : statusOf(entry);
   }
 
   async readFolder(path: string): Promise<string[] | undefined> {
@@ -367,5 +383,6 @@ class ModelFileSystem implements FileSystem {
 }
 
 function statusOf(file: ModelFile): FileStatus {
-  return { sizeBytes: file.content.length, lastModifiedMs: file.createdMs, linkCount: file.names };
+  const { content, createdMs: lastModifiedMs, names: linkCount, inode } = file;
+  return { sizeBytes: content.length, lastModifiedMs, linkCount, device: 0, inode };
 }
