@@ -385,11 +385,10 @@ export class FolderJournal {
    * journal has ended before them.
    */
   async #append(opened: Opened, records: readonly JournalRecord[], attempt: Attempt): Promise<boolean | undefined> {
-    const { handle, file, replay } = opened;
+    const { file, replay } = opened;
     const last = (records.at(-1) as JournalRecord).etag;
     const encoded = records.map((record) => encodeRecord(replay.id, record, replay));
     const bytes = encoded.length === 1 ? (encoded[0] as Uint8Array) : joinBytes(encoded);
-    const { sizeBytes } = handle.status;
     replay.outcomes.set(last, undefined);
     try {
       attempt.mayBeVisible = true;
@@ -400,7 +399,7 @@ export class FolderJournal {
         attempt.mayBeVisible = !isRefusal(error);
         throw error;
       }
-      await this.#readBack(opened, sizeBytes, bytes);
+      await this.#readBack(opened, records, encoded);
       const isApplied = replay.outcomes.get(last);
       if (isApplied === undefined) attempt.mayBeVisible = false;
       return isApplied;
@@ -410,14 +409,19 @@ export class FolderJournal {
   }
 
   /**
-   * Reads the journal up to records that were just appended. Nobody knows their outcome if that fails. If the file, which had `before`
-   * bytes, all of them read, is only as much longer, nobody else has appended to it, and the bytes need not be read.
+   * Reads the journal up to records that were just appended. Nobody knows their outcome if that fails. If the file is only as much longer
+   * as they are, nobody else has appended to it, and they need not be read.
    */
-  async #readBack({ handle, file, replay }: Opened, before: number, bytes: Uint8Array): Promise<void> {
+  async #readBack(
+    { handle, file, replay }: Opened,
+    records: readonly JournalRecord[],
+    encoded: readonly Uint8Array[],
+  ): Promise<void> {
     const { outcomes } = replay;
+    const ownEnd = encoded.reduce((end, { length }) => end + length, replay.end);
     try {
       const status = await handle.lookAgain();
-      if (replay.end === before && status.sizeBytes === before + bytes.length) replay.applyOwn(bytes);
+      if (status.sizeBytes === ownEnd) replay.applyOwn(records, encoded);
       else await replay.catchUp(file, status);
       if (replay.ended === undefined && [...outcomes.values()].includes(undefined)) {
         throw damaged(this.#folder, this.#folder + replay.file);

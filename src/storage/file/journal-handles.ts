@@ -94,7 +94,7 @@ export class JournalHandles {
   }
 
   #keep(handle: JournalHandle): void {
-    if (this.#kept.size >= MAX_KEPT) this.#closeWhere(() => this.#kept.size >= MAX_KEPT);
+    if (this.#kept.size >= MAX_KEPT) void Promise.all(this.#closeWhere(() => this.#kept.size >= MAX_KEPT));
     this.#kept.set(handle.path, handle);
     this.#timer ??= this.#environment.setTimer(() => this.#look(), LOOK_MS, { background: true });
   }
@@ -108,7 +108,7 @@ export class JournalHandles {
 
   #look(): void {
     this.#timer = undefined;
-    this.#closeWhere(({ isBusy, uses }) => !isBusy && uses === 0);
+    void Promise.all(this.#closeWhere(({ isBusy, uses }) => !isBusy && uses === 0));
     for (const handle of this.#kept.values()) handle.isBusy = false;
     if (this.#kept.size > 0)
       this.#timer = this.#environment.setTimer(() => this.#look(), LOOK_MS, { background: true });

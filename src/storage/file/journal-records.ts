@@ -79,7 +79,8 @@ const RECORD_TRAILER_BYTES = 12;
 const JOURNAL_MAGIC = Buffer.from('sdbj', 'latin1').readUInt32LE();
 const RECORD_MAGIC_TEXT = 'sdbr';
 const RECORD_MAGIC = Buffer.from(RECORD_MAGIC_TEXT, 'latin1').readUInt32LE();
-const TRAILER_MAGIC = 'sdbt';
+const TRAILER_MAGIC_TEXT = 'sdbt';
+const TRAILER_MAGIC = Buffer.from(TRAILER_MAGIC_TEXT, 'latin1').readUInt32LE();
 const FORMAT = 1;
 const KINDS: readonly RecordKind[] = ['put', 'file', 'delete', 'end'];
 const CONDITIONS = ['any', 'absent', 'etag'] as const;
@@ -117,58 +118,70 @@ export function encodeRecord(id: string, record: JournalRecord, seen: WriterView
   const { kind, name, etag, condition, timeMs, sizeBytes, body } = record;
   const key = encodeUtf8(name);
   const end = RECORD_HEADER_BYTES + key.length + body.length;
-  const bytes = Buffer.alloc(end + RECORD_TRAILER_BYTES);
+  const bytes = Buffer.allocUnsafe(end + RECORD_TRAILER_BYTES);
   const isEtag = typeof condition === 'object';
+  const seed = seedOf(id);
   bytes.writeUInt32LE(RECORD_MAGIC, 0);
-  bytes.writeUInt8(KINDS.indexOf(kind), 12);
-  bytes.writeUInt8(CONDITIONS.indexOf(isEtag ? 'etag' : condition), 13);
+  bytes[12] = KINDS.indexOf(kind);
+  bytes[13] = CONDITIONS.indexOf(isEtag ? 'etag' : condition);
   bytes.writeUInt16LE(key.length, 14);
   bytes.writeUInt32LE(body.length, 16);
+  bytes.writeUInt32LE(0, 20);
   bytes.writeDoubleLE(timeMs, 24);
-  bytes.write(etag, 32, 'hex');
-  bytes.write(isEtag ? condition.etag : NO_ETAG, 40, 'hex');
+  writeHex(bytes, 32, etag);
+  writeHex(bytes, 40, isEtag ? condition.etag : NO_ETAG);
   bytes.writeDoubleLE(sizeBytes, 48);
   bytes.writeDoubleLE(seen.syncedTo, 56);
   bytes.writeDoubleLE(seen.skippedTo, 64);
   bytes.set(key, RECORD_HEADER_BYTES);
   bytes.set(body, RECORD_HEADER_BYTES + key.length);
-  bytes.writeUInt32LE(sumOf(id, bytes.subarray(RECORD_HEADER_BYTES, end)), 8);
-  bytes.writeUInt32LE(sumOf(id, bytes.subarray(12, RECORD_HEADER_BYTES)), 4);
-  bytes.set(trailerOf(id, bytes.length), end);
+  bytes.writeUInt32LE(checksum(bytes.subarray(RECORD_HEADER_BYTES, end), seed), 8);
+  bytes.writeUInt32LE(checksum(bytes.subarray(12, RECORD_HEADER_BYTES), seed), 4);
+  bytes.writeUInt32LE(TRAILER_MAGIC, end);
+  bytes.writeUInt32LE(bytes.length, end + 4);
+  bytes.writeUInt32LE(checksum(bytes.subarray(end + 4, end + 8), seed), end + 8);
   return bytes;
 }
 
-/** Encodes the trailer of a record with a length. */
-function trailerOf(id: string, length: number): Uint8Array {
-  const bytes = Buffer.alloc(RECORD_TRAILER_BYTES);
-  bytes.write(TRAILER_MAGIC, 'latin1');
-  bytes.writeUInt32LE(length, 4);
-  bytes.writeUInt32LE(sumOf(id, bytes.subarray(4, 8)), 8);
-  return bytes;
+/** Writes 16 hexadecimal digits as 8 bytes. */
+function writeHex(bytes: Buffer, at: number, digits: string): void {
+  bytes.writeUInt32BE(Number.parseInt(digits.slice(0, 8), 16), at);
+  bytes.writeUInt32BE(Number.parseInt(digits.slice(8, 16), 16), at + 4);
+}
+
+/** Whether `bytes` end with the trailer of a record with their length. */
+function hasTrailer(seed: number, bytes: Buffer): boolean {
+  const at = bytes.length - RECORD_TRAILER_BYTES;
+  if (bytes.readUInt32LE(at) !== TRAILER_MAGIC || bytes.readUInt32LE(at + 4) !== bytes.length) return false;
+  return bytes.readUInt32LE(at + 8) === checksum(bytes.subarray(at + 4, at + 8), seed);
 }
 
 /** Returns the length of the record whose whole header is at the beginning of `bytes`; undefined if there is no such header. */
-function lengthOf(id: string, bytes: Uint8Array): number | undefined {
-  if (bytes.length < RECORD_HEADER_BYTES) return undefined;
-  const view = viewOf(bytes);
-  if (view.readUInt32LE(0) !== RECORD_MAGIC) return undefined;
-  if (view.readUInt32LE(4) !== sumOf(id, bytes.subarray(12, RECORD_HEADER_BYTES))) return undefined;
-  return RECORD_HEADER_BYTES + view.readUInt16LE(14) + view.readUInt32LE(16) + RECORD_TRAILER_BYTES;
+function lengthOf(seed: number, bytes: Buffer): number | undefined {
+  if (bytes.length < RECORD_HEADER_BYTES || bytes.readUInt32LE(0) !== RECORD_MAGIC) return undefined;
+  if (bytes.readUInt32LE(4) !== checksum(bytes.subarray(12, RECORD_HEADER_BYTES), seed)) return undefined;
+  return RECORD_HEADER_BYTES + bytes.readUInt16LE(14) + bytes.readUInt32LE(16) + RECORD_TRAILER_BYTES;
 }
 
 /** Whether the name and the body at the beginning of `bytes` are whole. */
-function hasWholeBody(id: string, bytes: Uint8Array, length: number): boolean {
-  const sum = sumOf(id, bytes.subarray(RECORD_HEADER_BYTES, length - RECORD_TRAILER_BYTES));
-  return viewOf(bytes).readUInt32LE(8) === sum;
+function hasWholeBody(seed: number, bytes: Buffer, length: number): boolean {
+  const sum = checksum(bytes.subarray(RECORD_HEADER_BYTES, length - RECORD_TRAILER_BYTES), seed);
+  return bytes.readUInt32LE(8) === sum;
+}
+
+/** Returns the offset of the body in a record with a length. */
+export function bodyOffset({ body }: JournalRecord, length: number): number {
+  return length - RECORD_TRAILER_BYTES - body.length;
 }
 
 /** Decodes the record at the beginning of `bytes`; undefined if there is no whole one. */
 export function decodeRecord(id: string, bytes: Uint8Array): DecodedRecord | undefined {
-  const length = lengthOf(id, bytes);
-  if (length === undefined || length > bytes.length || !hasWholeBody(id, bytes, length)) return undefined;
   const view = viewOf(bytes);
+  const seed = seedOf(id);
+  const length = lengthOf(seed, view);
+  if (length === undefined || length > bytes.length || !hasWholeBody(seed, view, length)) return undefined;
   const end = length - RECORD_TRAILER_BYTES;
-  if (!view.subarray(end, length).equals(trailerOf(id, length))) return undefined;
+  if (!hasTrailer(seed, view.subarray(0, length))) return undefined;
   const kind = KINDS[view[12] as number];
   const test = CONDITIONS[view[13] as number];
   if (kind === undefined || test === undefined) return undefined;
@@ -201,21 +214,22 @@ export function findRecord(id: string, bytes: Uint8Array): number | undefined {
  */
 export function isDamaged(id: string, gap: Uint8Array, offset: number, sectorBytes: number): boolean {
   const view = viewOf(gap);
-  for (const at of offsetsOf(TRAILER_MAGIC, gap)) {
+  const seed = seedOf(id);
+  for (const at of offsetsOf(TRAILER_MAGIC_TEXT, gap)) {
     const end = at + RECORD_TRAILER_BYTES;
-    if (end > gap.length || view.readUInt32LE(at + 8) !== sumOf(id, gap.subarray(at + 4, at + 8))) continue;
+    if (end > gap.length || view.readUInt32LE(at + 8) !== checksum(view.subarray(at + 4, at + 8), seed)) continue;
     const start = end - view.readUInt32LE(at + 4);
     // The record was appended to its end, and it is not whole: the first whole one is behind these bytes.
     if (start >= 0 && !hasZeroSector(gap, start, end, offset, sectorBytes)) return true;
   }
-  if (lengthOf(id, gap) === undefined && !isUnfinished(gap, 0, 0, RECORD_HEADER_BYTES, offset, sectorBytes))
+  if (lengthOf(seed, view) === undefined && !isUnfinished(gap, 0, 0, RECORD_HEADER_BYTES, offset, sectorBytes))
     return true;
   for (const at of offsetsOf(RECORD_MAGIC_TEXT, gap)) {
-    const length = lengthOf(id, gap.subarray(at));
+    const length = lengthOf(seed, view.subarray(at));
     if (length === undefined) continue;
     if (!isUnfinished(gap, at, RECORD_HEADER_BYTES, length, offset, sectorBytes)) return true;
     const end = at + length;
-    if (end > gap.length || !hasWholeBody(id, gap.subarray(at), length)) continue;
+    if (end > gap.length || !hasWholeBody(seed, view.subarray(at), length)) continue;
     if (!isTrailerCut(gap.subarray(at, end + 3), length, offset + at, sectorBytes)) return true;
   }
   return false;
@@ -274,8 +288,9 @@ function* offsetsOf(text: string, bytes: Uint8Array): Generator<number> {
   for (let at = view.indexOf(text, 0, 'latin1'); at >= 0; at = view.indexOf(text, at + 1, 'latin1')) yield at;
 }
 
-function sumOf(id: string, bytes: Uint8Array): number {
-  return checksum(bytes, checksum(encodeUtf8(id)));
+/** With this seed, checksums cover the id of the journal too. */
+function seedOf(id: string): number {
+  return checksum(encodeUtf8(id));
 }
 
 function viewOf(bytes: Uint8Array): Buffer {

@@ -2,7 +2,7 @@
 import type { PutCondition } from '../contract/driver.ts';
 import type { FileStatus, ReadableFile } from './file-system.ts';
 import { journalName } from './journal-names.ts';
-import { decodeRecord, findRecord, isDamaged, JOURNAL_HEADER_BYTES } from './journal-records.ts';
+import { bodyOffset, decodeRecord, findRecord, isDamaged, JOURNAL_HEADER_BYTES } from './journal-records.ts';
 import type { EndReason, JournalHeader, JournalRecord, WriterView } from './journal-records.ts';
 import { damaged } from './stored-file.ts';
 
@@ -101,8 +101,14 @@ export class Replay {
   }
 
   /** Applies records that this process has appended, at the place up to which it had read the journal. */
-  applyOwn(bytes: Uint8Array): void {
-    this.#applyWhole(bytes);
+  applyOwn(records: readonly JournalRecord[], encoded: readonly Uint8Array[]): void {
+    for (const [i, record] of records.entries()) {
+      const { length } = encoded[i] as Uint8Array;
+      const bodyAt = this.end + bodyOffset(record, length);
+      this.end += length;
+      const isApplied = this.#apply(record, bodyAt);
+      if (this.outcomes.has(record.etag)) this.outcomes.set(record.etag, isApplied);
+    }
   }
 
   /**

@@ -5,10 +5,55 @@ const journal = 'src/storage/file/folder-journal.ts';
 const replay = 'src/storage/file/journal-replay.ts';
 const records = 'src/storage/file/journal-records.ts';
 const bytes = ['src/storage/file/journal-records.test.ts'];
+const handles = 'src/storage/file/journal-handles.ts';
+const open = ['src/storage/file/journal-handles.test.ts'];
 const unit = ['src/storage/file/folder-journal.slow.test.ts'];
 const powerLoss = ['test/simulation/crash/power-loss-driver.slow.test.ts'];
 
 export const journalMutants: readonly Mutant[] = [
+  {
+    name: 'journals: one stays open although its name means another file',
+    edits: [{ file: handles, find: 'return a.inode === b.inode && a.device === b.device;', replace: 'return true;' }],
+    tests: open,
+  },
+  {
+    name: 'journals: one stays open although another was written over it',
+    edits: [
+      {
+        file: handles,
+        find: 'if (status.sizeBytes !== sizeBytes || status.lastModifiedMs !== lastModifiedMs) kept.header = undefined;',
+        replace: 'if (status.sizeBytes < 0 || sizeBytes + lastModifiedMs < 0) kept.header = undefined;',
+      },
+    ],
+    tests: open,
+  },
+  {
+    name: 'journals: one stays open after a failure',
+    edits: [{ file: handles, find: 'if (!isWorthKeeping) handle.isDropped = true;', replace: '' }],
+    tests: open,
+  },
+  {
+    name: 'journals: one is closed while another request uses it',
+    edits: [
+      {
+        file: handles,
+        find: 'if (handle.uses === 0) closing.push(',
+        replace: 'closing.push(',
+      },
+    ],
+    tests: open,
+  },
+  {
+    name: 'journals: a record is taken for the next one although others were appended before it',
+    edits: [
+      {
+        file: journal,
+        find: 'if (status.sizeBytes === ownEnd) replay.applyOwn(records, encoded);',
+        replace: 'if (status.sizeBytes >= ownEnd) replay.applyOwn(records, encoded);',
+      },
+    ],
+    tests: ['test/simulation/crash/file-driver-interleavings.slow.test.ts'],
+  },
   {
     name: 'journals: a record counts although its condition does not hold',
     edits: [{ file: replay, find: 'if (!holds(condition, this.entries.get(name))) return false;', replace: '' }],
