@@ -22,6 +22,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 class WatchedFileSystem extends NodeFileSystem {
   readonly counts = { open: 0, closed: 0, reads: 0, looks: 0 };
   syncFault: string | undefined;
+  /** Called by every sync, which waits for the result. */
+  beforeSync: () => Promise<void> | undefined = () => undefined;
 
   constructor() {
     super(realEnvironment);
@@ -49,6 +51,7 @@ class WatchedFileSystem extends NodeFileSystem {
         return file.read(into, position);
       },
       sync: async () => {
+        await this.beforeSync();
         if (this.syncFault !== undefined)
           throw Object.assign(new Error(`${this.syncFault}: made up`), { code: this.syncFault });
         await file.sync();
@@ -149,10 +152,23 @@ describe('a journal that stays open', () => {
     const { environment, pending } = handTimed();
     const { driver, system } = open(environment);
     await put(driver, 1);
+    let release = (): void => undefined;
+    const begun = new Promise<void>((resolve) => {
+      system.beforeSync = () => {
+        system.beforeSync = () => undefined;
+        resolve();
+        return new Promise((go) => {
+          release = go;
+        });
+      };
+    });
     const running = put(driver, 2);
+    await begun;
     await driver.close();
+    // It is in use.
+    expect([system.stillOpen, pending.size]).toEqual([1, 0]);
+    release();
     await running;
-    await driver.close();
     expect([system.stillOpen, pending.size]).toEqual([0, 0]);
     await put(driver, 3);
     expect(await text(driver, 1)).toBe('commit 1');

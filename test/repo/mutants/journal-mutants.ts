@@ -98,7 +98,7 @@ export const journalMutants: readonly Mutant[] = [
     edits: [
       {
         file: records,
-        find: 'if (!view.subarray(end, length).equals(trailerOf(id, length))) return undefined;',
+        find: 'if (!hasTrailer(seed, view.subarray(0, length))) return undefined;',
         replace: '',
       },
     ],
