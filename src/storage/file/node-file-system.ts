@@ -4,8 +4,9 @@
  * A small operation on a local file system takes 2 to 10 µs, a round trip to the runtime's thread pool 30 to 50 µs. So small
  * operations are synchronous, and only operations that wait for the disk (syncs, large reads and writes, folders of unknown size)
  * go to the pool. Two rules keep the event loop responsive: it gets a turn after every few operations, and after a slow operation
- * (on a busy or remote disk) the next few hundred go to the pool. While much is being synced, creating and removing names waits
- * for the journal of the file system, so background work always does that in the pool.
+ * (on a busy or remote disk) the next ones of its kind go to the pool: a few at first, since the system may only have given the
+ * processor to somebody else, and up to some hundreds if the operations after them are slow as well. While much is being synced,
+ * creating and removing names waits for the journal of the file system, so background work always does that in the pool.
  */
 import fs from 'node:fs';
 import { promisify } from 'node:util';
@@ -24,8 +25,9 @@ const truncateFile = promisify(fs.ftruncate);
 
 /** An operation that took this long waited for the disk. */
 const SLOW_MS = 4;
-/** Operations that go to the pool after a slow one. */
-const POOLED_AFTER_SLOW = 256;
+/** Operations that go to the pool after a slow one. Each slow one that follows soon doubles them, up to the second number. */
+const POOLED_AFTER_SLOW = 8;
+const MAX_POOLED = 256;
 /** Synchronous operations after which the event loop gets a turn. */
 const OPERATIONS_PER_TURN = 32;
 /** Larger reads and writes go to the pool. */
@@ -65,21 +67,50 @@ async function unless<T>(operation: Promise<T>, codes: Readonly<Record<string, T
   }
 }
 
+/** Operations that are slow at the same times: those that change names or files wait for the disk when looks do not. */
+class Kind {
+  /** Operations that go to the pool now. */
+  pooled = 0;
+  /** How many went there after the last slow operation. */
+  #lastPooled = 0;
+  /** Quick operations after which the kind counts as quick again. */
+  #untilQuick = 0;
+
+  note(tookMs: number): void {
+    if (tookMs > SLOW_MS) {
+      this.#lastPooled = Math.min(MAX_POOLED, Math.max(POOLED_AFTER_SLOW, this.#lastPooled * 2));
+      this.#untilQuick = this.#lastPooled;
+      this.pooled = this.#lastPooled;
+    } else if (this.#untilQuick > 0 && --this.#untilQuick === 0) {
+      this.#lastPooled = 0;
+    }
+  }
+}
+
 /** Decides for each operation whether to run it synchronously or in the pool. */
 class Pace {
   readonly #environment: Environment;
-  #pooled = 0;
+  readonly #looks = new Kind();
+  readonly #changes = new Kind();
   #sinceTurn = 0;
 
   constructor(environment: Environment) {
     this.#environment = environment;
   }
 
-  /** Runs an operation; with `background`, always in the pool. */
-  async run<T>(atOnce: () => T, inPool: () => Promise<T>, background = false): Promise<T> {
-    if (background) return inPool();
-    if (this.#pooled > 0) {
-      this.#pooled--;
+  /** Runs an operation that changes nothing. */
+  look<T>(atOnce: () => T, inPool: () => Promise<T>): Promise<T> {
+    return this.#run(this.#looks, atOnce, inPool);
+  }
+
+  /** Runs an operation that changes a name or a file; with `background`, always in the pool. */
+  change<T>(atOnce: () => T, inPool: () => Promise<T>, background = false): Promise<T> {
+    return background ? inPool() : this.#run(this.#changes, atOnce, inPool);
+  }
+
+  async #run<T>(kind: Kind, atOnce: () => T, inPool: () => Promise<T>): Promise<T> {
+    if (kind.pooled > 0) {
+      kind.pooled--;
       return await inPool();
     }
     if (++this.#sinceTurn >= OPERATIONS_PER_TURN) {
@@ -90,7 +121,7 @@ class Pace {
     try {
       return atOnce();
     } finally {
-      if (this.#environment.monotonicMs() - startedMs > SLOW_MS) this.#pooled = POOLED_AFTER_SLOW;
+      kind.note(this.#environment.monotonicMs() - startedMs);
     }
   }
 }
@@ -110,7 +141,7 @@ class OpenFile implements AppendableFile, WritableFile {
 
   async status(): Promise<FileStatus> {
     const descriptor = this.#descriptor;
-    const stats = await this.#pace.run(
+    const stats = await this.#pace.look(
       () => fs.fstatSync(descriptor),
       () => readStatus(descriptor),
     );
@@ -127,7 +158,7 @@ class OpenFile implements AppendableFile, WritableFile {
       const count =
         rest > SMALL_BYTES
           ? await inPool()
-          : await this.#pace.run(() => fs.readSync(descriptor, into, at, rest, position + at), inPool);
+          : await this.#pace.look(() => fs.readSync(descriptor, into, at, rest, position + at), inPool);
       if (count === 0) break;
       done += count;
     }
@@ -143,7 +174,7 @@ class OpenFile implements AppendableFile, WritableFile {
       done +=
         rest > SMALL_BYTES
           ? await inPool()
-          : await this.#pace.run(() => fs.writeSync(descriptor, bytes, at, rest), inPool);
+          : await this.#pace.change(() => fs.writeSync(descriptor, bytes, at, rest), inPool);
     }
   }
 
@@ -152,7 +183,7 @@ class OpenFile implements AppendableFile, WritableFile {
       throw Object.assign(new Error(`EACCES: permission denied, '${this.#path}'`), { code: 'EACCES' });
     // One call: the system puts nothing between the bytes of one call.
     const descriptor = this.#descriptor;
-    const count = await this.#pace.run(
+    const count = await this.#pace.change(
       () => fs.writeSync(descriptor, bytes),
       async () => (await writeFile(descriptor, bytes)).bytesWritten,
     );
@@ -171,7 +202,7 @@ class OpenFile implements AppendableFile, WritableFile {
 
   close(): Promise<void> {
     const descriptor = this.#descriptor;
-    return this.#pace.run(
+    return this.#pace.look(
       () => fs.closeSync(descriptor),
       () => closeFile(descriptor),
     );
@@ -215,19 +246,17 @@ export class NodeFileSystem implements FileSystem {
   }
 
   #open(path: string, flags: number | 'wx', background = false): Promise<OpenFile | undefined> {
-    const opened = this.#pace.run<number | undefined>(
-      () => {
-        // Before an object is created, there is usually no file. A `stat` first costs less than an exception.
-        if (flags !== 'wx') {
-          const stats = fs.statSync(path, { throwIfNoEntry: false });
-          if (stats === undefined) return undefined;
-          checkIsFile(stats, path);
-        }
-        return fs.openSync(path, flags);
-      },
-      () => openFile(path, flags),
-      background,
-    );
+    const inPool = (): Promise<number> => openFile(path, flags);
+    const opened =
+      flags === 'wx'
+        ? this.#pace.change<number | undefined>(() => fs.openSync(path, flags), inPool, background)
+        : this.#pace.look<number | undefined>(() => {
+            // Before an object is created, there is usually no file. A `stat` first costs less than an exception.
+            const stats = fs.statSync(path, { throwIfNoEntry: false });
+            if (stats === undefined) return undefined;
+            checkIsFile(stats, path);
+            return fs.openSync(path, flags);
+          }, inPool);
     return unless<OpenFile | undefined>(
       opened.then((descriptor) =>
         descriptor === undefined ? undefined : new OpenFile(descriptor, path, this.#pace, flags === openToAppend),
@@ -253,7 +282,7 @@ export class NodeFileSystem implements FileSystem {
   }
 
   async status(path: string): Promise<FileStatus | undefined> {
-    const stats = await this.#pace.run(
+    const stats = await this.#pace.look(
       () => fs.statSync(path, { throwIfNoEntry: false }),
       () => unless<fs.Stats | undefined>(fs.promises.stat(path), { ENOENT: undefined }),
     );
@@ -267,12 +296,12 @@ export class NodeFileSystem implements FileSystem {
 
   readFolder(path: string, options?: { readonly few?: boolean }): Promise<string[] | undefined> {
     const inPool = (): Promise<string[]> => fs.promises.readdir(path);
-    const names = options?.few === true ? this.#pace.run(() => fs.readdirSync(path), inPool) : inPool();
+    const names = options?.few === true ? this.#pace.look(() => fs.readdirSync(path), inPool) : inPool();
     return unless<string[] | undefined>(names, { ENOENT: undefined });
   }
 
   async folderChangedNs(path: string): Promise<bigint | undefined> {
-    const stats = await this.#pace.run(
+    const stats = await this.#pace.look(
       () => fs.statSync(path, { bigint: true, throwIfNoEntry: false }),
       () => unless<fs.BigIntStats | undefined>(fs.promises.stat(path, { bigint: true }), { ENOENT: undefined }),
     );
@@ -280,7 +309,7 @@ export class NodeFileSystem implements FileSystem {
   }
 
   createFolder(path: string): Promise<'created' | 'exists' | 'missing'> {
-    const created = this.#pace.run(
+    const created = this.#pace.change(
       () => fs.mkdirSync(path),
       () => fs.promises.mkdir(path),
     );
@@ -291,7 +320,7 @@ export class NodeFileSystem implements FileSystem {
   }
 
   link(from: string, to: string): Promise<'linked' | 'exists' | 'missing'> {
-    const linked = this.#pace.run(
+    const linked = this.#pace.change(
       () => fs.linkSync(from, to),
       () => fs.promises.link(from, to),
     );
@@ -302,7 +331,7 @@ export class NodeFileSystem implements FileSystem {
   }
 
   rename(from: string, to: string): Promise<boolean> {
-    const renamed = this.#pace.run(
+    const renamed = this.#pace.change(
       () => fs.renameSync(from, to),
       () => fs.promises.rename(from, to),
     );
@@ -313,7 +342,7 @@ export class NodeFileSystem implements FileSystem {
   }
 
   remove(path: string, { background = false }: FileWork = {}): Promise<boolean> {
-    const removed = this.#pace.run(
+    const removed = this.#pace.change(
       () => fs.unlinkSync(path),
       () => fs.promises.unlink(path),
       background,
@@ -327,7 +356,7 @@ export class NodeFileSystem implements FileSystem {
   async syncFolder(path: string): Promise<void> {
     // Windows cannot sync a folder; its file systems keep the order of such changes themselves.
     if (process.platform === 'win32') return;
-    const descriptor = await this.#pace.run(
+    const descriptor = await this.#pace.look(
       () => fs.openSync(path, openFolder),
       () => openFile(path, openFolder),
     );
