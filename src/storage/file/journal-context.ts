@@ -1,4 +1,4 @@
-/** What the journals of a driver need of it. */
+/** The parts of a driver that its journals share. */
 import type { Environment } from '../../base/env.ts';
 import type { FileSystem } from './file-system.ts';
 import type { Durability, Folders } from './folders.ts';

@@ -226,7 +226,7 @@ describe('a journal that stays open', () => {
     await driver.close();
   });
 
-  it('is read anew if another journal was written over it', async () => {
+  it('is read again if another journal was written over it', async () => {
     const { driver } = open();
     await put(driver, 1);
     const bytes = readFileSync(journal());

@@ -19,7 +19,7 @@ export class JournalHandle {
   header: JournalHeader | undefined;
   /** The file as it was last seen. */
   status: FileStatus;
-  /** Those that use it now. */
+  /** How many requests use it now. */
   uses = 1;
   /** Whether it was used since the last look. */
   isBusy = true;
