@@ -65,7 +65,11 @@ class WatchedFileSystem extends NodeFileSystem {
 }
 
 /** An environment whose timers fire when the test says so. */
-function handTimed(): { readonly environment: Environment; readonly pending: Set<() => void>; fire(): void } {
+function handTimed(): {
+  readonly environment: Environment;
+  readonly pending: Set<() => void>;
+  readonly fire: () => void;
+} {
   const pending = new Set<() => void>();
   const environment: Environment = Object.create(realEnvironment, {
     setTimer: {
@@ -77,10 +81,9 @@ function handTimed(): { readonly environment: Environment; readonly pending: Set
     },
   }) as Environment;
   const fire = (): void => {
-    for (const callback of [...pending]) {
-      pending.delete(callback);
-      callback();
-    }
+    const due = Array.from(pending);
+    pending.clear();
+    for (const callback of due) callback();
   };
   return { environment, pending, fire };
 }

@@ -30,7 +30,7 @@ async function isAtOnce(operation: Promise<unknown>): Promise<boolean> {
   const ended = operation.finally(() => {
     isOver = true;
   });
-  for (let i = 0; i < 20; i++) await undefined;
+  for (let i = 0; i < 20; i++) await Promise.resolve();
   const result = isOver;
   await ended;
   return result;
