@@ -275,8 +275,10 @@ export class Instance implements BatchOwner, QueryHost {
   stats(): DatabaseStats {
     const uptimeMs = this.environment.monotonicMs() - this.#createdMs;
     const { transactions, observed } = this;
-    const { role, prices } = this.#options;
-    return readStats(role, observed.snapshot(), prices, uptimeMs, this.engine, transactions);
+    const { role, prices, polling: mode, writeForwardInterval: intervalMs } = this.#options;
+    const polling = { mode, intervalMs };
+    const requests = observed.snapshot();
+    return readStats(role, requests, prices, uptimeMs, this.engine, transactions, polling, this.environment.now());
   }
 
   /** Looks at the store, started or not. */

@@ -1,5 +1,7 @@
 /** Figures about an instance, for people and dashboards. */
 import type { MemoryStats } from '../cache/instance-memory.ts';
+import { authorityAt } from '../coordination/merge-rotation.ts';
+import type { Polling } from '../coordination/polling-pace.ts';
 import type { Role } from '../coordination/membership.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { MergeStats } from '../merge/merge-policy.ts';
@@ -44,6 +46,11 @@ export interface LogStats {
   readonly pendingBytes: number;
   /** Ids of the nodes that share write authority, as the newest Block 0 that this instance knows lists them. */
   readonly nodes: readonly number[];
+  /**
+   * Id of the node whose turn it is to merge, by the clock and the interval of this instance; null if no node is registered. The turn of a
+   * node that is gone goes to another one, which this does not show.
+   */
+  readonly turnOf: number | null;
 }
 
 /** The result of `db.stats()`. */
@@ -66,6 +73,16 @@ export interface DatabaseStats {
   readonly merges: MergeStats | undefined;
   /** Outcomes of transactions since the instance was created. */
   readonly transactions: Readonly<TransactionStats>;
+  /** How often the instance looks at the store by itself, as it was set. */
+  readonly polling: PollingStats;
+}
+
+/** The polling of an instance, as `db.stats()` reports it. */
+export interface PollingStats {
+  /** Option `polling`. */
+  readonly mode: Polling;
+  /** Option `writeForwardInterval`, in milliseconds. With `'adaptive'` the pauses may be longer. */
+  readonly intervalMs: number;
 }
 
 export function readStats(
@@ -75,6 +92,8 @@ export function readStats(
   uptimeMs: number,
   engine: Engine | undefined,
   transactions: TransactionStats,
+  polling: PollingStats,
+  nowMs: number,
 ): DatabaseStats {
   const view = engine?.view;
   const cache = engine?.memory.cache;
@@ -96,9 +115,11 @@ export function readStats(
       pendingCommits: view.pending.length,
       pendingBytes: view.pendingBytes,
       nodes: [...view.block0.nodes],
+      turnOf: view.block0.nodes.length === 0 ? null : authorityAt(nowMs, polling.intervalMs, view.block0.nodes),
     },
     merges: engine && { ...engine.merger.counters },
     transactions: { ...transactions },
+    polling,
   };
 }
 
