@@ -7,20 +7,45 @@ import { errorAnswer, jsonAnswer, safeHeaders } from './answers.ts';
 import { Asked } from './asked.ts';
 import { CallContext } from './call-context.ts';
 import { shownError, statusOf } from './call-errors.ts';
+import { blobAnswer, exportAnswer } from './downloads.ts';
+import { StateWatcher } from './events.ts';
+import { bill, block, health } from './health-calls.ts';
+import { longAnswer } from './long-answer.ts';
+import { longCalls } from './long-calls.ts';
+import type { LongCall } from './long-calls.ts';
 import type { Calls } from './messages.ts';
 import { overview } from './overview-call.ts';
 import { pageAnswer } from './page-answer.ts';
 import type { PageFiles } from './page-answer.ts';
 import { readJson, RefusedRequest } from './request-body.ts';
 import { count, explain, query, row, rows } from './row-calls.ts';
+import { save } from './save-call.ts';
 import type { CheckedStudioOptions } from './studio-options.ts';
+import { commit, commits, moments } from './time-calls.ts';
 
 type Call<R> = (context: CallContext, asked: Asked, signal: AbortSignal) => Promise<R>;
 
-const calls: { readonly [N in keyof Calls]?: Call<Calls[N][1]> } = { overview, rows, count, row, query, explain };
+const calls: { readonly [N in keyof Calls]: Call<Calls[N][1]> } = {
+  overview,
+  rows,
+  count,
+  row,
+  save,
+  query,
+  explain,
+  block,
+  commits,
+  commit,
+  moments,
+  health,
+  bill,
+};
 
 /** The calls by name: names come from outside, and may be those of any property. */
-const callsByName = new Map<string, Call<unknown>>(Object.entries(calls));
+const callsByName: ReadonlyMap<string, Call<unknown>> = new Map(Object.entries(calls));
+const longCallsByName: ReadonlyMap<string, LongCall<unknown>> = new Map(Object.entries(longCalls));
+/** Names of data that browsers get with plain GETs. */
+const gets: ReadonlySet<string> = new Set(['events', 'blob', 'export']);
 
 export interface HandlerOptions {
   readonly db: Database;
@@ -35,6 +60,7 @@ export class Handler {
   readonly #files: PageFiles;
   readonly #basePath: string;
   readonly #context: CallContext;
+  readonly #watcher: StateWatcher;
   readonly #closing = newAbortController();
 
   constructor({ db, environment, access, files, options }: HandlerOptions) {
@@ -42,6 +68,7 @@ export class Handler {
     this.#files = files;
     this.#basePath = options.basePath;
     this.#context = new CallContext(db, environment, options);
+    this.#watcher = new StateWatcher(db, environment);
   }
 
   /** Answers a request. Never rejects. */
@@ -83,13 +110,23 @@ export class Handler {
   }
 
   async #data(name: string, request: Request): Promise<Response> {
-    requireMethod(request, 'POST');
+    requireMethod(request, gets.has(name) ? 'GET' : 'POST');
     await this.#access.check(request, 'data');
-    const call = callsByName.get(name);
-    if (call === undefined) throw new RefusedRequest(404, 'NOT_FOUND', 'Studio has no such call.');
-    const asked = new Asked(name, await readJson(request));
     const signal = anySignal(request.signal, this.#closing.signal);
-    return jsonAnswer(await call(this.#context, asked, signal));
+    const context = this.#context;
+    if (name === 'events') return this.#watcher.answer(signal);
+    if (name === 'blob') return blobAnswer(context, request, signal);
+    if (name === 'export') return exportAnswer(context, request, signal);
+    const call = callsByName.get(name);
+    const longCall = longCallsByName.get(name);
+    if (call === undefined && longCall === undefined) {
+      throw new RefusedRequest(404, 'NOT_FOUND', 'Studio has no such call.');
+    }
+    const asked = new Asked(name, await readJson(request));
+    if (call !== undefined) return jsonAnswer(await call(context, asked, signal));
+    return longAnswer(context.environment, signal, async (report, either) =>
+      (longCall as LongCall<unknown>)(context, asked, either, report),
+    );
   }
 }
 

@@ -197,6 +197,8 @@ export interface Explained {
 export interface StoredObjects {
   readonly groups: readonly ObjectGroup[];
   readonly garbage: readonly { readonly kind: string; readonly objects: number; readonly sizeBytes: number }[];
+  /** Why nothing is known of garbage: a block is damaged. */
+  readonly garbageError?: CallError;
 }
 
 /** Arguments of `block`. */
@@ -308,7 +310,8 @@ export interface Calls {
 export interface LongCalls {
   readonly objects: [asked: Record<string, never>, result: StoredObjects];
   readonly compare: [asked: CompareAsked, result: Compared];
-  readonly verify: [asked: Record<string, never>, result: VerifyReport];
+  /** `deep` also reads blobs, snapshots and history. */
+  readonly verify: [asked: { readonly deep?: boolean }, result: VerifyReport];
   readonly doctor: [asked: Record<string, never>, result: StoreReport];
   /** A preview; `collect: true` deletes, and needs a writable Studio. */
   readonly gc: [asked: { readonly collect?: boolean }, result: GcReport];

@@ -1,0 +1,120 @@
+/** Tells the pages that the instance shows a newer state. It looks at the instance, and asks nothing of the store. */
+import { encodeUtf8 } from '../base/bytes.ts';
+import type { Environment, Timer } from '../base/env.ts';
+import type { Database } from '../index.ts';
+import { jsonText, safeHeaders } from './answers.ts';
+import type { StateEvent } from './messages.ts';
+
+const lookMs = 500;
+/** Proxies end connections on which nothing is sent. */
+const heartbeatMs = 15_000;
+
+/** Receives events; `undefined`: nothing is new, and the connection must stay. */
+type Listener = (event: StateEvent | undefined) => void;
+
+/** Watches the instance while any page listens: one watcher for all of them. */
+export class StateWatcher {
+  readonly #db: Database;
+  readonly #environment: Environment;
+  readonly #listeners = new Set<Listener>();
+  #timer: Timer | undefined;
+  #shown = '';
+  #beatAtMs = 0;
+
+  constructor(db: Database, environment: Environment) {
+    this.#db = db;
+    this.#environment = environment;
+  }
+
+  /** Returns the number of pages that listen. */
+  get pages(): number {
+    return this.#listeners.size;
+  }
+
+  /** Answers a page with events, until it leaves or `signal` is aborted. */
+  answer(signal: AbortSignal): Response {
+    let end = (): void => undefined;
+    let waiting: StateEvent | undefined;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        const send = (event: StateEvent): void => {
+          controller.enqueue(encodeUtf8(`event: state\ndata: ${jsonText(event)}\n\n`));
+        };
+        const listener: Listener = (event) => {
+          const hasRoom = (controller.desiredSize ?? 0) > 0;
+          if (event !== undefined && hasRoom) send(event);
+          // A page that is slow gets the newest state once it has taken the one before.
+          else if (event !== undefined) waiting = event;
+          else if (hasRoom) controller.enqueue(encodeUtf8(': \n\n'));
+        };
+        end = (): void => {
+          this.#listeners.delete(listener);
+          signal.removeEventListener('abort', close);
+          if (this.#listeners.size > 0) return;
+          this.#timer?.cancel();
+          this.#timer = undefined;
+        };
+        const close = (): void => {
+          end();
+          controller.close();
+        };
+        signal.addEventListener('abort', close, { once: true });
+        send(this.#event());
+        this.#listen(listener);
+      },
+      pull: (controller) => {
+        if (waiting === undefined) return;
+        controller.enqueue(encodeUtf8(`event: state\ndata: ${jsonText(waiting)}\n\n`));
+        waiting = undefined;
+      },
+      cancel: () => end(),
+    });
+    const headers = {
+      ...safeHeaders,
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+    };
+    return new Response(body, { headers });
+  }
+
+  #listen(listener: Listener): void {
+    this.#listeners.add(listener);
+    if (this.#timer !== undefined) return;
+    this.#shown = stateOf(this.#event());
+    this.#beatAtMs = this.#environment.monotonicMs() + heartbeatMs;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#timer = this.#environment.setTimer(
+      () => {
+        this.#look();
+        this.#schedule();
+      },
+      lookMs,
+      { background: true },
+    );
+  }
+
+  #look(): void {
+    const event = this.#event();
+    const state = stateOf(event);
+    const nowMs = this.#environment.monotonicMs();
+    const isNew = state !== this.#shown;
+    if (!isNew && nowMs < this.#beatAtMs) return;
+    this.#shown = state;
+    this.#beatAtMs = nowMs + heartbeatMs;
+    for (const listener of this.#listeners) listener(isNew ? event : undefined);
+  }
+
+  #event(): StateEvent {
+    const stats = this.#db.stats();
+    return { position: stats.log?.tail ?? 0, generation: stats.log?.generation ?? 0, stats };
+  }
+}
+
+/** Returns what makes a state another one. Ages and counts of requests do not. */
+function stateOf({ position, generation, stats }: StateEvent): string {
+  return jsonText([position, generation, stats.log?.revision, stats.log?.appliedSeq, stats.log?.nodes]);
+}
