@@ -1,10 +1,10 @@
 /** The exports of `store-db/studio`: a page that shows a database, to mount in an application. */
+import { pageFiles } from '#studio-page';
 import { realEnvironment } from './base/env.ts';
 import type { Database } from './index.ts';
 import { AskedAccess } from './studio/access.ts';
 import { openStudio } from './studio/open-studio.ts';
 import type { StudioHandler } from './studio/open-studio.ts';
-import { stockPage } from './studio/stock-page.ts';
 import { checkDatabase, studioOptions, withDefaults } from './studio/studio-options.ts';
 import type { StudioOptions } from './studio/studio-options.ts';
 
@@ -17,7 +17,7 @@ import type { StudioOptions } from './studio/studio-options.ts';
 export function studio(db: Database, options: StudioOptions): StudioHandler {
   checkDatabase(db);
   const { authorize, ...checked } = studioOptions.check('studio()', options);
-  return openStudio(db, realEnvironment, new AskedAccess(authorize), stockPage, withDefaults(checked));
+  return openStudio(db, realEnvironment, new AskedAccess(authorize), pageFiles, withDefaults(checked));
 }
 
 export type { StudioHandler } from './studio/open-studio.ts';

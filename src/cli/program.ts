@@ -13,6 +13,7 @@ import { gc, rewrite, snapshots } from './commands/maintenance.ts';
 import { migrate } from './commands/migrate.ts';
 import { explain, query, shellOf } from './commands/query.ts';
 import { cost, stats } from './commands/stats.ts';
+import { studio } from './commands/studio.ts';
 import { indexes, schema, tables } from './commands/tables.ts';
 import { tend } from './commands/tend.ts';
 import { doctor, repair, verify } from './commands/verify.ts';
@@ -99,6 +100,7 @@ export async function runProgram(
 
 /** All commands but the shell, in the order of the help. */
 const others: readonly Command[] = [
+  studio,
   stats,
   tables,
   indexes,

@@ -74,6 +74,7 @@ export class TokenAccess implements Access {
   readonly #port: number;
   readonly #hosts: ReadonlySet<string>;
   readonly #sessions = new Set<string>();
+  readonly #onceOnly = new Set<string>();
 
   constructor(environment: Environment, token: string, port: number) {
     this.#environment = environment;
@@ -99,8 +100,18 @@ export class TokenAccess implements Access {
     }
   }
 
+  /**
+   * Returns a token that opens one session. For the command line of a browser, which other users of the machine can read: theirs comes too
+   * late.
+   */
+  newTokenForOnce(): string {
+    const token = toHex(this.#environment.randomBytes(idBytes));
+    this.#onceOnly.add(token);
+    return token;
+  }
+
   openSession(token: unknown): string {
-    if (typeof token !== 'string' || !isSame(token, this.#token)) {
+    if (typeof token !== 'string' || !(isSame(token, this.#token) || this.#onceOnly.delete(token))) {
       throw new RefusedRequest(
         401,
         'WRONG_TOKEN',

@@ -23,9 +23,9 @@ export const knownPrices: readonly NamedPrices[] = [
   },
   {
     name: 'Azure Blob Storage, hot, LRS',
-    per1000Writes: 0.005,
-    per1000Reads: 0.0004,
-    per1000Lists: 0.005,
+    per1000Writes: 0.0055,
+    per1000Reads: 0.00044,
+    per1000Lists: 0.0055,
     per1000Deletes: 0,
     perGigabyteRead: 0,
   },
@@ -35,7 +35,7 @@ export const knownPrices: readonly NamedPrices[] = [
     per1000Reads: 0.0004,
     per1000Lists: 0.004,
     per1000Deletes: 0,
-    perGigabyteRead: 0,
+    perGigabyteRead: 0.01,
   },
   { name: 'A folder', per1000Writes: 0, per1000Reads: 0, per1000Lists: 0, per1000Deletes: 0, perGigabyteRead: 0 },
 ];

@@ -108,7 +108,7 @@ export class Session {
   async open(
     url: string,
     role: OpenOptions['role'],
-    more: Pick<OpenOptions, 'damaged' | 'finishing' | 'unregistered'> = {},
+    more: Pick<OpenOptions, 'damaged' | 'finishing' | 'unregistered' | 'isBare' | 'polling'> = {},
   ): Promise<OpenDatabase> {
     return this.openAt(await this.place(url), role, more);
   }
@@ -116,7 +116,7 @@ export class Session {
   openAt(
     place: Place,
     role: OpenOptions['role'],
-    more: Pick<OpenOptions, 'create' | 'damaged' | 'finishing' | 'unregistered' | 'memory' | 'onRequest'> = {},
+    more: Omit<OpenOptions, 'role' | 'nodeId' | 'logLevel' | 'terminal' | 'signal'> = {},
   ): Promise<OpenDatabase> {
     const { terminal, signal } = this;
     const { node: nodeId, 'log-level': logLevel } = this.#arguments;

@@ -8,6 +8,7 @@ import type { Logger, LogLevel } from '../../base/logger.ts';
 import { defined, didYouMean } from '../../base/options.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import type { MemoryBudget } from '../../cache/memory-budget.ts';
+import type { Polling } from '../../coordination/polling-pace.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { block0Name } from '../../format/object-names.ts';
 import type { StorePlace } from '../../maintenance/backup/state-copy.ts';
@@ -109,6 +110,10 @@ export interface OpenOptions {
   readonly finishing?: string;
   /** A table to leave unregistered: if it were registered, an index that is dropped would be added again. */
   readonly unregistered?: string;
+  /** Whether to register no tables: the command does so itself. Default: no. */
+  readonly isBare?: boolean;
+  /** How often the instance looks at the store by itself. Default: on demand. */
+  readonly polling?: Polling;
   /** A budget shared with other databases. Default: one of its own. */
   readonly memory?: MemoryBudget;
   /** Called after every request to the store. */
@@ -153,11 +158,11 @@ export class OpenDatabase implements AsyncDisposable {
 /** Opens a database and registers its stored tables. */
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
   const { role, nodeId, logLevel, terminal, signal, create = false, damaged = false, finishing } = options;
-  const { unregistered, memory, onRequest } = options;
+  const { unregistered, memory, onRequest, isBare = false, polling = 'onDemand' } = options;
   if (!create) await readBlock0(place, signal);
   const { driver, prefix: dbPrefix, storage } = place;
   const logger = loggerTo(terminal);
-  const common = { ...storage, dbPrefix, nodeId, role, driver, logLevel, logger, polling: 'onDemand' } as const;
+  const common = { ...storage, dbPrefix, nodeId, role, driver, logLevel, logger, polling } as const;
   const db = createDatabase({ ...common, ...defined({ memory, onRequest }) }, realEnvironment);
   try {
     await db.start();
@@ -165,7 +170,7 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
       if (damaged && error instanceof CorruptionError) return [];
       throw error;
     });
-    for (const table of tables) {
+    for (const table of isBare ? [] : tables) {
       const { to } = table.name === finishing ? await db.migrationStatus(finishing, { signal }) : { to: null };
       // With the old version registered, this process would count as an instance that uses it.
       if (table.name !== unregistered && (to === null || to === table.version)) db.registerSchema(table);
