@@ -239,6 +239,6 @@ export const journalMutants: readonly Mutant[] = [
         replace: 'return true;',
       },
     ],
-    tests: powerLoss,
+    tests: unit,
   },
 ];
