@@ -83,7 +83,7 @@ async function commitOf(folder: string, name: string, durability: 'fsync' | 'non
   await db.checkpoint();
   const commit = async (i: number): Promise<void> => {
     const change = db.batch();
-    void change.upsert(cities, rowOf(i));
+    void change.upsert(cities, rowOf(rowCount + i));
     await change.flush();
   };
   return { name, commit, end: () => db.stop() };
@@ -114,7 +114,7 @@ function sqliteOf(folder: string): Way | undefined {
   db.exec('BEGIN');
   for (let i = 0; i < rowCount; i++) upsert.run(rowOf(i));
   db.exec('COMMIT');
-  return { name: 'better-sqlite3', commit: (i) => upsert.run(rowOf(i)), end: () => db.close() };
+  return { name: 'better-sqlite3', commit: (i) => upsert.run(rowOf(rowCount + i)), end: () => db.close() };
 }
 
 const folder = fs.mkdtempSync(path.join(tmpdir(), 'store-db-commit-'));
