@@ -25,7 +25,7 @@ const entries: readonly (Entry & { readonly about: string })[] = [
   {
     specifier: 'store-db/studio',
     path: 'src/studio.ts',
-    about: 'A page that shows a database, to mount in an application..',
+    about: 'A page that shows a database, to mount in an application. [studio.md](studio.md) tells more.',
   },
   {
     specifier: 'store-db/workers',

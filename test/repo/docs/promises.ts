@@ -16,6 +16,7 @@ import type { PagePromises } from './promises/page-promises.ts';
 import { protocol } from './promises/protocol.ts';
 import { readme } from './promises/readme.ts';
 import { security } from './promises/security.ts';
+import { studio } from './promises/studio.ts';
 
 export const pages: Readonly<Record<string, PagePromises>> = {
   'README.md': readme,
@@ -31,6 +32,7 @@ export const pages: Readonly<Record<string, PagePromises>> = {
   ...guide,
   'docs/object-stores.md': objectStores,
   'docs/protocol.md': protocol,
+  'docs/studio.md': studio,
 };
 
 /** Sentences that sound like promises and are none, by their beginnings: advice, and what is said of others. */
