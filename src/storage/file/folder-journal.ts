@@ -5,8 +5,10 @@
  */
 import { messageOf } from '../../base/brands.ts';
 import { joinBytes } from '../../base/bytes.ts';
+import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
+import { itemsInStep, Pacer, withPauses } from '../../base/pacer.ts';
 import type { PutCondition } from '../contract/driver.ts';
 import { checkNotAborted } from '../contract/requests.ts';
 import { isNumbered } from './file-names.ts';
@@ -14,14 +16,8 @@ import { isRefusal } from './file-system.ts';
 import type { AppendableFile, FileStatus, ReadableFile } from './file-system.ts';
 import type { JournalContext } from './journal-context.ts';
 import type { JournalHandle } from './journal-handles.ts';
-import {
-  decodeJournalHeader,
-  encodeJournal,
-  encodeRecord,
-  JOURNAL_HEADER_BYTES,
-  plainRecord,
-} from './journal-records.ts';
-import type { EndReason, JournalHeader, JournalRecord } from './journal-records.ts';
+import { encodeJournal, encodeRecord, JOURNAL_HEADER_BYTES, plainRecord } from './journal-records.ts';
+import type { EndReason, JournalRecord } from './journal-records.ts';
 import { BODY_NAME, bodyName, JOURNAL_NAME, journalName, MARKER, numberOf, TOKEN_PREFIX } from './journal-names.ts';
 import { filesOf, holds, reference, Replay } from './journal-replay.ts';
 import type { JournalEntry, JournalListing } from './journal-replay.ts';
@@ -345,7 +341,7 @@ export class FolderJournal {
         continue;
       }
       try {
-        const header = (handle.header ??= await headerOf(handle));
+        const header = await handle.readHeader();
         if (this.#replay?.id !== header.id) this.#replay = new Replay(this.#folder, number, header, policy.sectorBytes);
         const replay = this.#replay;
         if (this.#durableId !== header.id) await folders.sync(this.#folder);
@@ -549,8 +545,10 @@ export class FolderJournal {
     const isWhole = await this.#isWhole(opened);
     const isCopied = ({ file }: JournalEntry): boolean =>
       file === replay.file ? !isWhole : replay.ended !== 'full' && JOURNAL_NAME.test(file);
+    const pause = pauses(this.#context.environment);
     const records: JournalRecord[] = [];
     for (const entry of replay.entries.values()) {
+      if (records.length % itemsInStep === 0) await pause();
       const { name, etag, timeMs, sizeBytes, file, at } = entry;
       const base = { name, etag, condition: 'any', timeMs, sizeBytes } as const;
       if (!isCopied(entry)) {
@@ -606,7 +604,7 @@ export class FolderJournal {
     }
     try {
       try {
-        await file.write(encodeJournal(id, records));
+        await file.write(await withPauses(encodeJournal(id, records), pauses(environment)));
         if (durability === 'fsync') await file.sync();
       } finally {
         await file.close();
@@ -687,11 +685,10 @@ export class FolderJournal {
   }
 }
 
-async function headerOf({ path, file }: JournalHandle): Promise<JournalHeader> {
-  const bytes = new Uint8Array(JOURNAL_HEADER_BYTES);
-  const header = decodeJournalHeader(bytes.subarray(0, await file.read(bytes, 0)));
-  if (header === undefined) throw damaged(path, path);
-  return header;
+/** Lets the event loop run between steps. */
+function pauses(environment: Environment): () => Promise<void> | undefined {
+  const pacer = new Pacer(environment);
+  return () => (pacer.due() ? pacer.pause() : undefined);
 }
 
 function restless(key: string): StorageError {

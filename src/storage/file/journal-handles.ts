@@ -4,7 +4,9 @@
  */
 import type { Environment, Timer } from '../../base/env.ts';
 import type { AppendableFile, FileStatus, FileSystem } from './file-system.ts';
+import { decodeJournalHeader, JOURNAL_HEADER_BYTES } from './journal-records.ts';
 import type { JournalHeader } from './journal-records.ts';
+import { damaged } from './stored-file.ts';
 
 /** Most files that stay open. */
 const MAX_KEPT = 64;
@@ -30,6 +32,15 @@ export class JournalHandle {
     this.path = path;
     this.file = file;
     this.status = status;
+  }
+
+  /** Returns the header, and reads it if it may have changed. */
+  async readHeader(): Promise<JournalHeader> {
+    if (this.header !== undefined) return this.header;
+    const bytes = new Uint8Array(JOURNAL_HEADER_BYTES);
+    this.header = decodeJournalHeader(bytes.subarray(0, await this.file.read(bytes, 0)));
+    if (this.header === undefined) throw damaged(this.path, this.path);
+    return this.header;
   }
 
   /** Looks at the file after an append. What this process appended does not change the header. */

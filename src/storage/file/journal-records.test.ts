@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { encodeUtf8 } from '../../base/bytes.ts';
 import { seededRandom } from '../../../test/simulation/crash/schedule.ts';
-import { decodeRecord, encodeRecord, findRecord, isDamaged } from './journal-records.ts';
+import { decodeRecord, encodeJournal, encodeRecord, findRecord, isDamaged } from './journal-records.ts';
 
 const id = '0123456789abcdef';
 const sectorBytes = 32;
@@ -104,5 +104,20 @@ describe('a record', () => {
 
   it('is not found with the id of another journal', () => {
     expect(findRecord('f'.repeat(16), concat(record(7), record(8)))).toBe(undefined);
+  });
+});
+
+describe('a journal that begins with many records', () => {
+  it('is encoded in steps, between which other work can run', () => {
+    const count = 3000;
+    const name = '0'.repeat(16);
+    const base = { kind: 'file', name, etag: name, condition: 'any', timeMs: 0, sizeBytes: 1 } as const;
+    const records = Array.from({ length: count }, () => ({ ...base, body: encodeUtf8('!journal-1 40') }));
+    const steps = encodeJournal(id, records);
+    let pauses = 0;
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) pauses++;
+    expect(pauses).toBe(2);
+    expect(step.value.length).toBe(40 + count * encodeRecord(id, records[0] as (typeof records)[0]).length);
   });
 });

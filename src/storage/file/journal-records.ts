@@ -22,6 +22,8 @@
  * not pass for one. The trailer says that a record was appended to its end, even if nothing else of it can be read.
  */
 import { checksum, encodeUtf8, readLatin1 } from '../../base/bytes.ts';
+import { mapped } from '../../base/pacer.ts';
+import type { Steps } from '../../base/pacer.ts';
 import type { PutCondition } from '../contract/driver.ts';
 
 /**
@@ -87,9 +89,9 @@ const CONDITIONS = ['any', 'absent', 'etag'] as const;
 const NO_ETAG = '0'.repeat(16);
 const NOTHING_SEEN: WriterView = { syncedTo: 0, skippedTo: 0 };
 
-/** Encodes a journal that begins with records. */
-export function encodeJournal(id: string, records: readonly JournalRecord[]): Uint8Array {
-  const encoded = records.map((record) => encodeRecord(id, record));
+/** Encodes a journal that begins with records, in steps: a long log has many of them. */
+export function* encodeJournal(id: string, records: readonly JournalRecord[]): Steps<Uint8Array> {
+  const encoded = yield* mapped(records, (record) => encodeRecord(id, record));
   const header = Buffer.alloc(JOURNAL_HEADER_BYTES);
   header.writeUInt32LE(JOURNAL_MAGIC, 0);
   header.writeUInt32LE(FORMAT, 4);
