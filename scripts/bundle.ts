@@ -47,6 +47,7 @@ const laterFiles: readonly (readonly [name: string, folders: RegExp])[] = [
   ['sdk', /^storage\/s3\/sdk-s3-api\.ts$/],
   ['credentials', /^storage\/s3\//],
   ['writing', /^(?:batch|log|merge|migration|transaction|tree)\//],
+  ['text', /^text\//],
   ['studio', /^studio\//],
   ['maintenance', /^(?!cli\/)/],
 ];
@@ -74,6 +75,8 @@ class SharedFiles {
 
   #fileOf(id: string, graph: ChunkingContext): string | undefined {
     const path = id.startsWith(this.#source) ? id.slice(this.#source.length) : undefined;
+    // Studio imports it as applications do, and would take it into its own file otherwise.
+    if (path === 'index.ts') return 'database';
     if (path === undefined || this.#entries.has(path.replace(/\.ts$/, ''))) return undefined;
     // With its entry: whatever else it were in would import the platform.
     if (path.startsWith('platform/')) return undefined;
@@ -140,7 +143,12 @@ async function bundle({ entries, platform, external, alias = {}, output }: Bundl
   });
   await build.close();
   for (const file of written.output) {
-    if (file.type === 'chunk') console.log(`${output.dir}/${file.fileName}: ${Math.ceil(file.code.length / 1000)} KB`);
+    if (file.type !== 'chunk') continue;
+    console.log(`${output.dir}/${file.fileName}: ${Math.ceil(file.code.length / 1000)} KB`);
+    // Every application loads these at once. Whatever else its entry imported would be loaded by all of them as well.
+    const more = file.imports.filter((name) => /^shared\/(?!storage|database|rolldown-runtime)/.test(name));
+    if (file.fileName === 'index.js' && more.length > 0)
+      throw new Error(`The library loads ${more.join(', ')} at once.`);
   }
 }
 
