@@ -35,7 +35,10 @@ async function runDemo(folder: string): Promise<void> {
   const child = fork(fileURLToPath(import.meta.url), [reopenFlag, folder, String(total - 1)]);
   const [code] = (await once(child, 'exit')) as [number | null];
   if (code !== 0) throw new Error('The other process did not find what was stored.');
-  console.log(`\nDone in ${formatTime(performance.now() - startedMs)}. The database is in ${folder}.`);
+  console.log(
+    `\nDone in ${formatTime(performance.now() - startedMs)}. The database is in ${folder}. Look at it in the browser:`,
+  );
+  console.log(`  npx tsx src/cli/main.ts studio file:${folder}`);
 }
 
 /** Loads, queries and changes the cities; returns how many were loaded. */

@@ -31,13 +31,14 @@ async function garbageIn(
 
 async function objects(
   context: CallContext,
-  _: Asked,
+  asked: Asked,
   signal: AbortSignal,
   report: Report,
 ): Promise<LongCalls['objects'][1]> {
   const onProgress = (progress: { readonly objects: number }): void =>
     report({ done: progress.objects, what: 'listing objects' });
   const groups = await context.db.objects({ onProgress, signal });
+  if (asked.any('garbage') === false) return { groups, garbage: [] };
   report({ done: groups.reduce((sum, group) => sum + group.objects, 0), what: 'looking for garbage' });
   return { groups, ...(await garbageIn(context, signal)) };
 }

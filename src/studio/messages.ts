@@ -308,7 +308,8 @@ export interface Calls {
 
 /** The calls that take long, and answer with lines. */
 export interface LongCalls {
-  readonly objects: [asked: Record<string, never>, result: StoredObjects];
+  /** `garbage: false` leaves out what `gc` would delete, which takes longer than the rest. */
+  readonly objects: [asked: { readonly garbage?: boolean }, result: StoredObjects];
   readonly compare: [asked: CompareAsked, result: Compared];
   /** `deep` also reads blobs, snapshots and history. */
   readonly verify: [asked: { readonly deep?: boolean }, result: VerifyReport];

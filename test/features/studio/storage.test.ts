@@ -28,6 +28,7 @@ it('adds up what lies in the store, and goes down a tree to its rows', async () 
   expect(groups.filter(({ kind }) => kind === 'index').map(({ index }) => index)).toContain('country');
   expect(garbage.find(({ kind }) => kind === 'block')?.objects).toBeGreaterThan(0);
   expect(garbageError).toBeUndefined();
+  expect(await page.result('objects', { garbage: false })).toEqual({ groups, garbage: [] });
 
   let block = await page.call('block', { table: 'cities' });
   expect(block?.generation).toBe(db.stats().log?.generation);
