@@ -156,7 +156,7 @@ function MomentBanner(): preact.JSX.Element | null {
 function Opening(): preact.JSX.Element {
   const failure = overviewFailure.value;
   if (failure === undefined) return <p class="pad dim">Opens the database…</p>;
-  const isClosed = failure.code === 'UNAUTHORIZED' || failure.code === 'HTTP 401' || failure.code === 'HTTP 403';
+  const isClosed = ['NO_SESSION', 'WRONG_TOKEN', 'OTHER_HOST'].includes(failure.code);
   return (
     <div class="pad">
       <h1>Studio cannot show the database</h1>

@@ -1,0 +1,48 @@
+/** A query as TypeScript, to copy into code. */
+import type { AggregateAsked, Cell, Condition, QueryAsked, TableInfo } from '../../src/studio/messages.ts';
+import type { TypeName } from './format.ts';
+
+function quoted(text: string): string {
+  return `'${JSON.stringify(text).slice(1, -1).replaceAll(String.raw`\"`, '"').replaceAll("'", String.raw`\'`)}'`;
+}
+
+/** Returns a value as TypeScript. */
+function valueText(type: TypeName, value: Cell): string {
+  if (value === null || value === undefined) return 'null';
+  if (Array.isArray(value)) return `[${(value as readonly Cell[]).map((each) => valueText(type, each)).join(', ')}]`;
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  if (type === 'timestamp') return `new Date(${quoted(text)})`;
+  if (type === 'bytes') return `Buffer.from(${quoted(text)}, 'base64')`;
+  if (type === 'int64' || type === 'uint64') return `${text}n`;
+  if (typeof value === 'string') return /^-?Infinity$/.test(value) && type.startsWith('float') ? value : quoted(value);
+  return text;
+}
+
+function aggregateText({ name, kind, field }: AggregateAsked): string {
+  const key = /^[a-z_$][\w$]*$/i.test(name) ? name : quoted(name);
+  return kind === 'count' && field === undefined ? `${key}: 'count'` : `${key}: { ${kind}: ${quoted(field ?? '')} }`;
+}
+
+/** Returns the lines of a query. */
+export function queryText(table: TableInfo, asked: QueryAsked): string {
+  const typeOf = (name: string): TypeName => table.fields.find((field) => field.name === name)?.type ?? 'varchar';
+  const where = ({ field, operator, value }: Condition): string =>
+    `.where(${quoted(field)}, '${operator}', ${valueText(typeOf(field), value)})`;
+  const { groupBy = [], aggregates = [], budget } = asked;
+  const budgetParts = Object.entries(budget ?? {}).map(([name, value]) => `${name}: ${value}`);
+  const isGrouped = groupBy.length > 0 || aggregates.length > 0;
+  const calls = [
+    `.query(${quoted(asked.table)})`,
+    ...asked.where.map(where),
+    ...asked.orderBy.map(
+      ({ field, direction }) => `.orderBy(${quoted(field)}${direction === 'desc' ? ", 'desc'" : ''})`,
+    ),
+    ...(asked.fields === undefined || isGrouped ? [] : [`.select(${asked.fields.map(quoted).join(', ')})`]),
+    ...(asked.limit === undefined ? [] : [`.limit(${asked.limit})`]),
+    ...(budgetParts.length === 0 ? [] : [`.budget({ ${budgetParts.join(', ')} })`]),
+    ...(groupBy.length > 0 ? [`.groupBy(${groupBy.map(quoted).join(', ')})`] : []),
+    isGrouped ? `.aggregate({ ${aggregates.map(aggregateText).join(', ')} })` : '.execute()',
+  ];
+  const name = isGrouped ? (groupBy.length > 0 ? 'groups' : 'figures') : 'rows';
+  return [`const ${name} = await db`, ...calls.map((line) => `  ${line}`)].join('\n').concat(';');
+}

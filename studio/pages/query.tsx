@@ -1,0 +1,455 @@
+/** The page of queries: by clicking, as TypeScript, with the result as a table or a chart, and the plan beside it. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type {
+  AggregateAsked,
+  Explained,
+  Order,
+  QueryAsked,
+  QueryResult,
+  TableInfo,
+} from '../../src/studio/messages.ts';
+import { call, failureOf } from '../model/api.ts';
+import type { CallFailure } from '../model/api.ts';
+import { bytesText, cellText, dollarsText, durationText, isNumeric, plural } from '../model/format.ts';
+import { queryText } from '../model/query-text.ts';
+import { go, jsonOf, moment, route, setQuery } from '../model/route.ts';
+import { announce, overview, tableNamed } from '../model/state.ts';
+import { useCall } from '../model/use-call.ts';
+import { Button, Choice, Copy, Empty, Failure, Progress, Select } from '../parts/basics.tsx';
+import { Chart, mostPoints } from '../parts/chart.tsx';
+import { Conditions } from '../parts/conditions.tsx';
+import { Grid } from '../parts/grid.tsx';
+import { Plan } from '../parts/plan.tsx';
+
+type Form = Omit<QueryAsked, 'table' | 'at' | 'limit'> & { readonly limit?: number | undefined };
+
+const firstForm: Form = { where: [], orderBy: [], limit: 100, budget: { requests: 1000, ms: 10_000 } };
+
+export function QueryPage(): preact.JSX.Element {
+  const tables = overview.value?.tables ?? [];
+  const table = tableNamed(route.value.parts[1]) ?? tables[0];
+  if (table === undefined) {
+    return (
+      <Empty title="There is nothing to query yet">
+        <p>This database has no tables. Once it has one, you can ask for its rows here.</p>
+      </Empty>
+    );
+  }
+  return <QueryView key={table.name} table={table} tables={tables} />;
+}
+
+interface Run {
+  readonly result?: QueryResult;
+  readonly explained?: Explained;
+  readonly failure?: CallFailure;
+}
+
+function QueryView({
+  table,
+  tables,
+}: {
+  readonly table: TableInfo;
+  readonly tables: readonly TableInfo[];
+}): preact.JSX.Element {
+  const at = moment.value;
+  const form = jsonOf<Form>('q', firstForm);
+  const change = (part: Partial<Form>): void => setQuery({ q: JSON.stringify({ ...form, ...part }) }, true);
+  const { limit, ...others } = form;
+  const asked: QueryAsked = { ...others, table: table.name, ...(limit !== undefined && { limit }), ...(at && { at }) };
+  const text = queryText(table, asked);
+  const [run, setRun] = useState<Run>({});
+  const [isRunning, setRunning] = useState(false);
+  const running = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => running.current?.abort(), []);
+  const askedText = JSON.stringify(asked);
+  const plan = useCall(askedText, (signal) => call('explain', asked, signal));
+  const start = async (): Promise<void> => {
+    const controller = new AbortController();
+    running.current = controller;
+    setRunning(true);
+    try {
+      const result = await call('query', asked, controller.signal);
+      announce(`${plural(result.rows.length, 'row')} in ${durationText(result.cost.ms)}.`);
+      setRun({ result });
+    } catch (error) {
+      setRun({ failure: failureOf(error) });
+    }
+    setRunning(false);
+  };
+  const explainRun = async (): Promise<void> => {
+    const controller = new AbortController();
+    running.current = controller;
+    setRunning(true);
+    try {
+      const explained = await call('explain', { ...asked, run: true }, controller.signal);
+      setRun((before) => ({ ...before, explained }));
+    } catch (error) {
+      setRun({ failure: failureOf(error) });
+    }
+    setRunning(false);
+  };
+  useEffect(
+    () =>
+      setRun((before) =>
+        before.explained === undefined ? before : { ...(before.result && { result: before.result }) },
+      ),
+    [askedText],
+  );
+  const shown = run.explained ?? plan.value;
+  return (
+    <div class="page query">
+      <header class="bar">
+        <h1>Query</h1>
+        <Select
+          label="Table"
+          options={tables.map(({ name }) => [name, name] as const)}
+          value={table.name}
+          onChange={(name) => go(['query', name])}
+        />
+        <span class="grow" />
+        <Button kind="primary" isDisabled={isRunning} onClick={() => void start()}>
+          Run
+        </Button>
+      </header>
+      <div class="query-columns">
+        <div class="query-main">
+          <section class="card" aria-label="What to ask for">
+            <Builder table={table} form={form} onChange={change} />
+          </section>
+          {isRunning && <Running onStop={() => running.current?.abort()} />}
+          <Failure failure={run.failure} onRetry={() => void start()} />
+          {run.result !== undefined && <Result result={run.result} groups={form.groupBy?.length ?? 0} />}
+        </div>
+        <div class="query-side">
+          <section class="card" aria-label="As TypeScript">
+            <div class="card-head">
+              <h2>As TypeScript</h2>
+              <Copy text={text} label="Copy the query" />
+            </div>
+            <pre tabIndex={0} role="group" aria-label="The query as TypeScript">
+              {text}
+            </pre>
+          </section>
+          <section class="card" aria-label="Plan">
+            <div class="card-head">
+              <h2>Plan</h2>
+              <Button isDisabled={isRunning} onClick={() => void explainRun()}>
+                Run and measure
+              </Button>
+            </div>
+            <Failure failure={plan.failure} onRetry={plan.retry} />
+            {shown !== undefined && <Plan explained={shown} />}
+          </section>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Running({ onStop }: { readonly onStop: () => void }): preact.JSX.Element {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setSeconds((before) => before + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <Progress
+      label="The query runs"
+      progress={{ done: 0, what: `Runs, ${plural(seconds, 'second')} so far` }}
+      onStop={onStop}
+    />
+  );
+}
+
+interface BuilderProps {
+  readonly table: TableInfo;
+  readonly form: Form;
+  readonly onChange: (part: Partial<Form>) => void;
+}
+
+function Builder({ table, form, onChange }: BuilderProps): preact.JSX.Element {
+  const { where, orderBy, limit, groupBy = [], aggregates = [], budget = {} } = form;
+  const sortable = table.fields.filter(({ type }) => type !== 'json').map(({ name }) => name);
+  const named = sortable.map((name) => [name, name] as const);
+  const number = (text: string): number | undefined => (/^\d+$/.test(text) ? Number(text) : undefined);
+  return (
+    <div class="builder">
+      <h2>Conditions</h2>
+      <Conditions table={table} where={where} onChange={(next) => onChange({ where: next })} />
+      <h2>Order</h2>
+      <div class="parts">
+        {orderBy.map((order, i) => (
+          <OrderRow
+            key={order.field}
+            order={order}
+            names={named}
+            onChange={(next) =>
+              onChange({
+                orderBy: orderBy.flatMap((each, j) => (i === j ? (next === undefined ? [] : [next]) : [each])),
+              })
+            }
+          />
+        ))}
+        <Button
+          kind="quiet"
+          icon="plus"
+          onClick={() => {
+            const field = sortable.find((name) => orderBy.every((order) => order.field !== name));
+            if (field !== undefined) onChange({ orderBy: [...orderBy, { field, direction: 'asc' }] });
+          }}
+        >
+          Field
+        </Button>
+      </div>
+      <h2>Groups</h2>
+      <div class="parts">
+        {groupBy.map((name, i) => (
+          <span class="part" key={name}>
+            <Select
+              label="Grouped by"
+              options={named}
+              value={name}
+              onChange={(next) => onChange({ groupBy: groupBy.map((each, j) => (i === j ? next : each)) })}
+            />
+            <Button
+              kind="quiet"
+              icon="close"
+              label={`Do not group by ${name}`}
+              onClick={() => onChange({ groupBy: groupBy.filter((each) => each !== name) })}
+            />
+          </span>
+        ))}
+        <Button
+          kind="quiet"
+          icon="plus"
+          onClick={() => {
+            const field =
+              sortable.find((name) => !groupBy.includes(name) && !table.primaryKey.includes(name)) ?? sortable[0];
+            if (field === undefined || groupBy.includes(field)) return;
+            const counted: readonly AggregateAsked[] =
+              aggregates.length > 0 ? aggregates : [{ name: 'rows', kind: 'count' }];
+            onChange({ groupBy: [...groupBy, field], aggregates: counted, limit: undefined });
+          }}
+        >
+          Group
+        </Button>
+        {aggregates.map((aggregate, i) => (
+          <AggregateRow
+            // Its name changes with its field.
+            key={`figure ${i}`}
+            table={table}
+            aggregate={aggregate}
+            onChange={(next) =>
+              onChange({
+                aggregates: aggregates.flatMap((each, j) => (i === j ? (next === undefined ? [] : [next]) : [each])),
+              })
+            }
+          />
+        ))}
+        <Button
+          kind="quiet"
+          icon="plus"
+          onClick={() => onChange({ aggregates: [...aggregates, freshAggregate(aggregates)] })}
+        >
+          Figure
+        </Button>
+      </div>
+      <h2>Limits</h2>
+      <div class="parts">
+        <NumberInput label="Rows" value={limit} onChange={(value) => onChange({ limit: number(value) })} />
+        <NumberInput
+          label="Requests"
+          value={budget.requests}
+          onChange={(value) => onChange({ budget: limited({ ...budget, requests: number(value) }) })}
+        />
+        <NumberInput
+          label="Seconds"
+          value={budget.ms === undefined ? undefined : budget.ms / 1000}
+          onChange={(value) => {
+            const seconds = number(value);
+            onChange({ budget: limited({ ...budget, ms: seconds === undefined ? undefined : seconds * 1000 }) });
+          }}
+        />
+      </div>
+    </div>
+  );
+}
+
+function limited(budget: Readonly<Record<string, number | undefined>>): NonNullable<Form['budget']> {
+  return Object.fromEntries(Object.entries(budget).filter(([, value]) => value !== undefined));
+}
+
+function freshAggregate(aggregates: readonly AggregateAsked[]): AggregateAsked {
+  let name = 'rows';
+  for (let i = 2; aggregates.some((each) => each.name === name); i++) name = `rows${i}`;
+  return { name, kind: 'count' };
+}
+
+interface NumberInputProps {
+  readonly label: string;
+  readonly value: number | undefined;
+  readonly onChange: (text: string) => void;
+}
+
+function NumberInput({ label, value, onChange }: NumberInputProps): preact.JSX.Element {
+  return (
+    <label class="number-input">
+      {label}
+      <input
+        type="text"
+        inputMode="numeric"
+        placeholder="no limit"
+        value={value === undefined ? '' : String(value)}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+interface OrderRowProps {
+  readonly order: Order;
+  readonly names: readonly (readonly [string, string])[];
+  readonly onChange: (order: Order | undefined) => void;
+}
+
+function OrderRow({ order, names, onChange }: OrderRowProps): preact.JSX.Element {
+  return (
+    <span class="part">
+      <Select
+        label="Sorted by"
+        options={names}
+        value={order.field}
+        onChange={(field) => onChange({ ...order, field })}
+      />
+      <Select
+        label={`Direction of ${order.field}`}
+        options={[
+          ['asc', 'up'],
+          ['desc', 'down'],
+        ]}
+        value={order.direction}
+        onChange={(direction) => onChange({ ...order, direction })}
+      />
+      <Button kind="quiet" icon="close" label={`Do not sort by ${order.field}`} onClick={() => onChange(undefined)} />
+    </span>
+  );
+}
+
+const kinds: readonly (readonly [AggregateAsked['kind'], string])[] = [
+  ['count', 'number of rows'],
+  ['sum', 'sum of'],
+  ['avg', 'average of'],
+  ['min', 'smallest'],
+  ['max', 'largest'],
+];
+
+interface AggregateRowProps {
+  readonly table: TableInfo;
+  readonly aggregate: AggregateAsked;
+  readonly onChange: (aggregate: AggregateAsked | undefined) => void;
+}
+
+function AggregateRow({ table, aggregate, onChange }: AggregateRowProps): preact.JSX.Element {
+  const fieldsOf = (kind: AggregateAsked['kind']): readonly string[] =>
+    table.fields
+      .filter(({ type }) => (kind === 'sum' || kind === 'avg' ? isNumeric(type) : type !== 'json' && type !== 'blob'))
+      .map(({ name }) => name);
+  const changeKind = (kind: AggregateAsked['kind']): void => {
+    const fields = fieldsOf(kind);
+    const field = aggregate.field !== undefined && fields.includes(aggregate.field) ? aggregate.field : fields[0];
+    onChange(
+      kind === 'count' || field === undefined
+        ? { name: aggregate.name, kind: 'count' }
+        : { name: `${kind}_${field}`, kind, field },
+    );
+  };
+  return (
+    <span class="part">
+      <Select label={`Kind of figure ${aggregate.name}`} options={kinds} value={aggregate.kind} onChange={changeKind} />
+      {aggregate.kind !== 'count' && (
+        <Select
+          label={`Field of figure ${aggregate.name}`}
+          options={fieldsOf(aggregate.kind).map((name) => [name, name] as const)}
+          value={aggregate.field ?? ''}
+          onChange={(field) => onChange({ ...aggregate, field, name: `${aggregate.kind}_${field}` })}
+        />
+      )}
+      <Button
+        kind="quiet"
+        icon="close"
+        label={`Remove the figure ${aggregate.name}`}
+        onClick={() => onChange(undefined)}
+      />
+    </span>
+  );
+}
+
+function Result({ result, groups }: { readonly result: QueryResult; readonly groups: number }): preact.JSX.Element {
+  const { columns, rows, cost } = result;
+  const [view, setView] = useState<'table' | 'bar' | 'line'>('table');
+  const values = columns.slice(groups).map(({ name }) => name);
+  const [chosen, setChosen] = useState('');
+  const name = values.includes(chosen) ? chosen : (values[0] ?? '');
+  const isChart = groups > 0 && values.length > 0;
+  const at = columns.findIndex((column) => column.name === name);
+  const some = rows.slice(0, mostPoints);
+  return (
+    <section class="card" aria-label="Result">
+      <div class="card-head">
+        <h2>{plural(rows.length, groups > 0 ? 'group' : 'row')}</h2>
+        <span class="figures">
+          {durationText(cost.ms)}, {plural(cost.requests, 'request')}, {bytesText(cost.bytes)},{' '}
+          {dollarsText(cost.dollars)}
+        </span>
+        {isChart && (
+          <div class="buttons">
+            {view !== 'table' && values.length > 1 && (
+              <Select
+                label="Figure"
+                options={values.map((each) => [each, each] as const)}
+                value={name}
+                onChange={setChosen}
+              />
+            )}
+            <Choice
+              label="Show as"
+              options={[
+                ['table', 'Table'],
+                ['bar', 'Bars'],
+                ['line', 'Line'],
+              ]}
+              value={view}
+              onChange={setView}
+            />
+          </div>
+        )}
+      </div>
+      {view === 'table' || !isChart ? (
+        <div class="grid-box result-box">
+          <Grid
+            label="Result"
+            columns={columns.map((column) => ({ name: column.name, type: column.type }))}
+            count={rows.length}
+            rowAt={(index) => rows[index]}
+            empty={<Empty title="No row matches" />}
+          />
+        </div>
+      ) : (
+        <>
+          <Chart
+            kind={view}
+            label={name}
+            names={some.map((row) =>
+              columns
+                .slice(0, groups)
+                .map(({ type }, i) => cellText(type, row[i]))
+                .join(', '),
+            )}
+            values={some.map((row) => (row[at] === null ? null : Number(row[at])))}
+          />
+          {rows.length > mostPoints && <p class="dim">The first {mostPoints} groups are drawn. The table has all.</p>}
+        </>
+      )}
+    </section>
+  );
+}
