@@ -210,6 +210,7 @@ export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
 export type { Operator } from './query/conditions/comparison.ts';
 export type { ExplainOptions, Query } from './query/query.ts';
+export type { LiveResults, LiveRows, LiveValue } from './query/live-results.ts';
 export type { Direction } from './query/planner/query-spec.ts';
 export type { Alternative, ExplainedStep, StepCost } from './query/explain.ts';
 export type { QueryOptions } from './query/run-on-state.ts';

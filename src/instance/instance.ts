@@ -6,7 +6,7 @@ import { SignalPool } from '../base/abort.ts';
 import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { NotStartedError, ReadOnlyError } from '../base/errors.ts';
-import { loadSoon } from '../base/later.ts';
+import { Later, loadSoon } from '../base/later.ts';
 import { filteredLogger } from '../base/logger.ts';
 import type { Logger } from '../base/logger.ts';
 import type { BatchOwner, FlushOptions } from '../batch/batch.ts';
@@ -23,6 +23,7 @@ import type { Block0 } from '../format/block0.ts';
 import { EngineHost, stopTimeoutMs } from './engine-host.ts';
 import { LogFeed } from '../engine/log-feed.ts';
 import { ChangeFeed } from './change-feed.ts';
+import type { LiveQueries } from '../live/live-queries.ts';
 import { Bridge } from '../migration/bridge.ts';
 import { FieldChangeLog } from '../migration/field-changes.ts';
 import { Maintenance } from './maintenance.ts';
@@ -35,7 +36,7 @@ import { ReadOnlyDriver } from '../storage/wrap/wrapped-driver.ts';
 import { OwnWrites } from '../storage/contract/own-writes.ts';
 import { RetryingDriver } from '../storage/wrap/retrying-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import type { QueryHost, StateKeeper } from '../query/planner/query-host.ts';
+import type { LiveCursor, QueryHost, StateKeeper, WatchedQuery } from '../query/planner/query-host.ts';
 import { QueryMemory } from '../query/planner/query-host.ts';
 import { Registry, refuseRenames } from '../catalog/registry.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
@@ -44,6 +45,8 @@ import { sayOldVersions } from '../migration/migration-status.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { PriceTable } from '../storage/prices.ts';
+
+const watching = new Later('watched queries', () => import('../live/live-queries.ts'));
 
 /** The most bytes of changes that a commit holds itself; larger flushes go into staged runs. */
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
@@ -85,6 +88,8 @@ export class Instance implements BatchOwner, QueryHost {
   #seen: Block0 | undefined;
   /** The host of calls while the instance runs. */
   #host: EngineHost | undefined;
+  /** Watched queries, from the first one on. */
+  #live: LiveQueries | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
 
@@ -202,6 +207,7 @@ export class Instance implements BatchOwner, QueryHost {
       signals: this.#signals,
       maxCommitBytes: this.#maxCommitBytes,
     });
+    this.#live?.attach(this.#host);
     this.maintenance.begin(engine);
     if (this.#options.role !== 'ephemeral') loadSoon(this.environment);
   }
@@ -237,6 +243,7 @@ export class Instance implements BatchOwner, QueryHost {
     const running = this.#host;
     // Calls are refused from now on.
     this.#host = undefined;
+    this.#live?.detach();
     const started = this.#last.done.catch(() => undefined);
     return this.#become(
       'stop',
@@ -257,6 +264,7 @@ export class Instance implements BatchOwner, QueryHost {
   async #close(running: EngineHost | undefined): Promise<void> {
     const host = running ?? this.#host;
     this.#host = undefined;
+    this.#live?.detach();
     this.maintenance.end();
     if (host === undefined) return;
     this.#seen = host.engine.register.current.block0;
@@ -346,6 +354,18 @@ export class Instance implements BatchOwner, QueryHost {
     const callName = 'db.at()';
     const engine = this.running(callName);
     return this.admit(callName).hold(callName, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
+  }
+
+  /** Begins a loop over the results of a query. It goes on over a later stop and start. Rejects with `NotStartedError`. */
+  async watch(query: WatchedQuery): Promise<LiveCursor<object>> {
+    if (this.#last.kind === 'stop') throw new NotStartedError(query.callName);
+    const { LiveQueries: Live } = await watching.get();
+    if (this.#live === undefined) {
+      const { writeForwardInterval: intervalMs, polling } = this.#options;
+      this.#live = new Live({ environment: this.environment, intervalMs, polling });
+      if (this.#host !== undefined) this.#live.attach(this.#host);
+    }
+    return this.#live.open(query);
   }
 
   changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {

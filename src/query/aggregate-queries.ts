@@ -4,19 +4,36 @@ import type { TableShape } from '../schema/table-shape.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { Aggregates, CheckedAggregates, GroupRow, WrittenAggregate } from './aggregate.ts';
 import { Condition } from './conditions/condition.ts';
+import type { LiveResults, LiveRows } from './live-results.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import type { QueryOptions } from './run-on-state.ts';
 
 /** Folds the rows of a query into aggregates. */
 export type FoldRows = (aggregates: readonly WrittenAggregate[], options: QueryOptions) => Promise<object[]>;
 
+/** Watches the groups of a query. */
+export type WatchGroups = (
+  aggregates: readonly WrittenAggregate[],
+  options: QueryOptions,
+) => LiveResults<LiveRows<object>>;
+
 /** Rows of a query that agree in some fields, for each combination of values that there is; null is a value here. */
 export class Groups<R extends object, G extends keyof R> {
   readonly #fold: FoldRows;
+  readonly #watch: WatchGroups;
 
   /** @internal Use `query.groupBy()`. */
-  constructor(fold: FoldRows) {
+  constructor(fold: FoldRows, watch: WatchGroups) {
     this.#fold = fold;
+    this.#watch = watch;
+  }
+
+  /** Watches the groups: {@link aggregate}, as `query.watch()` gives the rows. */
+  watch<const A extends Aggregates<R> & CheckedAggregates<R, A>, T = GroupRow<R, G, A>>(
+    aggregates: A,
+    options: QueryOptions = {},
+  ): LiveResults<LiveRows<T>> {
+    return this.#watch(writtenAggregates(aggregates), options) as LiveResults<never>;
   }
 
   /**

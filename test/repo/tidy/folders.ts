@@ -66,6 +66,7 @@ export const folders: readonly Folder[] = [
   { path: 'query/operators', holds: 'Executing a plan: scans, look-ups, intersections, unions, sorting' },
   { path: 'query', holds: 'The query builder, runs of queries, aggregates, pages, explanations' },
   { path: 'batch', holds: 'Collecting changes, firing triggers, and making a commit of them' },
+  { path: 'live', holds: 'Watched queries: which commits can change a result, and what has changed in it' },
   { path: 'load', holds: 'Loading rows that do not fit into a batch, as one commit' },
   { path: 'maintenance/snapshots', holds: 'Snapshots that are kept' },
   { path: 'maintenance/gc', holds: 'Garbage collection' },

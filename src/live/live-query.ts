@@ -1,0 +1,234 @@
+/**
+ * One loop over the results of a watched query. It keeps the last result, decides which commits can change it, and runs the query again
+ * when its caller waits for the next result.
+ *
+ * Invariants:
+ * - Each result is that of one state of the database, and of a later state than the result before.
+ * - A commit is passed over only if it leaves the result as it is.
+ */
+import { abortedError, untilAborted } from '../base/abort.ts';
+import { compareBytes, toLatin1 } from '../base/bytes.ts';
+import { NotStartedError } from '../base/errors.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import type { LiveCursor, QueryRead, WatchedQuery } from '../query/planner/query-host.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import { isDeleted } from '../view/merged-cursor.ts';
+import type { TableState } from '../view/table-state.ts';
+import type { ChangedRow, ChangedRows } from './changed-rows.ts';
+import { RecordingHost } from './recording-host.ts';
+import type { LiveSource } from './recording-host.ts';
+import { isSameValue } from './same-value.ts';
+import { ShownRows } from './shown-rows.ts';
+import type { Row } from './shown-rows.ts';
+
+/** The watched queries of an instance, as one of them sees it. */
+export interface LiveOwner {
+  /** Adds a query, unless it is there. Returns the instance for its runs; undefined while that is stopped. */
+  add(query: LiveQuery): LiveSource | undefined;
+  remove(query: LiveQuery): void;
+  /** Runs a query when it is its turn. */
+  inTurn<T>(run: () => Promise<T>): Promise<T>;
+  /** Waits after a failure that time may mend, unless the instance was stopped. Throws every other one. */
+  afterFailure(failure: unknown, source: LiveSource, signal: AbortSignal | undefined): Promise<void>;
+}
+
+/** A read of the last run: the rows that can affect its result. */
+interface Read extends QueryRead {
+  readonly keyTexts: ReadonlySet<string> | undefined;
+}
+
+/** What the last run has read and returned. */
+interface Known {
+  readonly shape: TableShape;
+  readonly reads: readonly Read[];
+  /** The state of the table that it has read, if that was one. */
+  readonly state: TableState | undefined;
+  /** The position of the state. */
+  readonly tail: number;
+}
+
+function readOf({ keys, range, matches }: QueryRead): Read {
+  return { keys, range, matches, keyTexts: keys && new Set(keys.map(toLatin1)) };
+}
+
+function isWithin(key: Uint8Array, text: string, { keyTexts, range }: Read): boolean {
+  if (keyTexts !== undefined) return keyTexts.has(text);
+  if (range === undefined) return true;
+  return (
+    (range.from === undefined || compareBytes(key, range.from) >= 0) &&
+    (range.to === undefined || compareBytes(key, range.to) < 0)
+  );
+}
+
+export class LiveQuery implements LiveCursor<object> {
+  readonly query: WatchedQuery;
+  readonly #all: LiveOwner;
+  /** The last run; undefined if its result is not that of the present state, for all that is known. */
+  #known: Known | undefined;
+  /** While a run is under way: the position of the state that it reads, or undefined before it has one; and whether it missed a commit. */
+  #running: { tail: number | undefined; missed: boolean } | undefined;
+  #shown: ShownRows | undefined;
+  #value: { readonly value: unknown } | undefined;
+  #wake: (() => void) | undefined;
+  #isOver = false;
+  /** Calls are answered in turn, whether or not the caller waits for them. */
+  #last: Promise<unknown> = Promise.resolve();
+  readonly #ending = (): void => this.#wake?.();
+
+  constructor(query: WatchedQuery, all: LiveOwner) {
+    this.query = query;
+    this.#all = all;
+    query.signal?.addEventListener('abort', this.#ending, { once: true });
+  }
+
+  next(): Promise<object | undefined> {
+    const answer = this.#last.then(() => this.#next());
+    this.#last = answer.catch(() => undefined);
+    return answer;
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#forget();
+    this.#wake?.();
+  }
+
+  #forget(): void {
+    this.#all.remove(this);
+    this.query.signal?.removeEventListener('abort', this.#ending);
+    this.#known = undefined;
+    this.#shown = undefined;
+  }
+
+  async #next(): Promise<object | undefined> {
+    const { signal, callName } = this.query;
+    try {
+      while (!this.#isOver) {
+        if (signal?.aborted === true) throw abortedError(callName, signal.reason);
+        const source = this.#all.add(this);
+        const isDue = this.#known === undefined && source !== undefined;
+        const result = isDue ? await this.#run(source) : await this.#rest();
+        if (result !== undefined) return result;
+      }
+    } catch (error) {
+      this.#isOver = true;
+      this.#forget();
+      throw error;
+    }
+    return undefined;
+  }
+
+  /** Waits until the result may have changed. */
+  #rest(): Promise<undefined> {
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve(undefined);
+      };
+      if (this.#isOver) this.#wake();
+    });
+  }
+
+  /** The present result has to be found out. */
+  touch(): void {
+    this.#known = undefined;
+    if (this.#running !== undefined) this.#running.missed = true;
+  }
+
+  /** Lets the caller go on that waits for another result, if there may be one. */
+  wakeIfTouched(): void {
+    if (this.#known === undefined) this.#wake?.();
+  }
+
+  /** Runs the query. Resolves to undefined if its result is the same as before. */
+  async #run(source: LiveSource): Promise<object | undefined> {
+    const { query } = this;
+    const { signal } = query;
+    const running: { tail: number | undefined; missed: boolean } = { tail: undefined, missed: false };
+    this.#running = running;
+    try {
+      const run = new RecordingHost(source, (tail) => (running.tail = tail));
+      const work = this.#all.inTurn(() => query.run(run, this.#moreFields(source)));
+      const result = await untilAborted(work, signal);
+      if (this.#isOver) return undefined;
+      const { reads, state, shape, tail } = run;
+      if (shape !== undefined && tail !== undefined && !running.missed) {
+        this.#known = { shape, reads: reads.map(readOf), state, tail };
+      }
+      return this.#differing(result, shape, tail ?? 0);
+    } catch (error) {
+      if (signal?.aborted === true) throw abortedError(query.callName, signal.reason);
+      const isStopped = error instanceof NotStartedError || this.#isOver;
+      if (!isStopped) await this.#all.afterFailure(error, source, signal);
+      return undefined;
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  /** Fields that rows must have to be told apart and compared. */
+  #moreFields(source: LiveSource): string[] {
+    const { kind, table, orders } = this.query;
+    if (kind !== 'rows') return [];
+    return [...(source.shapeOf(table)?.keyFields ?? []).map(({ name }) => name), ...orders.map(({ name }) => name)];
+  }
+
+  #differing(result: unknown, shape: TableShape | undefined, position: number): object | undefined {
+    const { query } = this;
+    if (query.kind === 'value') {
+      if (this.#value !== undefined && isSameValue(this.#value.value, result)) return undefined;
+      this.#value = { value: result };
+      return { value: result, position };
+    }
+    const rows = result as readonly Row[];
+    const shown =
+      query.kind === 'groups' || shape === undefined
+        ? ShownRows.ofGroups(rows, query.groupedBy)
+        : ShownRows.ofRows(rows, shape, query);
+    const isFirst = this.#shown === undefined;
+    const differing = shown.since(this.#shown ?? ShownRows.none);
+    if (differing === undefined) {
+      if (!isFirst) return undefined;
+      this.#shown = shown;
+      return { rows: [], added: [], changed: [], removed: [], position };
+    }
+    this.#shown = differing.shown;
+    const { added, changed, removed } = differing;
+    return { rows: differing.rows, added, changed, removed, position };
+  }
+
+  /** Takes a flush of a commit into account. */
+  apply(slot: number, changed: ChangedRows): void {
+    const running = this.#running;
+    if (running !== undefined && (running.tail === undefined || slot > running.tail)) running.missed = true;
+    const known = this.#known;
+    if (known === undefined || slot <= known.tail) return;
+    const rows = changed.of(known.shape.version);
+    if (rows === undefined || rows.some((row) => this.#isAffectedBy(known, row))) this.#known = undefined;
+  }
+
+  #isAffectedBy({ reads, state }: Known, { key, text, node, at }: ChangedRow): boolean {
+    const { kind, offset } = this.query;
+    const shown = kind === 'rows' && offset === 0 ? this.#shown : undefined;
+    if (shown?.has(text) === true) return true;
+    const suspects = reads.filter((read) => isWithin(key, text, read));
+    if (suspects.length === 0) return false;
+    if (!isDeleted(node, at)) {
+      const base = node.rowBase(at);
+      if (matchesAny(suspects, node, base)) return shown?.isBeyond(key, node, base) !== true;
+    }
+    // It does not match any more, or has not matched before. All rows that do, up to the last one, are shown.
+    if (shown !== undefined) return false;
+    const before = state?.lookupCached(key, key.length);
+    return before === undefined || (before !== null && matchesAny(suspects, before.source, before.base));
+  }
+}
+
+/** Whether a row matches one of several reads. A registered function that throws counts as a match: the run gives the error. */
+function matchesAny(reads: readonly Read[], source: RowSource, base: number): boolean {
+  try {
+    return reads.some(({ matches }) => matches?.(source, base) ?? true);
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,74 @@
+/** The host of one run of a watched query: all its reads are of one state, and it records them. */
+import type { Environment } from '../base/env.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Bridge } from '../migration/bridge.ts';
+import type { QueryHost, QueryMemory, QueryRead } from '../query/planner/query-host.ts';
+import type { RegisteredFunction } from '../schema/registered-functions.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { PriceTable } from '../storage/prices.ts';
+import type { TableState } from '../view/table-state.ts';
+
+/** The instance while it runs. */
+export interface LiveSource extends QueryHost {
+  readonly engine: Engine;
+  readonly bridge: Bridge;
+}
+
+export class RecordingHost implements QueryHost {
+  readonly environment: Environment;
+  readonly owner: object;
+  readonly databaseId: string;
+  readonly queryMemory: QueryMemory;
+  readonly prices: PriceTable;
+  readonly functions: ReadonlyMap<string, RegisteredFunction>;
+  readonly reads: QueryRead[] = [];
+  shape: TableShape | undefined;
+  state: TableState | undefined;
+  tail: number | undefined;
+  readonly #source: LiveSource;
+  readonly #onState: (tail: number) => void;
+
+  constructor(source: LiveSource, onState: (tail: number) => void) {
+    this.#source = source;
+    this.#onState = onState;
+    this.environment = source.environment;
+    this.owner = source.owner;
+    this.databaseId = source.databaseId;
+    this.queryMemory = source.queryMemory;
+    this.prices = source.prices;
+    this.functions = source.functions;
+  }
+
+  get source(): object {
+    return this.#source.source;
+  }
+
+  shapeOf(table: string): TableShape | undefined {
+    return this.#source.shapeOf(table);
+  }
+
+  async tableState(table: string): Promise<TableState> {
+    // Waits until the instance shows what others have committed, as every query does.
+    await this.#source.tableState(table);
+    const { engine, bridge } = this.#source;
+    const { view } = engine;
+    this.tail = view.tail;
+    this.reads.length = 0;
+    this.#onState(view.tail);
+    this.state = await bridge.stateOf(view, table);
+    return this.state;
+  }
+
+  keeperOf(): undefined {
+    return undefined;
+  }
+
+  viewMovedOn(state: TableState): Promise<boolean> {
+    return this.#source.viewMovedOn(state);
+  }
+
+  queried(shape: TableShape, read: QueryRead): void {
+    this.shape = shape;
+    this.reads.push(read);
+  }
+}
