@@ -120,7 +120,8 @@ export class LiveQueries implements LiveOwner {
   }
 
   #committed(news: readonly LoggedCommit[]): void {
-    if (news[0]?.slot !== this.#seen + 1) this.#touchAll();
+    const [first] = news;
+    if (first !== undefined && first.slot !== this.#seen + 1) this.#touchAll();
     for (const { slot, commit } of news) {
       this.#seen = slot;
       for (const member of commit.members) {

@@ -60,13 +60,32 @@ function isWithin(key: Uint8Array, text: string, { keyTexts, range }: Read): boo
   );
 }
 
+/** More changed keys than this are not remembered one by one. */
+const maxTouched = 1000;
+
+/** The keys of rows that commits changed; undefined: any row may be another one. */
+type Touched = Set<string> | undefined;
+
+/** A run that is under way. */
+interface Run {
+  /** The position of the state that it reads; undefined before it has one. */
+  tail: number | undefined;
+  /** Whether a commit came that it may not show. */
+  missed: boolean;
+  /** Rows that may differ from those of the run before. */
+  touched: Touched;
+}
+
 export class LiveQuery implements LiveCursor<object> {
   readonly query: WatchedQuery;
   readonly #all: LiveOwner;
   /** The last run; undefined if its result is not that of the present state, for all that is known. */
   #known: Known | undefined;
-  /** While a run is under way: the position of the state that it reads, or undefined before it has one; and whether it missed a commit. */
-  #running: { tail: number | undefined; missed: boolean } | undefined;
+  #running: Run | undefined;
+  /** Rows that may differ from those of the last run. */
+  #touched: Touched;
+  /** The version of the table that the last run has read. */
+  #version: number | undefined;
   #shown: ShownRows | undefined;
   #value: { readonly value: unknown } | undefined;
   #wake: (() => void) | undefined;
@@ -132,7 +151,10 @@ export class LiveQuery implements LiveCursor<object> {
   /** The present result has to be found out. */
   touch(): void {
     this.#known = undefined;
-    if (this.#running !== undefined) this.#running.missed = true;
+    this.#touched = undefined;
+    if (this.#running === undefined) return;
+    this.#running.missed = true;
+    this.#running.touched = undefined;
   }
 
   /** Lets the caller go on that waits for another result, if there may be one. */
@@ -144,8 +166,9 @@ export class LiveQuery implements LiveCursor<object> {
   async #run(source: LiveSource): Promise<object | undefined> {
     const { query } = this;
     const { signal } = query;
-    const running: { tail: number | undefined; missed: boolean } = { tail: undefined, missed: false };
+    const running: Run = { tail: undefined, missed: false, touched: this.#touched };
     this.#running = running;
+    this.#touched = new Set();
     try {
       const run = new RecordingHost(source, (tail) => (running.tail = tail));
       const work = this.#all.inTurn(() => query.run(run, this.#moreFields(source)));
@@ -155,8 +178,12 @@ export class LiveQuery implements LiveCursor<object> {
       if (shape !== undefined && tail !== undefined && !running.missed) {
         this.#known = { shape, reads: reads.map(readOf), state, tail };
       }
-      return this.#differing(result, shape, tail ?? 0);
+      // A row of another version may have other values though no commit changed it.
+      if (this.#version !== shape?.version) running.touched = undefined;
+      this.#version = shape?.version;
+      return this.#differing(result, run, running.touched);
     } catch (error) {
+      this.#touched = undefined;
       if (signal?.aborted === true) throw abortedError(query.callName, signal.reason);
       const isStopped = error instanceof NotStartedError || this.#isOver;
       if (!isStopped) await this.#all.afterFailure(error, source, signal);
@@ -173,7 +200,7 @@ export class LiveQuery implements LiveCursor<object> {
     return [...(source.shapeOf(table)?.keyFields ?? []).map(({ name }) => name), ...orders.map(({ name }) => name)];
   }
 
-  #differing(result: unknown, shape: TableShape | undefined, position: number): object | undefined {
+  #differing(result: unknown, { shape, tail: position = 0 }: RecordingHost, touched: Touched): object | undefined {
     const { query } = this;
     if (query.kind === 'value') {
       if (this.#value !== undefined && isSameValue(this.#value.value, result)) return undefined;
@@ -186,7 +213,7 @@ export class LiveQuery implements LiveCursor<object> {
         ? ShownRows.ofGroups(rows, query.groupedBy)
         : ShownRows.ofRows(rows, shape, query);
     const isFirst = this.#shown === undefined;
-    const differing = shown.since(this.#shown ?? ShownRows.none);
+    const differing = shown.since(this.#shown ?? ShownRows.none, query.kind === 'rows' ? touched : undefined);
     if (differing === undefined) {
       if (!isFirst) return undefined;
       this.#shown = shown;
@@ -200,11 +227,16 @@ export class LiveQuery implements LiveCursor<object> {
   /** Takes a flush of a commit into account. */
   apply(slot: number, changed: ChangedRows): void {
     const running = this.#running;
-    if (running !== undefined && (running.tail === undefined || slot > running.tail)) running.missed = true;
     const known = this.#known;
-    if (known === undefined || slot <= known.tail) return;
-    const rows = changed.of(known.shape.version);
-    if (rows === undefined || rows.some((row) => this.#isAffectedBy(known, row))) this.#known = undefined;
+    if (known !== undefined && slot <= known.tail) return;
+    const version = known?.shape.version ?? this.#version;
+    const rows = version === undefined ? undefined : changed.of(version);
+    if (known !== undefined && rows?.some((row) => this.#isAffectedBy(known, row)) === false) return;
+    this.#known = undefined;
+    this.#touched = withKeys(this.#touched, rows);
+    if (running === undefined) return;
+    if (running.tail === undefined || slot > running.tail) running.missed = true;
+    running.touched = withKeys(running.touched, rows);
   }
 
   #isAffectedBy({ reads, state }: Known, { key, text, node, at }: ChangedRow): boolean {
@@ -222,6 +254,12 @@ export class LiveQuery implements LiveCursor<object> {
     const before = state?.lookupCached(key, key.length);
     return before === undefined || (before !== null && matchesAny(suspects, before.source, before.base));
   }
+}
+
+function withKeys(touched: Touched, rows: readonly ChangedRow[] | undefined): Touched {
+  if (touched === undefined || rows === undefined || touched.size + rows.length > maxTouched) return undefined;
+  for (const { text } of rows) touched.add(text);
+  return touched;
 }
 
 /** Whether a row matches one of several reads. A registered function that throws counts as a match: the run gives the error. */

@@ -97,14 +97,21 @@ export class ShownRows {
     return compareBytes(key, this.#lastKey as Uint8Array) > 0;
   }
 
-  /** Returns these rows with their differences from earlier ones; undefined if there are none. Rows that are the same stay the same objects. */
-  since(before: ShownRows): (Omit<LiveRows<Row>, 'position'> & { readonly shown: ShownRows }) | undefined {
+  /**
+   * Returns these rows with their differences from earlier ones; undefined if there are none. Rows that are the same stay the same
+   * objects. `touched`: the keys of rows that may differ; undefined: any may.
+   */
+  since(
+    before: ShownRows,
+    touched: ReadonlySet<string> | undefined,
+  ): (Omit<LiveRows<Row>, 'position'> & { readonly shown: ShownRows }) | undefined {
     const merged = new Map<string, Row>();
     const added: Row[] = [];
     const changed: Row[] = [];
     for (const [key, row] of this.#byKey) {
       const known = before.#byKey.get(key);
-      const isSame = known !== undefined && isSameValue(known, row);
+      const mayDiffer = touched === undefined || touched.has(key);
+      const isSame = known !== undefined && (!mayDiffer || isSameValue(known, row));
       merged.set(key, isSame ? known : row);
       if (known === undefined) added.push(row);
       else if (!isSame) changed.push(row);

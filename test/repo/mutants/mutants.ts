@@ -9,6 +9,7 @@ import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
 import { journalMutants } from './journal-mutants.ts';
 import { keyMutants } from './key-mutants.ts';
+import { liveMutants } from './live-mutants.ts';
 import { loadMutants } from './load-mutants.ts';
 import { logMutants } from './log-mutants.ts';
 import { memoryMutants } from './memory-mutants.ts';
@@ -50,6 +51,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...keyMutants,
     ...ephemeralMutants,
     ...loadMutants,
+    ...liveMutants,
   ],
   objects: [
     ...gcMutants,

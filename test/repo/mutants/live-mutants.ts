@@ -1,0 +1,120 @@
+/** Mistakes in watched queries. */
+import type { Mutant } from './mutant.ts';
+
+const query = 'src/live/live-query.ts';
+const all = 'src/live/live-queries.ts';
+const rows = 'src/live/shown-rows.ts';
+const watch = 'test/features/live/watch.test.ts';
+const histories = 'test/features/live/histories.test.ts';
+
+function mutant(name: string, file: string, find: string, replace: string, tests: readonly string[]): Mutant {
+  return { name: `live: ${name}`, edits: [{ file, find, replace }], tests };
+}
+
+export const liveMutants: readonly Mutant[] = [
+  mutant(
+    'a shown row that does not match any more stays',
+    query,
+    'if (shown?.has(text) === true) return true;',
+    'if (shown?.has(text) === null) return true;',
+    [histories],
+  ),
+  mutant(
+    'a row that matches now is passed over',
+    query,
+    'return shown?.isBeyond(key, node, base) !== true;',
+    'return shown?.isBeyond(key, node, base) === false && shown.has(text);',
+    [histories],
+  ),
+  mutant(
+    'a row beyond the limit is not passed over',
+    query,
+    'return shown?.isBeyond(key, node, base) !== true;',
+    'return true;',
+    [watch],
+  ),
+  mutant(
+    'a row before the last one of the limit is passed over',
+    rows,
+    'return compareBytes(key, this.#lastKey as Uint8Array) > 0;',
+    'return compareBytes(key, this.#lastKey as Uint8Array) < 0;',
+    [histories],
+  ),
+  mutant(
+    'descending orders end at the wrong side',
+    rows,
+    'return isDescending ? compared < 0 : compared > 0;',
+    'return compared > 0;',
+    [histories],
+  ),
+  mutant(
+    'rows before an offset are passed over',
+    query,
+    "const shown = kind === 'rows' && offset === 0 ? this.#shown : undefined;",
+    "const shown = kind === 'rows' && offset >= 0 ? this.#shown : undefined;",
+    [histories],
+  ),
+  mutant(
+    'a count passes over a row that does not match any more',
+    query,
+    'if (shown !== undefined) return false;\n    const before',
+    "if (shown !== undefined || kind === 'value') return false;\n    const before",
+    [histories],
+  ),
+  mutant(
+    'a commit that comes while the query runs is forgotten',
+    query,
+    'if (running.tail === undefined || slot > running.tail) running.missed = true;',
+    'if (running.tail === undefined && slot < 0) running.missed = true;',
+    [watch],
+  ),
+  mutant(
+    'commits that were merged before they were read are forgotten',
+    all,
+    'if (tail !== this.#seen) this.#touchAll();',
+    'if (tail < this.#seen) this.#touchAll();',
+    [watch, histories],
+  ),
+  mutant(
+    'a start does not look what changed since the stop',
+    all,
+    'this.#touchAll();\n    this.#look();',
+    'this.#look();',
+    [watch],
+  ),
+  mutant(
+    'nothing keeps an instance looking that looks on demand',
+    all,
+    "polling === 'interval' ? engine.isStale : engine.viewAgeMs >= intervalMs",
+    "polling === 'interval' ? engine.isStale : engine.viewAgeMs < 0",
+    [watch],
+  ),
+  mutant(
+    'an instance goes on looking after the last loop',
+    all,
+    'if (this.#byTable.size > 0) return;\n    this.#looking?.abort();',
+    'if (this.#byTable.size >= 0) return;\n    this.#looking?.abort();',
+    [watch],
+  ),
+  mutant(
+    'rows that a commit changed count as the same',
+    rows,
+    'const mayDiffer = touched === undefined || touched.has(key);',
+    'const mayDiffer = touched === undefined;',
+    [watch, histories],
+  ),
+  mutant(
+    'rows that are the same are new objects',
+    rows,
+    'merged.set(key, isSame ? known : row);',
+    'merged.set(key, row);',
+    [histories],
+  ),
+  mutant(
+    'a failure of the store ends a loop',
+    all,
+    "if (error instanceof StorageError) return error.reason !== 'forbidden';",
+    'if (error instanceof StorageError) return false;',
+    [watch],
+  ),
+];
