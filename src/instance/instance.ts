@@ -3,7 +3,7 @@
  * and queries need. The facade (api/database.ts) puts the public calls on top of it.
  */
 import { SignalPool } from '../base/abort.ts';
-import { defined } from '../base/options.ts';
+import { defined, signalOptions } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { NotStartedError, ReadOnlyError } from '../base/errors.ts';
 import { Later, loadSoon } from '../base/later.ts';
@@ -36,7 +36,9 @@ import { ReadOnlyDriver } from '../storage/wrap/wrapped-driver.ts';
 import { OwnWrites } from '../storage/contract/own-writes.ts';
 import { RetryingDriver } from '../storage/wrap/retrying-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import type { LiveCursor, QueryHost, StateKeeper, WatchedQuery } from '../query/planner/query-host.ts';
+import { LiveResults } from '../query/live-results.ts';
+import type { LiveCursor } from '../query/live-results.ts';
+import type { QueryHost, StateKeeper, WatchedQuery } from '../query/planner/query-host.ts';
 import { QueryMemory } from '../query/planner/query-host.ts';
 import { Registry, refuseRenames } from '../catalog/registry.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
@@ -356,8 +358,13 @@ export class Instance implements BatchOwner, QueryHost {
     return this.admit(callName).hold(callName, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
   }
 
+  watch(query: WatchedQuery): LiveResults<object> {
+    signalOptions.check(query.callName, query.options);
+    return new LiveResults(() => this.#follow(query));
+  }
+
   /** Begins a loop over the results of a query. It goes on over a later stop and start. Rejects with `NotStartedError`. */
-  async watch(query: WatchedQuery): Promise<LiveCursor<object>> {
+  async #follow(query: WatchedQuery): Promise<LiveCursor<object>> {
     if (this.#last.kind === 'stop') throw new NotStartedError(query.callName);
     const { LiveQueries: Live } = await watching.get();
     if (this.#live === undefined) {

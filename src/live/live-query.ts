@@ -10,7 +10,8 @@ import { abortedError, untilAborted } from '../base/abort.ts';
 import { compareBytes, toLatin1 } from '../base/bytes.ts';
 import { NotStartedError } from '../base/errors.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import type { LiveCursor, QueryRead, WatchedQuery } from '../query/planner/query-host.ts';
+import type { LiveCursor } from '../query/live-results.ts';
+import type { QueryRead, WatchedQuery } from '../query/planner/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -37,7 +38,7 @@ interface Read extends QueryRead {
   readonly keyTexts: ReadonlySet<string> | undefined;
 }
 
-/** What the last run has read and returned. */
+/** The reads of the last run. */
 interface Known {
   readonly shape: TableShape;
   readonly reads: readonly Read[];
@@ -97,7 +98,7 @@ export class LiveQuery implements LiveCursor<object> {
   constructor(query: WatchedQuery, all: LiveOwner) {
     this.query = query;
     this.#all = all;
-    query.signal?.addEventListener('abort', this.#ending, { once: true });
+    query.options.signal?.addEventListener('abort', this.#ending, { once: true });
   }
 
   next(): Promise<object | undefined> {
@@ -114,13 +115,14 @@ export class LiveQuery implements LiveCursor<object> {
 
   #forget(): void {
     this.#all.remove(this);
-    this.query.signal?.removeEventListener('abort', this.#ending);
+    this.query.options.signal?.removeEventListener('abort', this.#ending);
     this.#known = undefined;
     this.#shown = undefined;
   }
 
   async #next(): Promise<object | undefined> {
-    const { signal, callName } = this.query;
+    const { callName, options } = this.query;
+    const { signal } = options;
     try {
       while (!this.#isOver) {
         if (signal?.aborted === true) throw abortedError(callName, signal.reason);
@@ -165,13 +167,13 @@ export class LiveQuery implements LiveCursor<object> {
   /** Runs the query. Resolves to undefined if its result is the same as before. */
   async #run(source: LiveSource): Promise<object | undefined> {
     const { query } = this;
-    const { signal } = query;
+    const { signal } = query.options;
     const running: Run = { tail: undefined, missed: false, touched: this.#touched };
     this.#running = running;
     this.#touched = new Set();
     try {
       const run = new RecordingHost(source, (tail) => (running.tail = tail));
-      const work = this.#all.inTurn(() => query.run(run, this.#moreFields(source)));
+      const work = this.#all.inTurn(() => query.run(run, this.#fields(source)));
       const result = await untilAborted(work, signal);
       if (this.#isOver) return undefined;
       const { reads, state, shape, tail } = run;
@@ -193,11 +195,12 @@ export class LiveQuery implements LiveCursor<object> {
     }
   }
 
-  /** Fields that rows must have to be told apart and compared. */
-  #moreFields(source: LiveSource): string[] {
-    const { kind, table, orders } = this.query;
-    if (kind !== 'rows') return [];
-    return [...(source.shapeOf(table)?.keyFields ?? []).map(({ name }) => name), ...orders.map(({ name }) => name)];
+  /** Returns the fields that rows are read with: those that the caller gets, and those that identify rows and put them in order. */
+  #fields(source: LiveSource): string[] | undefined {
+    const { table, asked } = this.query;
+    if (asked.fields === undefined) return undefined;
+    const keyFields = source.shapeOf(table)?.keyFields ?? [];
+    return [...new Set([...asked.fields, ...[...keyFields, ...asked.orders].map(({ name }) => name)])];
   }
 
   #differing(result: unknown, { shape, tail: position = 0 }: RecordingHost, touched: Touched): object | undefined {
@@ -211,7 +214,7 @@ export class LiveQuery implements LiveCursor<object> {
     const shown =
       query.kind === 'groups' || shape === undefined
         ? ShownRows.ofGroups(rows, query.groupedBy)
-        : ShownRows.ofRows(rows, shape, query);
+        : ShownRows.ofRows(rows, shape, query.asked);
     const isFirst = this.#shown === undefined;
     const differing = shown.since(this.#shown ?? ShownRows.none, query.kind === 'rows' ? touched : undefined);
     if (differing === undefined) {
@@ -240,8 +243,8 @@ export class LiveQuery implements LiveCursor<object> {
   }
 
   #isAffectedBy({ reads, state }: Known, { key, text, node, at }: ChangedRow): boolean {
-    const { kind, offset } = this.query;
-    const shown = kind === 'rows' && offset === 0 ? this.#shown : undefined;
+    const { kind, asked } = this.query;
+    const shown = kind === 'rows' && asked.offset === 0 ? this.#shown : undefined;
     if (shown?.has(text) === true) return true;
     const suspects = reads.filter((read) => isWithin(key, text, read));
     if (suspects.length === 0) return false;

@@ -63,7 +63,7 @@ export class ShownRows {
   }
 
   /** Rows as they were read. `shape`: that of their table. */
-  static ofRows(rows: readonly Row[], shape: TableShape, { fields, orders, limit }: WatchedQuery): ShownRows {
+  static ofRows(rows: readonly Row[], shape: TableShape, { fields, orders, limit }: WatchedQuery['asked']): ShownRows {
     const writer = new ByteWriter(64);
     const keyOf = (row: Row): Uint8Array => {
       writer.length = 0;

@@ -1,7 +1,6 @@
 /** The results of a watched query, as applications get them: one after the other in a loop, or by calls. */
 import { describeValue } from '../base/messages.ts';
 import { InvalidOptionError } from '../base/errors.ts';
-import type { LiveCursor } from './planner/query-host.ts';
 
 /** The rows of a watched query in one state of the database, and their differences from the result before. */
 export interface LiveRows<R> {
@@ -19,9 +18,18 @@ export interface LiveRows<R> {
 
 /** A number or other value that a watched query computes, in one state of the database. */
 export interface LiveValue<T> {
+  /** The count, or an object with the aggregates. */
   readonly value: T;
   /** The state of the database: the position of its last commit, as {@link Database.position} gives it. */
   readonly position: number;
+}
+
+/** A loop over the results of a watched query. */
+export interface LiveCursor<T> {
+  /** Resolves to the next result; to undefined after the end. */
+  next(): Promise<T | undefined>;
+  /** Ends the loop. */
+  end(): void;
 }
 
 /** A loop whose code may have to be loaded first. */

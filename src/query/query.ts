@@ -2,9 +2,9 @@
 import { andThen } from '../base/brands.ts';
 import { InvalidQueryError, NotSupportedError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
-import { defined, kinds, OptionTable, signalOptions } from '../base/options.ts';
+import { defined, kinds, OptionTable } from '../base/options.ts';
 import { describeValue } from '../base/messages.ts';
-import type { LiveCursor, Overlay, QueryHost, WatchedQuery } from './planner/query-host.ts';
+import type { Overlay, QueryHost, WatchedQuery } from './planner/query-host.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, CheckedAggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { budgetLimits } from './budget.ts';
@@ -27,8 +27,7 @@ import type { WrittenCondition } from './conditions/condition.ts';
 import { Groups, writtenExtreme, writtenSingly } from './aggregate-queries.ts';
 import type { Execution, Row } from './operators/executor.ts';
 import type { Explanation } from './explain.ts';
-import { LiveResults } from './live-results.ts';
-import type { LiveRows, LiveValue } from './live-results.ts';
+import type { LiveResults, LiveRows, LiveValue } from './live-results.ts';
 import { pageOptions, refuseLimits } from './page-options.ts';
 import type { Page, PageOptions } from './page-options.ts';
 import { noOptions, QueryRun } from './query-run.ts';
@@ -328,8 +327,12 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     return new Groups(
       (aggregates, options) => this.#fold(names, aggregates, options),
       (aggregates, options) =>
-        this.#watched('query.groupBy().watch()', options, { kind: 'groups', groupedBy: names }, async (query) =>
-          query.#fold(names, aggregates, noOptions),
+        this.#watched(
+          'query.groupBy().watch()',
+          options,
+          'groups',
+          (query) => query.#fold(names, aggregates, noOptions),
+          names,
         ),
     );
   }
@@ -341,12 +344,12 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    * Throws `NotSupportedError` for a query of a snapshot or a transaction, and with `overlay()`.
    */
   watch(options: QueryOptions = noOptions): LiveResults<LiveRows<R>> {
-    return this.#watched('query.watch()', options, { kind: 'rows' }, async (query) => query.execute());
+    return this.#watched('query.watch()', options, 'rows', (query) => query.execute());
   }
 
   /** Watches the number of rows that the query returns: {@link count}, as {@link watch} gives the rows. */
   watchCount(options: QueryOptions = noOptions): LiveResults<LiveValue<number>> {
-    return this.#watched('query.watchCount()', options, { kind: 'value' }, async (query) => query.count());
+    return this.#watched('query.watchCount()', options, 'value', (query) => query.count());
   }
 
   /** Watches aggregates of the rows that the query returns: {@link aggregate}, as {@link watch} gives the rows. */
@@ -354,44 +357,32 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     aggregates: A,
     options: QueryOptions = noOptions,
   ): LiveResults<LiveValue<T>> {
-    const written = writtenAggregates(aggregates);
-    return this.#watched('query.watchAggregate()', options, { kind: 'value' }, async (query) => {
-      const [row] = await query.#fold([], written, noOptions);
-      return row;
-    });
+    return this.#watched('query.watchAggregate()', options, 'value', (query) => query.aggregate(aggregates));
   }
 
-  /** Begins each loop with a query on the host that it is given. */
+  /** `run` gets the query on the host of a run. */
   #watched<T extends object>(
     callName: string,
     options: QueryOptions,
-    what: Pick<WatchedQuery, 'kind'> & Partial<Pick<WatchedQuery, 'groupedBy'>>,
+    kind: WatchedQuery['kind'],
     run: (query: Query<R, Table>) => Promise<unknown>,
+    groupedBy: readonly string[] = [],
   ): LiveResults<T> {
-    const { signal } = signalOptions.check(callName, options);
     const host = this.#host;
-    const { overlay, fields, orders, limit, offset } = this.#asked;
-    if (host.watch === undefined || overlay !== undefined) {
-      throw new NotSupportedError(
-        `${callName} is called for a query that is not of the database itself: use db.query(), without overlay().`,
-      );
+    const table = this.#table;
+    const asked = this.#asked;
+    if (host.watch === undefined || asked.overlay !== undefined) {
+      throw new NotSupportedError(`${callName} takes queries of a database, without overlay().`);
     }
-    const watched: WatchedQuery = {
+    return host.watch({
       callName,
-      table: this.#table,
-      signal,
-      groupedBy: [],
-      fields,
-      orders,
-      limit,
-      offset,
-      ...what,
-      run: (on, more) => {
-        const whole = fields === undefined || more.length === 0 ? fields : [...new Set([...fields, ...more])];
-        return run(new Query<R, Table>(on, this.#table, { ...this.#asked, fields: whole }));
-      },
-    };
-    return new LiveResults(() => host.watch?.(watched) as Promise<LiveCursor<object>> as Promise<LiveCursor<T>>);
+      table,
+      options,
+      kind,
+      groupedBy,
+      asked,
+      run: (on, fields) => run(new Query(on, table, { ...asked, fields })),
+    }) as LiveResults<never>;
   }
 
   /** The rows one by one; where their order comes from an index or the primary key, only a few are held at a time. */

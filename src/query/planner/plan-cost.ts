@@ -200,6 +200,8 @@ const notEstimated: CostEstimate = {
   cost: 0,
 };
 
+const figures = Object.keys(notEstimated) as (keyof CostEstimate)[];
+
 export interface Estimated {
   readonly candidate: Candidate;
   readonly access: AccessEstimate;
@@ -348,26 +350,14 @@ export class PlanCosts {
 
   /** Estimates a union. All parts are read to their ends, and their rows are sorted. */
   #unionEstimate({ parts }: UnionAccess, matches: number): CostEstimate {
-    const sum: Mutable<CostEstimate> = {
-      ...notEstimated,
-      matches,
-      blockBytes: this.#table.leafBytes,
-      cost: matches * cost.pass,
-    };
+    const sum: Mutable<CostEstimate> = { ...notEstimated, cost: matches * cost.pass };
     for (const { query, plan } of parts) {
       const costs = new PlanCosts(this.#state, query);
       const access = estimateAccess(this.#state, this.#table, plan.access);
       const part = costs.estimate(plan, access, access.entries);
-      sum.entries += part.entries;
-      sum.rows += part.rows;
-      sum.overlaid += part.overlaid;
-      sum.indexBlocks += part.indexBlocks;
-      sum.indexReads += part.indexReads;
-      sum.tableBlocks += part.tableBlocks;
-      sum.tableReads += part.tableReads;
-      sum.cost += part.cost;
+      for (const figure of figures) sum[figure] += part[figure];
     }
-    return sum;
+    return { ...sum, matches, blockBytes: this.#table.leafBytes };
   }
 
   /** Returns the part of the entries, or keys, whose rows are looked up. */

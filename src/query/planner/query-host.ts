@@ -9,7 +9,6 @@ import type { PriceTable } from '../../storage/prices.ts';
 import { ByteWriter } from '../../base/bytes.ts';
 import type { BlockSource } from '../../tree/block-source.ts';
 import type { CompiledQuery, Plan } from './access-paths.ts';
-import type { WrittenOrder } from './query-spec.ts';
 
 /** Returns a state that reports its reads to the maker of the function. */
 export type ReadThrough = (state: TableState) => TableState;
@@ -89,18 +88,10 @@ export interface QueryHost {
    * already, or cannot be held.
    */
   keeperOf(state: TableState, loop: object): StateKeeper | undefined;
-  /** Begins a loop over the results of a query, for hosts whose queries can be watched. */
-  watch?(query: WatchedQuery): Promise<LiveCursor<object>>;
+  /** Returns the results of a query as `LiveResults`, for hosts whose queries can be watched. */
+  watch?(query: WatchedQuery): object;
   /** Called with the read set of every query that is run, for hosts that need it. */
   queried?(shape: TableShape, read: QueryRead): void;
-}
-
-/** A loop over the results of a watched query. */
-export interface LiveCursor<T> {
-  /** Resolves to the next result; to undefined after the end. */
-  next(): Promise<T | undefined>;
-  /** Ends the loop. */
-  end(): void;
 }
 
 /** A query to watch. */
@@ -108,17 +99,20 @@ export interface WatchedQuery {
   /** Names the call in errors. */
   readonly callName: string;
   readonly table: string;
-  readonly signal: AbortSignal | undefined;
-  /** `rows` are told apart by their primary keys, `groups` by these fields; a `value` is one. */
+  /** Options that are not checked yet. */
+  readonly options: { readonly signal?: AbortSignal };
+  /** The result: `rows`, which their primary keys identify; `groups`, which `groupedBy` identifies; or one `value`. */
   readonly kind: 'rows' | 'groups' | 'value';
-  /** The fields of the rows that the caller gets; undefined: all. */
-  readonly fields: readonly string[] | undefined;
   readonly groupedBy: readonly string[];
-  readonly orders: readonly WrittenOrder[];
-  readonly limit: number | undefined;
-  readonly offset: number;
-  /** Runs the query on a host, with more fields than the caller gets. Resolves to rows, groups or the value. */
-  run(host: QueryHost, more: readonly string[]): Promise<unknown>;
+  readonly asked: {
+    /** The fields of the rows that the caller gets; undefined: all. */
+    readonly fields: readonly string[] | undefined;
+    readonly orders: readonly { readonly name: string; readonly direction: 'asc' | 'desc' }[];
+    readonly limit: number | undefined;
+    readonly offset: number;
+  };
+  /** Runs the query on a host, for rows with these fields. Resolves to rows, groups or the value. */
+  run(host: QueryHost, fields: readonly string[] | undefined): Promise<unknown>;
 }
 
 /** A query with its plan, and when it was planned. */

@@ -235,6 +235,16 @@ const cases: Readonly<Record<string, Case>> = {
   'Query.avg(options)': { call: (options) => query().avg('n', options), what: 'a query' },
   'Query.aggregate(options)': { call: (options) => query().aggregate({ all: 'count' }, options), what: 'a query' },
   'Query.explain(options)': { call: (options) => query().explain(options), what: 'query.explain()' },
+  'Query.watch(options)': { call: (options) => query().watch(options), what: 'query.watch()' },
+  'Query.watchCount(options)': { call: (options) => query().watchCount(options), what: 'query.watchCount()' },
+  'Query.watchAggregate(options)': {
+    call: (options) => query().watchAggregate({ all: 'count' }, options),
+    what: 'query.watchAggregate()',
+  },
+  'Groups.watch(options)': {
+    call: (options) => query().groupBy('n').watch({ all: 'count' }, options),
+    what: 'query.groupBy().watch()',
+  },
   'Groups.aggregate(options)': {
     call: (options) => query().groupBy('n').aggregate({ all: 'count' }, options),
     what: 'a query',

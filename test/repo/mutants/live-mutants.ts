@@ -50,8 +50,8 @@ export const liveMutants: readonly Mutant[] = [
   mutant(
     'rows before an offset are passed over',
     query,
-    "const shown = kind === 'rows' && offset === 0 ? this.#shown : undefined;",
-    "const shown = kind === 'rows' && offset >= 0 ? this.#shown : undefined;",
+    "const shown = kind === 'rows' && asked.offset === 0 ? this.#shown : undefined;",
+    "const shown = kind === 'rows' && asked.offset >= 0 ? this.#shown : undefined;",
     [histories],
   ),
   mutant(

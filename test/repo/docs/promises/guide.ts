@@ -8,6 +8,7 @@ import { handlingErrors } from './guide/handling-errors.ts';
 import { indexes } from './guide/indexes.ts';
 import { functions } from './guide/functions.ts';
 import { instances } from './guide/instances.ts';
+import { liveQueries } from './guide/live-queries.ts';
 import { memory } from './guide/memory.ts';
 import { migrations } from './guide/migrations.ts';
 import { operations } from './guide/operations.ts';
@@ -41,6 +42,7 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/instances.md': instances,
   'docs/guide/snapshots.md': snapshots,
   'docs/guide/changes.md': changes,
+  'docs/guide/live-queries.md': liveQueries,
   'docs/guide/migrations.md': migrations,
   'docs/guide/reader.md': reader,
   'docs/guide/memory.md': memory,
