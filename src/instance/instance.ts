@@ -3,7 +3,7 @@
  * and queries need. The facade (api/database.ts) puts the public calls on top of it.
  */
 import { SignalPool } from '../base/abort.ts';
-import { defined, signalOptions } from '../base/options.ts';
+import { signalOptions } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { NotStartedError, ReadOnlyError } from '../base/errors.ts';
 import { Later, loadSoon } from '../base/later.ts';
@@ -14,6 +14,7 @@ import { HeldSnapshots } from '../maintenance/snapshots/held-snapshot.ts';
 import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
 import { BlobStore } from '../blob/blob-store.ts';
 import { readStats } from '../maintenance/stats.ts';
+import { TableRequestCounts } from '../maintenance/table-requests.ts';
 import type { DatabaseStats, TransactionStats } from '../maintenance/stats.ts';
 import type { StoreReport } from '../maintenance/store-report.ts';
 import type { CommitRef, InDoubtCommit } from '../log/commit-outcome.ts';
@@ -71,6 +72,7 @@ export class Instance implements BatchOwner, QueryHost {
   readonly #fieldChangeLog: FieldChangeLog;
   /** The user's driver, counted. */
   readonly observed: ObservedDriver;
+  readonly #tableRequests: TableRequestCounts;
   readonly blobs: BlobStore;
   readonly #options: CheckedOptions;
   readonly #logger: Logger;
@@ -107,7 +109,14 @@ export class Instance implements BatchOwner, QueryHost {
     this.bridge = new Bridge(this.registry, this.#fieldChangeLog);
     this.#held = new HeldSnapshots(environment, this.#logger);
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
-    this.observed = new ObservedDriver(options.driver, { environment, ...defined({ onRequest }) });
+    this.#tableRequests = new TableRequestCounts(options.dbPrefix);
+    this.observed = new ObservedDriver(options.driver, {
+      environment,
+      onRequest: (request) => {
+        this.#tableRequests.note(request);
+        onRequest?.(request);
+      },
+    });
     this.#createdMs = environment.monotonicMs();
     const { dbPrefix: prefix, protection } = options;
     const driver = new RetryingDriver(this.observed, environment, { writes: this.#writes });
@@ -288,7 +297,18 @@ export class Instance implements BatchOwner, QueryHost {
     const { role, prices, polling: mode, writeForwardInterval: intervalMs } = this.#options;
     const polling = { mode, intervalMs };
     const requests = observed.snapshot();
-    return readStats(role, requests, prices, uptimeMs, this.engine, transactions, polling, this.environment.now());
+    const tables = this.#tableRequests.snapshot();
+    return readStats(
+      role,
+      requests,
+      tables,
+      prices,
+      uptimeMs,
+      this.engine,
+      transactions,
+      polling,
+      this.environment.now(),
+    );
   }
 
   /** Looks at the store, started or not. */

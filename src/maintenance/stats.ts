@@ -8,6 +8,7 @@ import type { MergeStats } from '../merge/merge-policy.ts';
 import { costOf } from '../storage/prices.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { RequestCounts } from '../storage/wrap/observed-driver.ts';
+import type { TableRequests } from './table-requests.ts';
 
 /** The cache of blocks of an instance, as `db.stats()` reports it. */
 export interface CacheStats {
@@ -61,6 +62,11 @@ export interface DatabaseStats {
   readonly uptimeMs: number;
   /** Requests to the driver since the instance was created, by kind, and the bytes that they moved. */
   readonly requests: RequestCounts;
+  /**
+   * The reads and writes of blocks among them, by table, the tables with the most first. Further attempts of a request are not counted here.
+   * Commits, blobs and Block 0 belong to no table.
+   */
+  readonly tables: readonly TableRequests[];
   /** Cost of those requests, by the price table of the options. */
   readonly dollars: number;
   /** Blocks in memory, and how often they saved a request. Roots that are part of Block 0 are not counted. */
@@ -88,6 +94,7 @@ export interface PollingStats {
 export function readStats(
   role: Role,
   requests: RequestCounts,
+  tables: readonly TableRequests[],
   prices: PriceTable,
   uptimeMs: number,
   engine: Engine | undefined,
@@ -102,6 +109,7 @@ export function readStats(
     role,
     uptimeMs,
     requests,
+    tables,
     dollars: costOf(requests, prices),
     cache: { blocks: cache?.count ?? 0, sizeBytes: cache?.sizeBytes ?? 0, hits, driverHits, misses },
     memory: engine?.memory.stats(),

@@ -54,6 +54,47 @@ describe('the requests in stats()', () => {
   });
 });
 
+describe('the tables in stats()', () => {
+  it('have the requests for their blocks and those of their indexes', async () => {
+    const seen: ObservedRequest[] = [];
+    const db = await started({ onRequest: (request) => void seen.push(request) });
+    const odd = { ...notes, name: 'ta/ble %', indexes: ['text'] };
+    db.registerSchema(odd);
+    await load(db);
+    const batch = db.batch();
+    for (let id = 0; id < rows; id++) void batch.insert(odd, { id, text: `note ${id} `.repeat(10) });
+    await batch.flush();
+    await db.checkpoint();
+    const { tables, requests } = db.stats();
+    expect(tables.map(({ table }) => table)).toEqual(['ta/ble %', 'notes']);
+    const ofNotes = seen.filter(({ key }) => key.startsWith('app/data/notes/'));
+    const sum = (parts: readonly ObservedRequest[]): number => parts.reduce((all, { bytes }) => all + bytes, 0);
+    expect(tables[1]).toEqual({
+      table: 'notes',
+      reads: ofNotes.filter(({ kind }) => kind === 'get').length,
+      writes: ofNotes.filter(({ kind }) => kind === 'put').length,
+      bytes: sum(ofNotes),
+    });
+    expect(tables[0]?.writes).toBeGreaterThan(tables[1]?.writes ?? 0);
+    expect(tables.reduce((all, { writes }) => all + writes, 0)).toBeLessThan(requests.put);
+    await db.stop();
+  });
+});
+
+describe('the polling and the turn in stats()', () => {
+  it('are those of the options and of the registered nodes', async () => {
+    const driver = new MemoryDriver();
+    const db = await started({ driver, polling: 'interval' });
+    await load(db);
+    expect(db.stats().polling).toEqual({ mode: 'interval', intervalMs: 86_400_000 });
+    expect(db.stats().log).toMatchObject({ nodes: [0], turnOf: 0 });
+    await db.stop();
+    const replica = await started({ driver, role: 'replica' });
+    expect(replica.stats()).toMatchObject({ polling: { mode: 'adaptive' }, log: { nodes: [], turnOf: null } });
+    await replica.stop();
+  });
+});
+
 describe('the cache in stats()', () => {
   it('is where blocks were found', async () => {
     const driver = new MemoryDriver();
