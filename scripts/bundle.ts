@@ -43,7 +43,7 @@ function entriesOf(targets: readonly string[]): string[] {
 const laterFiles: readonly (readonly [name: string, folders: RegExp])[] = [
   // The first write needs these of a query.
   ['lookups', /^query\/operators\/lookups\.ts$/],
-  ['querying', /^query\//],
+  ['querying', /^(?:query|live)\//],
   ['sdk', /^storage\/s3\/sdk-s3-api\.ts$/],
   ['credentials', /^storage\/s3\//],
   ['writing', /^(?:batch|log|merge|migration|transaction|tree)\//],
