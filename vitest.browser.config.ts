@@ -10,6 +10,8 @@ export default defineConfig({
     include: ['test/servers/browser/**/*.test.ts', 'test/servers/studio/**/*.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 180_000,
+    // A loaded machine may need longer than the default, a second.
+    expect: { poll: { timeout: 20_000 } },
     fileParallelism: false,
     reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
   },

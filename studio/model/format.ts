@@ -121,7 +121,7 @@ export function widthOf(type: TypeName | null | undefined, name: string, maxLeng
   const byType =
     type === 'uuid'
       ? 290
-      : type === 'timestamp'
+      : type === 'timestamp' || type === 'int64' || type === 'uint64'
         ? 190
         : type === 'boolean'
           ? 76

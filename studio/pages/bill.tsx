@@ -114,7 +114,7 @@ function BillView({ bill, price }: { readonly bill: Bill; readonly price: NamedP
       </p>
       <section class="card" aria-label="By kind">
         <h2>By kind</h2>
-        <div class="table-box">
+        <div class="table-box" tabIndex={0} role="group" aria-label="Table">
           <table class="plain">
             <thead>
               <tr>
@@ -182,33 +182,35 @@ function Polling({
         An instance looks at the log for commits of others. Each look is one read. {now} A longer pause costs less, and
         shows the commits of others later.
       </p>
-      <table class="plain">
-        <thead>
-          <tr>
-            <th scope="col">Pause</th>
-            <th scope="col" class="number">
-              Looks a month
-            </th>
-            <th scope="col" class="number">
-              Dollars a month
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {[...new Set([...pollings, ...(pollingMs === null ? [] : [pollingMs])])]
-            .toSorted((a, b) => a - b)
-            .map((ms) => (
-              <tr key={ms} class={ms === pollingMs ? 'differs' : ''}>
-                <th scope="row">
-                  {durationText(ms)}
-                  {ms === pollingMs && ' (now)'}
-                </th>
-                <td class="number">{countText(monthMs / ms)}</td>
-                <td class="number">{dollarsText(cost(ms))}</td>
-              </tr>
-            ))}
-        </tbody>
-      </table>
+      <div class="table-box" tabIndex={0} role="group" aria-label="Table">
+        <table class="plain">
+          <thead>
+            <tr>
+              <th scope="col">Pause</th>
+              <th scope="col" class="number">
+                Looks a month
+              </th>
+              <th scope="col" class="number">
+                Dollars a month
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...new Set([...pollings, ...(pollingMs === null ? [] : [pollingMs])])]
+              .toSorted((a, b) => a - b)
+              .map((ms) => (
+                <tr key={ms} class={ms === pollingMs ? 'differs' : ''}>
+                  <th scope="row">
+                    {durationText(ms)}
+                    {ms === pollingMs && ' (now)'}
+                  </th>
+                  <td class="number">{countText(monthMs / ms)}</td>
+                  <td class="number">{dollarsText(cost(ms))}</td>
+                </tr>
+              ))}
+          </tbody>
+        </table>
+      </div>
     </section>
   );
 }
@@ -238,28 +240,30 @@ function Merging({ stats, price }: { readonly stats: Bill['stats']; readonly pri
         as much as now, so they show the least that can be saved where commits change the same blocks, and more than
         that where they do not.
       </p>
-      <table class="plain">
-        <thead>
-          <tr>
-            <th scope="col">Commits in a merge</th>
-            <th scope="col" class="number">
-              Merges a month
-            </th>
-            <th scope="col" class="number">
-              Dollars a month
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {[1, 2, 4, 16].map((factor) => (
-            <tr key={factor} class={factor === 1 ? 'differs' : ''}>
-              <th scope="row">{factor === 1 ? 'as now' : `${factor} times as many`}</th>
-              <td class="number">{countText(aMonth / factor)}</td>
-              <td class="number">{dollarsText(cost(factor))}</td>
+      <div class="table-box" tabIndex={0} role="group" aria-label="Table">
+        <table class="plain">
+          <thead>
+            <tr>
+              <th scope="col">Commits in a merge</th>
+              <th scope="col" class="number">
+                Merges a month
+              </th>
+              <th scope="col" class="number">
+                Dollars a month
+              </th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {[1, 2, 4, 16].map((factor) => (
+              <tr key={factor} class={factor === 1 ? 'differs' : ''}>
+                <th scope="row">{factor === 1 ? 'as now' : `${factor} times as many`}</th>
+                <td class="number">{countText(aMonth / factor)}</td>
+                <td class="number">{dollarsText(cost(factor))}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </section>
   );
 }

@@ -245,7 +245,7 @@ function VerifyResult({ report }: { readonly report: LongCalls['verify'][1] }): 
       )}
       <details>
         <summary>{plural(tables.length, 'table')}</summary>
-        <div class="table-box">
+        <div class="table-box" tabIndex={0} role="group" aria-label="Table">
           <table class="plain small">
             <thead>
               <tr>

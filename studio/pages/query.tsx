@@ -30,7 +30,7 @@ export function QueryPage(): preact.JSX.Element {
   const table = tableNamed(route.value.parts[1]) ?? tables[0];
   if (table === undefined) {
     return (
-      <Empty title="There is nothing to query yet">
+      <Empty isPage title="There is nothing to query yet">
         <p>This database has no tables. Once it has one, you can ask for its rows here.</p>
       </Empty>
     );

@@ -334,7 +334,7 @@ function Conflict({ table, before, mine, stored, onClose, onMine, onTheirs }: Co
             : 'Nothing was written.'}{' '}
         Fields that differ are marked.
       </p>
-      <div class="table-box">
+      <div class="table-box" tabIndex={0} role="group" aria-label="Table">
         <table class="plain">
           <thead>
             <tr>

@@ -129,7 +129,7 @@ function StoreMap(): preact.JSX.Element {
           </dl>
           <TreeMap items={items} label="A map of what is stored. The table below has the same figures." />
           <section class="card" aria-label="What is stored">
-            <div class="table-box">
+            <div class="table-box" tabIndex={0} role="group" aria-label="Table">
               <table class="plain">
                 <thead>
                   <tr>

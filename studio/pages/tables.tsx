@@ -22,14 +22,14 @@ export function TablesPage(): preact.JSX.Element {
       <TableList tables={tables} chosen={name} />
       {table !== undefined && <TableView key={table.name} table={table} />}
       {table === undefined && name === undefined && (
-        <Empty title="Choose a table">
+        <Empty isPage title="Choose a table">
           <p>
             {plural(tables.length, 'table')} {tables.length === 1 ? 'is' : 'are'} in this database.
           </p>
         </Empty>
       )}
       {table === undefined && name !== undefined && (
-        <Empty title={`There is no table ${name}`}>
+        <Empty isPage title={`There is no table ${name}`}>
           <p>It may have been removed, or have another name. Choose one from the list.</p>
         </Empty>
       )}
@@ -39,7 +39,7 @@ export function TablesPage(): preact.JSX.Element {
 
 function NoTables(): preact.JSX.Element {
   return (
-    <Empty title="This database has no tables yet">
+    <Empty isPage title="This database has no tables yet">
       <p>A table is there once an application has registered its schema and written the first row:</p>
       <pre tabIndex={0} role="group" aria-label="An example">{`import { defineSchema, StoreDb, Types } from 'store-db';
 

@@ -200,20 +200,20 @@ export function Dialog({ title, onClose, children, isWide }: DialogProps): preac
   );
 }
 
-/** What stands where there is nothing to show. */
-export function Empty({
-  title,
-  children,
-}: {
-  readonly title: string;
-  readonly children?: ComponentChildren;
-}): preact.JSX.Element {
+/** What stands where there is nothing to show: in place of a whole page, or of a part of one. */
+export function Empty({ title, isPage, children }: EmptyProps): preact.JSX.Element {
   return (
     <div class="empty">
-      <h2>{title}</h2>
+      {isPage === true ? <h1>{title}</h1> : <h2>{title}</h2>}
       {children}
     </div>
   );
+}
+
+export interface EmptyProps {
+  readonly title: string;
+  readonly isPage?: boolean;
+  readonly children?: ComponentChildren;
 }
 
 /** A figure with its name. */

@@ -23,7 +23,7 @@ export function Difference({ table, from, to, names }: DifferenceProps): preact.
   const shown = both ? all.filter((name) => !isSame(name)) : all;
   if (shown.length === 0) return <p class="dim">No field differs.</p>;
   return (
-    <div class="table-box">
+    <div class="table-box" tabIndex={0} role="group" aria-label="Table">
       <table class="plain small difference">
         <thead>
           <tr>
