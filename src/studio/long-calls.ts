@@ -7,6 +7,9 @@ import { compare } from './compare-call.ts';
 import type { Report } from './long-answer.ts';
 import type { LongCalls, StoredObjects } from './messages.ts';
 
+/** Objects that a preview names; its counts have all of them. */
+const maxGarbage = 10_000;
+
 export type LongCall<R> = (context: CallContext, asked: Asked, signal: AbortSignal, report: Report) => Promise<R>;
 
 /** Adds up what garbage collection would delete, by kind. */
@@ -68,7 +71,8 @@ async function gc(
   const collect = asked.flag('collect');
   if (collect) context.requireWrite('gc');
   report({ done: 0, what: collect ? 'collecting garbage' : 'looking for garbage' });
-  return context.db.gc({ dryRun: !collect, signal });
+  const found = await context.db.gc({ dryRun: !collect, signal });
+  return { ...found, garbage: found.garbage.slice(0, maxGarbage) };
 }
 
 export const longCalls: { readonly [N in keyof LongCalls]: LongCall<LongCalls[N][1]> } = {

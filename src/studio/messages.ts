@@ -314,7 +314,7 @@ export interface LongCalls {
   /** `deep` also reads blobs, snapshots and history. */
   readonly verify: [asked: { readonly deep?: boolean }, result: VerifyReport];
   readonly doctor: [asked: Record<string, never>, result: StoreReport];
-  /** A preview; `collect: true` deletes, and needs a writable Studio. */
+  /** A preview, which names 10,000 objects at most; `collect: true` deletes, and needs a writable Studio. */
   readonly gc: [asked: { readonly collect?: boolean }, result: GcReport];
 }
 

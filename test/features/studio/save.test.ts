@@ -149,6 +149,10 @@ it('registers a table without its indexes, so that it adds none that others drop
   const { db } = await shown.open();
   const page = shown.page(db, { write: true });
   await page.call('overview', {});
+  expect((await db.indexes('cities')).map(({ state, declared }) => [state, declared])).toEqual([
+    ['ready', false],
+    ['ready', false],
+  ]);
   await writer.stop();
   // An application of which the definition has lost the index.
   const owner = StoreDb({ dbPrefix: 'shop', nodeId: 9, driver: shown.memory, logLevel: 'silent' });

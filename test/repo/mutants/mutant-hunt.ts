@@ -93,7 +93,16 @@ export class MutantHunt {
   async byTests(mutant: Mutant): Promise<Verdict> {
     const folder = path.join(this.#folder, 'tested', `${this.#mutants.indexOf(mutant)}`);
     mkdirSync(folder, { recursive: true });
-    for (const part of ['src', 'test', 'examples', 'package.json', 'tsconfig.json', ...vitestFiles]) {
+    for (const part of [
+      'src',
+      'studio',
+      'scripts',
+      'test',
+      'examples',
+      'package.json',
+      'tsconfig.json',
+      ...vitestFiles,
+    ]) {
       cpSync(path.join(repository, part), path.join(folder, part), { recursive: true });
     }
     symlinkSync(path.join(repository, 'node_modules'), path.join(folder, 'node_modules'));

@@ -17,6 +17,7 @@ import { migrationMutants } from './migration-mutants.ts';
 import type { Mutant } from './mutant.ts';
 import { planMutants } from './plan-mutants.ts';
 import { publishMutants } from './publish-mutants.ts';
+import { studioMutants } from './studio-mutants.ts';
 import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
 import { uniqueMutants } from './unique-mutants.ts';
@@ -60,6 +61,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...encryptionMutants,
     ...journalMutants,
     ...publishMutants,
+    ...studioMutants,
   ],
   migrations: migrationMutants,
 };
