@@ -138,13 +138,6 @@ export function draftOf({ field, operator, value }: Condition, type: TypeName): 
   return { field, operator, text: list.map((each) => editText(type, each)).join(', '), second: '' };
 }
 
-/** Returns a condition in words. */
-export function conditionText({ field, operator, value }: Condition, type: TypeName): string {
-  const draft = draftOf({ field, operator, value }, type);
-  const second = draft.operator === 'BETWEEN' ? ` and ${draft.second}` : '';
-  return `${field} ${names[draft.operator]}${draft.text === '' ? '' : ` ${draft.text}`}${second}`;
-}
-
 /** What an empty field for a value says. */
 export function hintOf(type: TypeName, operator: Operator): string {
   if (operator === 'IN') return 'a, b, c';
