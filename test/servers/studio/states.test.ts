@@ -1,10 +1,18 @@
 /** Studio on databases that are empty, large, damaged, encrypted, or written by another instance, and a million rows. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pageFiles } from '#studio-page';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
 import { defineSchema, StoreDb, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
-import { startChromium } from '../browser/chromium.ts';
+import { realEnvironment } from '../../../src/base/env.ts';
+import { TokenAccess } from '../../../src/studio/access.ts';
+import { openStudio } from '../../../src/studio/open-studio.ts';
+import { withDefaults } from '../../../src/studio/studio-options.ts';
+import { openPage, startChromium } from '../browser/chromium.ts';
 import { findings, overflows, StudioSite } from './studio-site.ts';
 
 const rows = defineSchema({
@@ -131,6 +139,32 @@ describe('Studio', () => {
     await expect.poll(() => page.locator('.grid-body [role=row]').count()).toBe(3);
     await other.load(rows, [{ id: 3, kind: 1 }]);
     await expect.poll(() => page.locator('.grid-body [role=row]').count()).toBe(4);
+  });
+});
+
+describe('the address that the command prints', () => {
+  it('opens Studio once its token was exchanged for a session, and loses the token', async () => {
+    const db = await opened(new MemoryDriver());
+    await db.load(rows, made(3));
+    const server = createServer((request, response) => void handler.node(request, response));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const access = new TokenAccess(realEnvironment, 'a secret', port);
+    const handler = openStudio(db, realEnvironment, access, pageFiles, withDefaults({}));
+    closing.push(async () => {
+      await handler.close();
+      server.closeAllConnections();
+      server.close();
+    });
+    const page = await openPage(browser, []);
+    await page.goto(`http://127.0.0.1:${port}/#/tables/rows`);
+    await page.getByText('There is no session').waitFor();
+    await page.goto('about:blank');
+    await page.goto(`http://127.0.0.1:${port}/#token=a%20secret`);
+    await page.getByRole('link', { name: 'rows' }).click();
+    await expect.poll(() => page.locator('.grid-body [role=row]').count()).toBe(3);
+    expect(page.url()).not.toContain('secret');
   });
 });
 
