@@ -34,15 +34,27 @@ export function queryText(table: TableInfo, asked: QueryAsked): string {
   const calls = [
     `.query(${quoted(asked.table)})`,
     ...asked.where.map(where),
-    ...asked.orderBy.map(
+    ...(isGrouped ? [] : asked.orderBy).map(
       ({ field, direction }) => `.orderBy(${quoted(field)}${direction === 'desc' ? ", 'desc'" : ''})`,
     ),
     ...(asked.fields === undefined || isGrouped ? [] : [`.select(${asked.fields.map(quoted).join(', ')})`]),
-    ...(asked.limit === undefined ? [] : [`.limit(${asked.limit})`]),
+    ...(asked.limit === undefined || isGrouped ? [] : [`.limit(${asked.limit})`]),
     ...(budgetParts.length === 0 ? [] : [`.budget({ ${budgetParts.join(', ')} })`]),
     ...(groupBy.length > 0 ? [`.groupBy(${groupBy.map(quoted).join(', ')})`] : []),
     isGrouped ? `.aggregate({ ${aggregates.map(aggregateText).join(', ')} })` : '.execute()',
   ];
   const name = isGrouped ? (groupBy.length > 0 ? 'groups' : 'figures') : 'rows';
-  return [`const ${name} = await db`, ...calls.map((line) => `  ${line}`)].join('\n').concat(';');
+  const query = `${[`const ${name} = await db`, ...calls.map((line) => `  ${line}`)].join('\n')};`;
+  return groupBy.length > 0 ? `${query}${groupsText(asked)}` : query;
+}
+
+/** Returns the line that sorts groups and takes the first of them: order and limit of a query would be those of its rows. */
+function groupsText({ orderBy, limit }: QueryAsked): string {
+  const sorts = orderBy.toReversed().map(({ field, direction }) => {
+    const [less, more] = direction === 'asc' ? [-1, 1] : [1, -1];
+    const member = /^[a-z_$][\w$]*$/i.test(field) ? `.${field}` : `[${quoted(field)}]`;
+    return `.toSorted((a, b) => (a${member} < b${member} ? ${less} : ${more}))`;
+  });
+  const parts = [...sorts, ...(limit === undefined ? [] : [`.slice(0, ${limit})`])];
+  return parts.length === 0 ? '' : `\nconst first = groups\n  ${parts.join('\n  ')};`;
 }

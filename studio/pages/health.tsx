@@ -217,11 +217,18 @@ function Verify(): preact.JSX.Element {
     <section class="card" aria-label="Check of what is stored">
       <div class="card-head">
         <h2>Check of what is stored</h2>
-        <Button isDisabled={progress !== undefined} onClick={() => start({})}>
-          Run verify
-        </Button>
+        <div class="buttons">
+          <Button isDisabled={progress !== undefined} onClick={() => start({})}>
+            Run verify
+          </Button>
+          <Button isDisabled={progress !== undefined} onClick={() => start({ deep: true })}>
+            Deep
+          </Button>
+        </div>
       </div>
-      <p class="dim">Reads every block of the newest state, and compares indexes with rows.</p>
+      <p class="dim">
+        Reads every block of the newest state, and compares indexes with rows. Deep also reads blobs and kept states.
+      </p>
       <Progress label="Verify" progress={progress} onStop={stop} />
       <Failure failure={failure} onRetry={() => start({})} />
       {value !== undefined && progress === undefined && <VerifyResult report={value} />}

@@ -171,6 +171,9 @@ function Builder({ table, form, onChange }: BuilderProps): preact.JSX.Element {
   const { where, orderBy, limit, groupBy = [], aggregates = [], budget = {} } = form;
   const sortable = table.fields.filter(({ type }) => type !== 'json').map(({ name }) => name);
   const named = sortable.map((name) => [name, name] as const);
+  // Groups are sorted by what they have.
+  const ordered = groupBy.length > 0 ? [...groupBy, ...aggregates.map(({ name }) => name)] : sortable;
+  const orderNames = ordered.map((name) => [name, name] as const);
   const number = (text: string): number | undefined => (/^\d+$/.test(text) ? Number(text) : undefined);
   return (
     <div class="builder">
@@ -182,7 +185,7 @@ function Builder({ table, form, onChange }: BuilderProps): preact.JSX.Element {
           <OrderRow
             key={order.field}
             order={order}
-            names={named}
+            names={orderNames}
             onChange={(next) =>
               onChange({
                 orderBy: orderBy.flatMap((each, j) => (i === j ? (next === undefined ? [] : [next]) : [each])),
@@ -194,7 +197,7 @@ function Builder({ table, form, onChange }: BuilderProps): preact.JSX.Element {
           kind="quiet"
           icon="plus"
           onClick={() => {
-            const field = sortable.find((name) => orderBy.every((order) => order.field !== name));
+            const field = ordered.find((name) => orderBy.every((order) => order.field !== name));
             if (field !== undefined) onChange({ orderBy: [...orderBy, { field, direction: 'asc' }] });
           }}
         >
@@ -209,13 +212,13 @@ function Builder({ table, form, onChange }: BuilderProps): preact.JSX.Element {
               label="Grouped by"
               options={named}
               value={name}
-              onChange={(next) => onChange({ groupBy: groupBy.map((each, j) => (i === j ? next : each)) })}
+              onChange={(next) => onChange({ groupBy: groupBy.map((each, j) => (i === j ? next : each)), orderBy: [] })}
             />
             <Button
               kind="quiet"
               icon="close"
               label={`Do not group by ${name}`}
-              onClick={() => onChange({ groupBy: groupBy.filter((each) => each !== name) })}
+              onClick={() => onChange({ groupBy: groupBy.filter((each) => each !== name), orderBy: [] })}
             />
           </span>
         ))}
@@ -228,7 +231,7 @@ function Builder({ table, form, onChange }: BuilderProps): preact.JSX.Element {
             if (field === undefined || groupBy.includes(field)) return;
             const counted: readonly AggregateAsked[] =
               aggregates.length > 0 ? aggregates : [{ name: 'rows', kind: 'count' }];
-            onChange({ groupBy: [...groupBy, field], aggregates: counted, limit: undefined });
+            onChange({ groupBy: [...groupBy, field], aggregates: counted, limit: undefined, orderBy: [] });
           }}
         >
           Group
@@ -424,6 +427,9 @@ function Result({ result, groups }: { readonly result: QueryResult; readonly gro
           </div>
         )}
       </div>
+      {result.isCut === true && (
+        <p class="dim">There are more than these. A lower limit or more conditions make them fewer.</p>
+      )}
       {view === 'table' || !isChart ? (
         <div class="grid-box result-box">
           <Grid

@@ -110,6 +110,11 @@ function StoreMap(): preact.JSX.Element {
       </header>
       <Progress label="Lists the objects" progress={progress} onStop={stop} />
       <Failure failure={failure} onRetry={() => start({})} />
+      {value?.garbageError !== undefined && (
+        <p class="notice bad" role="alert">
+          What is garbage cannot be told: {value.garbageError.message}
+        </p>
+      )}
       {value !== undefined && groups.length === 0 && (
         <Empty title="Nothing is stored yet">
           <p>The first commit writes the first objects.</p>

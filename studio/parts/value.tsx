@@ -233,6 +233,7 @@ export function ValueView({ type, value, blob }: ValueViewProps): preact.JSX.Ele
   if (type === 'uuid' && typeof value === 'string') return <span class="code">{value}</span>;
   if (type === 'timestamp' && typeof value === 'string') return <time dateTime={value}>{timeText(value)}</time>;
   if (typeof value === 'object') return <JsonTree value={value} />;
+  if (value === '') return <span class="dim">(empty)</span>;
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text.length > 400 ? <LongText text={text} /> : <span class="text">{text}</span>;
 }

@@ -199,7 +199,17 @@ describe('the other pages', () => {
     await page.locator('.chart canvas').waitFor();
     await page.getByRole('button', { name: 'Run and measure' }).click();
     await page.getByRole('rowheader', { name: 'actual' }).first().waitFor();
-    expect(await page.getByLabel('The query as TypeScript').textContent()).toContain(".groupBy('country')");
+    await page.getByRole('button', { name: 'Field', exact: true }).click();
+    await page.getByLabel('Sorted by').selectOption('rows');
+    await page.getByLabel('Direction of rows').selectOption('desc');
+    const text = page.getByLabel('The query as TypeScript');
+    await expect.poll(() => text.textContent()).toContain('.toSorted((a, b) => (a.rows < b.rows ? 1 : -1))');
+    expect(await text.textContent()).toContain(".groupBy('country')");
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.getByRole('button', { name: 'Table', exact: true }).click();
+    const [most] = groups.toSorted((a, b) => b.rows - a.rows);
+    const cells = page.getByRole('grid', { name: 'Result' }).locator('.grid-body [role=row]').first();
+    await expect.poll(() => cells.textContent()).toBe(`${most?.country}${most?.rows}`);
     expect(faults).toEqual([]);
     await page.context().close();
   });
