@@ -59,12 +59,15 @@ function Snapshots({ moments }: { readonly moments: Calls['moments'][1] }): prea
       {snapshots.length > 0 && (
         <ul class="snapshots">
           {snapshots.map((snapshot) => {
-            const at: Moment = { generation: snapshot.generation };
+            const at: Moment = { snapshot: snapshot.id };
             return (
-              <li key={JSON.stringify(snapshot)}>
+              <li key={snapshot.id}>
                 <a href={linkTo(['tables'], { at: JSON.stringify(at) })}>
                   Snapshot of generation {countText(snapshot.generation)}
-                </a>
+                </a>{' '}
+                <span class="dim">
+                  node {snapshot.nodeId}, {timeText(String(snapshot.createdAt))}
+                </span>
               </li>
             );
           })}
