@@ -55,6 +55,16 @@ function linesOf(counts: Counts, prices: NamedPrices): readonly Line[] {
   ];
 }
 
+/** Returns the bill by table. Bytes of writes and of reads are counted together, so that they have no price here. */
+function tableLinesOf(tables: Bill['stats']['tables'], prices: NamedPrices): readonly Line[] {
+  return tables.map(({ table, reads, writes, bytes }) => ({
+    name: table,
+    requests: reads + writes,
+    bytes,
+    dollars: (reads * prices.per1000Reads + writes * prices.per1000Writes) / 1000,
+  }));
+}
+
 export function BillPage(): preact.JSX.Element {
   const answer = useCall(stateText.value, (signal) => call('bill', {}, signal));
   const prices = overview.value?.prices ?? [];
@@ -88,7 +98,6 @@ function BillView({ bill, price }: { readonly bill: Bill; readonly price: NamedP
   const sum = (of: (line: Line) => number): number => lines.reduce((total, line) => total + of(line), 0);
   const dollars = sum((line) => line.dollars);
   const perMonth = monthMs / Math.max(1, stats.uptimeMs);
-  const most = Math.max(...lines.map((line) => line.dollars), 1e-12);
   return (
     <>
       <dl class="card figures-row">
@@ -112,52 +121,82 @@ function BillView({ bill, price }: { readonly bill: Bill; readonly price: NamedP
       <p class="dim">
         These are the requests of this instance: of Studio and of the application that it is part of, and not of others.
       </p>
-      <section class="card" aria-label="By kind">
-        <h2>By kind</h2>
-        <div class="table-box" tabIndex={0} role="group" aria-label="Table">
-          <table class="plain">
-            <thead>
-              <tr>
-                <th scope="col">Kind</th>
-                <th scope="col" class="number">
-                  Requests
-                </th>
-                <th scope="col" class="number">
-                  Bytes
-                </th>
-                <th scope="col" class="number">
-                  Dollars
-                </th>
-                <th scope="col" class="number">
-                  A month
-                </th>
-                <td class="wide-only" />
-              </tr>
-            </thead>
-            <tbody>
-              {lines.map((line) => (
-                <tr key={line.name}>
-                  <th scope="row">{line.name}</th>
-                  <td class="number">{countText(line.requests)}</td>
-                  <td class="number">{line.bytes === 0 ? '–' : bytesText(line.bytes)}</td>
-                  <td class="number">{dollarsText(line.dollars)}</td>
-                  <td class="number">{dollarsText(line.dollars * perMonth)}</td>
-                  <td class="wide-only">
-                    <span class="meter" aria-hidden="true">
-                      <span style={{ width: `${(line.dollars / most) * 100}%` }} />
-                    </span>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </section>
+      <Lines title="By kind" column="Kind" lines={lines} perMonth={perMonth} />
+      {stats.tables.length > 0 && (
+        <Lines
+          title="By table"
+          column="Table"
+          lines={tableLinesOf(stats.tables, price)}
+          perMonth={perMonth}
+          note="Requests for blocks of rows and indexes. The log, Block 0, blobs and lists belong to no table, and further attempts of a request are not counted here."
+        />
+      )}
       <div class="cards">
         <Polling pollingMs={pollingMs} price={price} />
         <Merging stats={stats} price={price} />
       </div>
     </>
+  );
+}
+
+/** A table of requests, a line for each kind or each table. */
+function Lines({
+  title,
+  column,
+  lines,
+  perMonth,
+  note,
+}: {
+  readonly title: string;
+  readonly column: string;
+  readonly lines: readonly Line[];
+  readonly perMonth: number;
+  readonly note?: string;
+}): preact.JSX.Element {
+  const most = Math.max(...lines.map((line) => line.dollars), 1e-12);
+  return (
+    <section class="card" aria-label={title}>
+      <h2>{title}</h2>
+      {note !== undefined && <p class="dim">{note}</p>}
+      <div class="table-box" tabIndex={0} role="group" aria-label={`${title}: table`}>
+        <table class="plain">
+          <thead>
+            <tr>
+              <th scope="col">{column}</th>
+              <th scope="col" class="number">
+                Requests
+              </th>
+              <th scope="col" class="number">
+                Bytes
+              </th>
+              <th scope="col" class="number">
+                Dollars
+              </th>
+              <th scope="col" class="number">
+                A month
+              </th>
+              <td class="wide-only" />
+            </tr>
+          </thead>
+          <tbody>
+            {lines.map((line) => (
+              <tr key={line.name}>
+                <th scope="row">{line.name}</th>
+                <td class="number">{countText(line.requests)}</td>
+                <td class="number">{line.bytes === 0 ? '–' : bytesText(line.bytes)}</td>
+                <td class="number">{dollarsText(line.dollars)}</td>
+                <td class="number">{dollarsText(line.dollars * perMonth)}</td>
+                <td class="wide-only">
+                  <span class="meter" aria-hidden="true">
+                    <span style={{ width: `${(line.dollars / most) * 100}%` }} />
+                  </span>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }
 

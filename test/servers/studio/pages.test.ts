@@ -249,3 +249,20 @@ describe('the other pages', () => {
     await page.context().close();
   });
 });
+
+describe('the bill', () => {
+  it('has a line for each table, and other prices change it', async () => {
+    const faults: string[] = [];
+    const page = await site.open(browser, 'bill', faults);
+    const row = page.locator('section[aria-label="By table"] tbody tr', { hasText: 'cities' });
+    await row.waitFor();
+    const known = db.stats().tables.find(({ table }) => table === 'cities');
+    const requests = ((known?.reads ?? 0) + (known?.writes ?? 0)).toLocaleString('en-US');
+    expect(await row.locator('td').first().textContent()).toBe(requests);
+    const dollars = await row.locator('td').nth(2).textContent();
+    await page.getByLabel('Prices').selectOption({ index: 1 });
+    await expect.poll(() => row.locator('td').nth(2).textContent()).not.toBe(dollars);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+});
