@@ -45,7 +45,7 @@ const list = [
   ['upload', [uploads, 'async #uploadNew('], (a, b) => `flush ${a + 1} begins to upload ${blobName(b)}`],
   [
     'upload arrives',
-    [uploads, 'this.#store.upload('],
+    [uploads, 'uploadBlob(this.#store'],
     (a, b) => `the upload of ${blobName(b)} by flush ${a + 1} arrives`,
   ],
   ['upload ends', [uploads, 'blob.record = await'], (a) => `flush ${a + 1} is told that its blob is stored`],
