@@ -12,7 +12,7 @@ import { nameOfType } from './known-tables.ts';
 import type { KnownTable } from './known-tables.ts';
 import type { Calls } from './messages.ts';
 import { columnsOf, conditionedQuery, fieldIn, ordersOf, selectingQuery } from './selection.ts';
-import type { CheckedOrder, LooseQuery } from './selection.ts';
+import type { CheckedOrder, LooseBuilder, LooseQuery } from './selection.ts';
 
 const maxPage = 1000;
 const maxRows = 10_000;
@@ -70,6 +70,8 @@ interface Folding {
   readonly groupBy: readonly string[];
   readonly aggregates: readonly (readonly [name: string, aggregate: Aggregates<object>[string]])[];
   readonly columns: readonly ResultColumn[];
+  /** The fields that are aggregated. */
+  readonly taken: readonly string[];
 }
 
 /** Returns the type of an aggregate's values. */
@@ -88,15 +90,17 @@ function foldingOf(table: KnownTable, asked: Asked): Folding | undefined {
   if (given.length === 0)
     throw new InvalidOptionError('aggregates', 'Groups need an aggregate: a count, for instance.');
   const columns = [...new Set(groupBy)].map((name) => ({ name, type: nameOfType(table.field(name).typeId) }));
+  const taken: string[] = [];
   const aggregates = given.map((part) => {
     const name = part.text('name');
     if (columns.some((column) => column.name === name)) part.fail('name', 'a name that no other column has');
     const kind = part.oneOf('kind', ['count', 'sum', 'avg', 'min', 'max']);
     const field = kind === 'count' && part.any('field') === undefined ? undefined : fieldIn(table, part);
+    if (field !== undefined) taken.push(field);
     columns.push({ name, type: typeOfAggregate(table, kind, field) });
     return [name, field === undefined ? 'count' : { [kind]: field }] as [string, Aggregates<object>[string]];
   });
-  return { groupBy, aggregates, columns };
+  return { groupBy, aggregates, columns, taken };
 }
 
 function withBudget(unbounded: LooseQuery, asked: Asked): LooseQuery {
@@ -164,6 +168,19 @@ export async function query(context: CallContext, asked: Asked, signal: AbortSig
   });
 }
 
+/**
+ * Returns a query with the plan of one that groups: it takes the fields of the groups and aggregates only, so that an index which has them
+ * is read instead of the rows. Groups come in any order, so an order that would need a sort is left out.
+ */
+async function foldedQuery(whole: LooseQuery, { groupBy, taken }: Folding, signal: AbortSignal): Promise<LooseQuery> {
+  const [first = taken[0]] = groupBy;
+  if (first === undefined) return whole;
+  const narrow = (whole as LooseBuilder).select(...new Set([...groupBy, ...taken]));
+  const ordered = (narrow as LooseBuilder).orderBy(first, 'asc');
+  const { indexOnly, order } = await ordered.explain({ signal });
+  return indexOnly && order === 'access' ? ordered : whole;
+}
+
 /** `explain`: the plan of a query, and what it costs. */
 export async function explain(context: CallContext, asked: Asked, signal: AbortSignal): Promise<Calls['explain'][1]> {
   const table = await tableAsked(context, asked, signal);
@@ -171,7 +188,10 @@ export async function explain(context: CallContext, asked: Asked, signal: AbortS
   const limit = asked.optionalWhole('limit', 0, Number.MAX_SAFE_INTEGER);
   const run = asked.flag('run');
   return context.states.use(asked.optionalPart('at'), signal, async (source) => {
-    let asking = folding === undefined ? selectingQuery(source, table, asked) : conditionedQuery(source, table, asked);
+    let asking =
+      folding === undefined
+        ? selectingQuery(source, table, asked)
+        : await foldedQuery(conditionedQuery(source, table, asked), folding, signal);
     if (limit !== undefined && folding === undefined) asking = asking.limit(limit);
     const explanation = await withBudget(asking, asked).explain({ run, signal });
     const { missingIndex } = explanation;

@@ -8,7 +8,7 @@ import type { KnownTable } from './known-tables.ts';
 export type LooseQuery = Query<Record<string, unknown>>;
 
 /** A query as its builder takes names and values that are checked when it is called. */
-interface LooseBuilder {
+export interface LooseBuilder {
   where(field: string, operator: string, value: unknown): LooseQuery;
   orderBy(field: string, direction: string): LooseQuery;
   select(...fields: readonly string[]): LooseQuery;

@@ -179,6 +179,21 @@ it('explains a query, and writes the line that creates the missing index', async
   expect(indexed.indexLine).toBeUndefined();
 });
 
+it('explains groups by the plan that they run with: of an index alone, where one has their fields', async () => {
+  await shown.withCities(3000).then((db) => db.checkpoint());
+  const { db } = await shown.open({ role: 'replica' });
+  const page = shown.page(db);
+  const asked = { table: 'cities', where: [], orderBy: [], aggregates: [{ name: 'all', kind: 'count' }] } as const;
+  const { explanation } = await page.call('explain', { ...asked, groupBy: ['country'], run: true });
+  expect(explanation).toMatchObject({ access: 'index', index: 'country', indexOnly: true, order: 'access' });
+  const { cost } = await page.call('query', { ...asked, groupBy: ['country'] });
+  // The blocks are in memory now: the query reads those that the plan has read.
+  expect(cost.requests).toBe(0);
+  const rows = await page.call('explain', { ...asked, groupBy: ['uid'] });
+  expect(rows.explanation).toMatchObject({ access: 'table' });
+  expect(rows.explanation.steps.map(({ step }) => step)).not.toContain('sort');
+});
+
 it('shows a page of rows of a cold replica with few requests, and says how many', async () => {
   await shown.withCities(500).then((db) => db.checkpoint());
   const { db, driver } = await shown.open({ role: 'replica' });
