@@ -1,5 +1,5 @@
 /** The page of health: nodes and the log, migrations, indexes, and the checks that a person starts. */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Calls, LongCalls } from '../../src/studio/messages.ts';
 import { call } from '../model/api.ts';
 import { bytesText, countText, durationText, plural } from '../model/format.ts';
@@ -287,6 +287,10 @@ function Gc(): preact.JSX.Element {
   const [isAsking, setAsking] = useState(false);
   const isWritable = overview.value?.writable === true;
   const { value, failure, progress } = preview;
+  // What was shown before is gone.
+  useEffect(() => {
+    if (collection.value !== undefined) preview.start({});
+  }, [collection.value]);
   const reasons = value === undefined ? [] : reasonsOf(value);
   const isBusy = progress !== undefined || collection.progress !== undefined;
   return (
