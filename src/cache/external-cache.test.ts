@@ -159,4 +159,15 @@ describe('SecondCache', () => {
     await environment.run(cache.idle());
     expect(driver.held.size).toBe(32);
   });
+
+  it('is left alone once it was closed, and what was on its way has arrived', async () => {
+    const driver = new MapCache();
+    const { cache, environment } = make(driver);
+    cache.put('early', block);
+    await environment.run(cache.close());
+    // A read that was under way has ended.
+    cache.put('late', block);
+    await environment.run(cache.idle());
+    expect([...driver.held.keys()].map((key) => key.split('/').at(-1))).toEqual(['early']);
+  });
 });

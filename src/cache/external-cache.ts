@@ -39,6 +39,7 @@ export class ExternalCache {
   #pauseMs = 0;
   #pausedUntilMs = 0;
   #toldOfDamage = false;
+  #isClosed = false;
 
   constructor(options: ExternalCacheOptions) {
     this.#options = options;
@@ -79,7 +80,7 @@ export class ExternalCache {
 
   /** Puts a block there without waiting for the result. */
   put(name: string, bytes: Uint8Array): void {
-    if (this.#isPaused || this.#sets.size >= maxSets) return;
+    if (this.#isClosed || this.#isPaused || this.#sets.size >= maxSets) return;
     const key = this.#key(name);
     const sealed = new Uint8Array(bytes.length + sealBytes);
     sealed.set(bytes);
@@ -93,6 +94,12 @@ export class ExternalCache {
   /** Waits until all puts have ended or timed out. */
   async idle(): Promise<void> {
     await Promise.all(this.#sets);
+  }
+
+  /** Puts nothing more, and waits as {@link idle} does: a read that ends after `stop()` leaves the driver alone. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.idle();
   }
 
   /** Returns the result of a call; undefined if it failed or took too long. */

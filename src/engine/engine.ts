@@ -274,7 +274,7 @@ export class Engine {
           this.merger.idle(),
           this.#turns.idle(),
           this.#freshness.idle(),
-          this.#second?.idle(),
+          this.#second?.close(),
           ...this.#work,
         ]);
         await untilAborted(idle, signal);
