@@ -5,6 +5,7 @@ import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { studio } from '../../../src/studio.ts';
 import type { StudioHandler } from '../../../src/studio.ts';
@@ -88,7 +89,7 @@ describe('Studio answers', () => {
   it('Fastify', async () => {
     const { node } = await mounted();
     const app = fastify();
-    await app.register(async (scope) => {
+    const mount = async (scope: FastifyInstance): Promise<void> => {
       scope.removeAllContentTypeParsers();
       scope.addContentTypeParser('*', (_, __, done) => done(null));
       for (const path of ['/studio', '/studio/*']) {
@@ -97,7 +98,9 @@ describe('Studio answers', () => {
           void node(request.raw, reply.raw);
         });
       }
-    });
+    };
+    // With a name, Fastify looks for none in the modules of the process, where other tests may have left holes.
+    await app.register(Object.assign(mount, { [Symbol.for('fastify.display-name')]: 'studio' }));
     ends.push(() => app.close());
     await askAll(await app.listen({ port: 0, host: '127.0.0.1' }));
   });
