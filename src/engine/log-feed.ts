@@ -150,8 +150,7 @@ export class LogFeed {
       await sleep(environment, intervalMs, woken.signal).catch(() => undefined);
       if (woken.signal.aborted) return;
       // The view is older than it should be: the instance cannot catch up, and the loop must reject with the reason.
-      const isDue = polling === 'interval' ? engine.isStale : engine.viewAgeMs >= intervalMs;
-      if (isDue) await this.#refresh();
+      if (isLookDue(engine, polling, intervalMs)) await this.#refresh();
     } finally {
       ignore();
       this.#signal.removeEventListener('abort', wake);
@@ -172,8 +171,13 @@ export class LogFeed {
   }
 }
 
-/** Whether a failure is one that time may mend. */
-function mayPass(error: unknown): boolean {
+/** Whether somebody who waits for commits must look by himself: the instance does so less often than at every interval, or cannot. */
+export function isLookDue(engine: Engine, polling: Polling, intervalMs: number): boolean {
+  return polling === 'interval' ? engine.isStale : engine.viewAgeMs >= intervalMs;
+}
+
+/** Whether a failure to follow the log is one that time may mend. */
+export function mayPass(error: unknown): boolean {
   if (error instanceof StorageError) return error.reason !== 'forbidden';
   return error instanceof DeadlineExceededError || error instanceof BackpressureError;
 }

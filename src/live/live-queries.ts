@@ -5,9 +5,9 @@
 import { newAbortController } from '../base/abort.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { BackpressureError, DeadlineExceededError, StorageError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { Polling } from '../coordination/polling-pace.ts';
+import { isLookDue, mayPass } from '../engine/log-feed.ts';
 import type { LiveCursor } from '../query/live-results.ts';
 import type { WatchedQuery } from '../query/planner/query-host.ts';
 import { changesByTable } from '../view/view.ts';
@@ -167,9 +167,7 @@ export class LiveQueries implements LiveOwner {
       engine.asked();
       await sleep(environment, intervalMs, signal).catch(() => undefined);
       if (signal.aborted) return;
-      // The instance looks by itself, or it is set to look only when it is asked.
-      const isDue = polling === 'interval' ? engine.isStale : engine.viewAgeMs >= intervalMs;
-      if (!isDue) continue;
+      if (!isLookDue(engine, polling, intervalMs)) continue;
       try {
         await engine.refresh(signal);
         engine.failures.worked('Watching queries');
@@ -178,10 +176,4 @@ export class LiveQueries implements LiveOwner {
       }
     }
   }
-}
-
-/** Whether a failure is one that time may mend. */
-function mayPass(error: unknown): boolean {
-  if (error instanceof StorageError) return error.reason !== 'forbidden';
-  return error instanceof DeadlineExceededError || error instanceof BackpressureError;
 }

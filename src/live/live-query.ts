@@ -7,13 +7,14 @@
  * - A commit is passed over only if it leaves the result as it is.
  */
 import { abortedError, untilAborted } from '../base/abort.ts';
-import { compareBytes, toLatin1 } from '../base/bytes.ts';
+import { toLatin1 } from '../base/bytes.ts';
 import { NotStartedError } from '../base/errors.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { LiveCursor } from '../query/live-results.ts';
 import type { QueryRead, WatchedQuery } from '../query/planner/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
+import { isInRange } from '../tree/cursor.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { ChangedRow, ChangedRows } from './changed-rows.ts';
 import { RecordingHost } from './recording-host.ts';
@@ -53,12 +54,7 @@ function readOf({ keys, range, matches }: QueryRead): Read {
 }
 
 function isWithin(key: Uint8Array, text: string, { keyTexts, range }: Read): boolean {
-  if (keyTexts !== undefined) return keyTexts.has(text);
-  if (range === undefined) return true;
-  return (
-    (range.from === undefined || compareBytes(key, range.from) >= 0) &&
-    (range.to === undefined || compareBytes(key, range.to) < 0)
-  );
+  return keyTexts === undefined ? range === undefined || isInRange(key, range) : keyTexts.has(text);
 }
 
 /** More changed keys than this are not remembered one by one. */

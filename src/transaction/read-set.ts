@@ -5,7 +5,7 @@
  */
 import { isPromise } from '../base/brands.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { compareBytes, toLatin1 } from '../base/bytes.ts';
+import { toLatin1 } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
 import { describeKey } from '../base/messages.ts';
 import type { VersionedChanges } from '../view/view.ts';
@@ -14,6 +14,7 @@ import type { QueryRead } from '../query/planner/query-host.ts';
 import { shapeOf } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
+import { isInRange } from '../tree/cursor.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { RowRef } from '../tree/tree.ts';
 
@@ -32,10 +33,6 @@ interface Predicate {
 /** A key as something that sets can hold. */
 function textOf(key: Uint8Array): string {
   return toLatin1(key);
-}
-
-function isWithin(key: Uint8Array, { from, to }: KeyRange): boolean {
-  return (from === undefined || compareBytes(key, from) >= 0) && (to === undefined || compareBytes(key, to) < 0);
 }
 
 /** Whether a row matches one of several queries. A query whose registered function throws counts as a match. */
@@ -73,13 +70,13 @@ class TableReads {
 
   /** Whether a row with this key conflicts, regardless of its values. */
   holds(key: Uint8Array): boolean {
-    return this.#keys.has(textOf(key)) || this.#ranges.some((range) => isWithin(key, range));
+    return this.#keys.has(textOf(key)) || this.#ranges.some((range) => isInRange(key, range));
   }
 
   /** The queries to which a row with this key makes a difference if it matches. */
   suspects(key: Uint8Array): Predicate[] {
     return this.#predicates.filter(({ keys, range }) => {
-      return keys === undefined ? range === undefined || isWithin(key, range) : keys.has(textOf(key));
+      return keys === undefined ? range === undefined || isInRange(key, range) : keys.has(textOf(key));
     });
   }
 }

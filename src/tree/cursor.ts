@@ -3,6 +3,7 @@
  * run at a time, so nothing is awaited, called or allocated per row.
  */
 import { isPromise } from '../base/brands.ts';
+import { compareBytes } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockSource } from './block-source.ts';
 import { loadChild } from './tree.ts';
@@ -12,6 +13,11 @@ import type { Tree } from './tree.ts';
 export interface KeyRange {
   readonly from?: Uint8Array | undefined;
   readonly to?: Uint8Array | undefined;
+}
+
+/** Whether a key is in a range. */
+export function isInRange(key: Uint8Array, { from, to }: KeyRange): boolean {
+  return (from === undefined || compareBytes(key, from) >= 0) && (to === undefined || compareBytes(key, to) < 0);
 }
 
 /** Moves over runs of entries, ascending or descending. */

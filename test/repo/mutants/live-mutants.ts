@@ -3,6 +3,7 @@ import type { Mutant } from './mutant.ts';
 
 const query = 'src/live/live-query.ts';
 const all = 'src/live/live-queries.ts';
+const feed = 'src/engine/log-feed.ts';
 const rows = 'src/live/shown-rows.ts';
 const watch = 'test/features/live/watch.test.ts';
 const histories = 'test/features/live/histories.test.ts';
@@ -84,7 +85,7 @@ export const liveMutants: readonly Mutant[] = [
   ),
   mutant(
     'nothing keeps an instance looking that looks on demand',
-    all,
+    feed,
     "polling === 'interval' ? engine.isStale : engine.viewAgeMs >= intervalMs",
     "polling === 'interval' ? engine.isStale : engine.viewAgeMs < 0",
     [watch],
@@ -112,7 +113,7 @@ export const liveMutants: readonly Mutant[] = [
   ),
   mutant(
     'a failure of the store ends a loop',
-    all,
+    feed,
     "if (error instanceof StorageError) return error.reason !== 'forbidden';",
     'if (error instanceof StorageError) return false;',
     [watch],
