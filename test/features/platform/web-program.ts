@@ -1,4 +1,4 @@
-/** A program for browsers and Workers, which `web.test.ts` bundles and runs where nothing of Node.js is. */
+/** A program for browsers and Workers, which `web.slow.test.ts` bundles and runs where nothing of Node.js is. */
 import { StoreDb } from '../../../src/index.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { ConformanceError } from '../../../src/testing/conformance-case.ts';

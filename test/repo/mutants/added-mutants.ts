@@ -15,7 +15,7 @@ const drop = 'src/migration/index-status.ts';
 
 const adding = 'test/features/added-indexes/adding.test.ts';
 const midway = 'test/features/added-indexes/midway.test.ts';
-const random = 'test/properties/random/added-indexes.test.ts';
+const random = 'test/properties/random/added-indexes.slow.test.ts';
 const unique = 'test/features/added-indexes/unique.test.ts';
 const uniqueRandom = 'test/properties/random/added-unique-indexes.slow.test.ts';
 

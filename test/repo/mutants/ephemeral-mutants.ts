@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 const merges = 'src/coordination/merge-on-commit.ts';
 const engine = 'src/engine/engine.ts';
 
-const who = 'test/features/ephemeral/merges.test.ts';
+const who = 'test/features/ephemeral/merges.slow.test.ts';
 const role = 'test/features/ephemeral/role.test.ts';
 
 export const ephemeralMutants: readonly Mutant[] = [

@@ -12,7 +12,7 @@ const rebuild = 'src/maintenance/verify/index-rebuild.ts';
 const queries = 'test/features/function-indexes/queries.test.ts';
 const indexVersions = 'test/features/function-indexes/index-versions.test.ts';
 const care = 'test/features/function-indexes/maintenance.test.ts';
-const random = 'test/properties/random/function-indexes.test.ts';
+const random = 'test/properties/random/function-indexes.slow.test.ts';
 const golden = 'test/features/golden/golden.test.ts';
 
 export const functionMutants: readonly Mutant[] = [

@@ -14,7 +14,7 @@ const treeDiff = 'src/migration/tree-diff.ts';
 const nextVersionRows = 'src/view/next-version-rows.ts';
 const view = 'src/view/view.ts';
 
-const histories = 'test/properties/random/rows-ahead.test.ts';
+const histories = 'test/properties/random/rows-ahead.slow.test.ts';
 
 export const migrationMutants: readonly Mutant[] = [
   {
@@ -111,7 +111,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '  const after = stored;',
       },
     ],
-    tests: ['test/features/migrations/bridge.test.ts', 'test/properties/random/migrations.slow.test.ts'],
+    tests: ['test/features/migrations/bridge.slow.test.ts', 'test/properties/random/migrations.slow.test.ts'],
   },
   {
     name: 'migration: the base is not kept, and follows the active version in every merge',

@@ -13,7 +13,7 @@ const reader = 'src/reader/reader.ts';
 const fetching = 'src/storage/fetch-driver.ts';
 
 const publish = 'test/features/publish/publish.test.ts';
-const bundles = 'test/features/publish/bundles.test.ts';
+const bundles = 'test/features/publish/bundles.slow.test.ts';
 const leaks = 'test/features/publish/leaks.test.ts';
 const damage = 'test/features/publish/damage.slow.test.ts';
 const golden = 'test/features/golden/bundles.test.ts';

@@ -207,7 +207,7 @@ export const transactionMutants: readonly Mutant[] = [
     ],
     tests: [
       'test/features/migrations/phases.test.ts',
-      'test/features/migrations/bridge.test.ts',
+      'test/features/migrations/bridge.slow.test.ts',
       'test/features/migrations/later-wins.slow.test.ts',
     ],
   },

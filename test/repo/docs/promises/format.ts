@@ -6,10 +6,10 @@ export const format: PagePromises = {
   ],
   'A leaf ends after an entry once its keys, values and two bytes for each entry take 24 KiB, and the hash of the key is low, or once they take 96 KiB; an inner node from 8 KiB and four children on, at most at 32 KiB.':
     [
-      'test/features/publish/bundles.test.ts: are of 24 to 96 KiB before compression, and do not depend on where a table begins',
+      'test/features/publish/bundles.slow.test.ts: are of 24 to 96 KiB before compression, and do not depend on where a table begins',
     ],
   'So an object that may be deleted is in no later bundle.': [
-    'test/features/publish/bundles.test.ts: never loses what another publisher needs, when its removal comes late',
+    'test/features/publish/bundles.slow.test.ts: never loses what another publisher needs, when its removal comes late',
     'test/features/golden/bundles.test.ts: isOfBundles()',
   ],
   '`test/features/golden` holds one sample of each object': [

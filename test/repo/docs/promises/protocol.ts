@@ -20,7 +20,7 @@ const log: PagePromises = {
   '**For every key up to `built`, the index has exactly the entry that the row implies; above it, it has none.**': [
     'test/features/added-indexes/midway.test.ts: follows the rows that have entries, whichever instance merges them, and no others',
     'test/features/added-indexes/midway.test.ts: gets entries of many new rows at once only up to the row that the chunks have reached',
-    'test/properties/random/added-indexes.test.ts: give right rows, and no findings (seed %i)',
+    'test/properties/random/added-indexes.slow.test.ts: give right rows, and no findings (seed %i)',
   ],
   'They cannot lose a commit, apply it twice, reorder it or tear it.': [
     'test/simulation/sim/sim.slow.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
@@ -190,9 +190,9 @@ const merging: PagePromises = {
     ],
   '**The new trees reach only blocks that generation X - 1 reaches, and blocks of birth X or later.** So X is at most B.':
     [
-      'test/properties/random/rows-ahead.test.ts: are not stored if gc may have deleted a block that they share',
-      'test/properties/random/rows-ahead.test.ts: are not stored once the generation of their birth has passed',
-      'test/properties/random/rows-ahead.test.ts: are stored in the last generation before that, and nothing of them is garbage',
+      'test/properties/random/rows-ahead.slow.test.ts: are not stored if gc may have deleted a block that they share',
+      'test/properties/random/rows-ahead.slow.test.ts: are not stored once the generation of their birth has passed',
+      'test/properties/random/rows-ahead.slow.test.ts: are stored in the last generation before that, and nothing of them is garbage',
       'test/properties/model-check/protocol-model.ts: is right in every state of the scope "%s"',
     ],
   'Its blocks are garbage once generation B has passed': [
@@ -236,8 +236,8 @@ const reading: PagePromises = {
     'test/features/ephemeral/role.test.ts: shows the newest state after its process was frozen, even if its clock stood still',
   ],
   'So if only such instances write, no more than 16 commits are pending in any state.': [
-    'test/features/ephemeral/merges.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
-    'test/features/ephemeral/merges.test.ts: is merged before the next commit',
+    'test/features/ephemeral/merges.slow.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
+    'test/features/ephemeral/merges.slow.test.ts: is merged before the next commit',
   ],
   'every ten minutes the instance catches up in full.': [
     'test/features/protocol/turns.slow.test.ts: sees commits behind a slot that was trimmed',
@@ -278,12 +278,12 @@ const reading: PagePromises = {
 
 const migrating: PagePromises = {
   'A table may be stored in two versions at once, never more.': [
-    'test/features/migrations/bridge.test.ts: a third one, until the migration is over',
+    'test/features/migrations/bridge.slow.test.ts: a third one, until the migration is over',
     'test/features/migrations/targets.test.ts: never comes between a view and a commit on its way with rows of a third version',
   ],
   'So an instance that has no code of the next version can validate, read and merge everything, and waits for nobody.':
     [
-      'test/features/migrations/bridge.test.ts: is merged by nodes that know neither version, together with other tables',
+      'test/features/migrations/bridge.slow.test.ts: is merged by nodes that know neither version, together with other tables',
     ],
   'the version that wrote a field last decides its value.': [
     'test/features/migrations/later-wins.slow.test.ts: in histories at random (seed %i)',

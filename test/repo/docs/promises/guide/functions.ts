@@ -29,14 +29,14 @@ export const functions: PagePromises = {
       'test/features/cli/maintenance.slow.test.ts: adds an index that another process has begun',
     ],
   'At most `mergePolicy.minCommits` commits wait, 16 by default:': [
-    'test/features/ephemeral/merges.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
-    'test/features/ephemeral/merges.test.ts: merge as often as mergePolicy says',
+    'test/features/ephemeral/merges.slow.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
+    'test/features/ephemeral/merges.slow.test.ts: merge as often as mergePolicy says',
   ],
   'If it ends too early, the instance with the twelfth does': [
-    'test/features/ephemeral/merges.test.ts: is replaced by the fourth commit after it',
+    'test/features/ephemeral/merges.slow.test.ts: is replaced by the fourth commit after it',
   ],
   'So an instance that opens the database reads Block 0 and sixteen commits at most.': [
-    'test/features/ephemeral/merges.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
+    'test/features/ephemeral/merges.slow.test.ts: commit each once, open with nineteen reads at most, and waste no merge',
   ],
   'then the flush resolves as soon as the commit is durable.': [
     'test/features/ephemeral/role.test.ts: gets the merge after a commit, and the flush does not wait',

@@ -21,7 +21,7 @@ export const indexes: PagePromises = {
   ],
   'Queries do not use the index until all rows have their entries.': [
     'test/features/added-indexes/midway.test.ts: is reported, and is not used',
-    'test/properties/random/added-indexes.test.ts: give right rows, and no findings (seed %i)',
+    'test/properties/random/added-indexes.slow.test.ts: give right rows, and no findings (seed %i)',
   ],
   'A definition with fewer indexes than the table does not drop any': [
     'test/features/added-indexes/adding.test.ts: does it at start() too, and nodes with the old definition use them as well',
@@ -65,7 +65,7 @@ export const indexes: PagePromises = {
     'test/features/unique/flushes.test.ts: that leaves its values as they are looks for none of them',
   ],
   'Queries return the same rows with and without the index.': [
-    'test/properties/random/function-indexes.test.ts: give right rows, and no findings (seed %i)',
+    'test/properties/random/function-indexes.slow.test.ts: give right rows, and no findings (seed %i)',
   ],
   '`verify()` finds such entries, and `repair()` rebuilds the index.': [
     'test/features/function-indexes/maintenance.test.ts: find entries that the function does not make, and rebuild the index',

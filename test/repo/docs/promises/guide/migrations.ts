@@ -16,10 +16,10 @@ export const migrations: PagePromises = {
     'src/migration/row-translation.test.ts: gives new fields their constant default, and leaves out those that are gone',
   ],
   'A call that reads a row that cannot be migrated rejects with `MigrationError`, which names the row.': [
-    'test/features/migrations/bridge.test.ts: is an error for the new one only, and only where it is read',
+    'test/features/migrations/bridge.slow.test.ts: is an error for the new one only, and only where it is read',
   ],
   'a scan reads every row, an index skips rows that do not match.': [
-    'test/features/migrations/bridge.test.ts: is no error if an index on another field excludes its row',
+    'test/features/migrations/bridge.slow.test.ts: is no error if an index on another field excludes its row',
   ],
   'Values carry over in both directions. The type may change, as between fields of the same name.': [
     "test/features/migrations/renames.test.ts: see each other's writes",
@@ -121,6 +121,6 @@ export const migrations: PagePromises = {
       'test/features/unique/migrations.test.ts: lets nodes with the older one keep to the unique indexes of that, and its own to both',
     ],
   'the new version of the table cannot be used (`MigrationPendingError`), and the old one can': [
-    'test/features/migrations/bridge.test.ts: one with other keys, before all of its rows are made',
+    'test/features/migrations/bridge.slow.test.ts: one with other keys, before all of its rows are made',
   ],
 };

@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 const publish = 'test/features/publish/publish.test.ts';
-const bundles = 'test/features/publish/bundles.test.ts';
+const bundles = 'test/features/publish/bundles.slow.test.ts';
 const damage = 'test/features/publish/damage.slow.test.ts';
 const leaks = 'test/features/publish/leaks.test.ts';
 
