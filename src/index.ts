@@ -177,6 +177,14 @@ export { MemoryBudget } from './cache/memory-budget.ts';
 export type { SharedMemoryStats } from './cache/memory-budget.ts';
 export type { CacheDriver } from './storage/contract/driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './maintenance/stats.ts';
+export type {
+  DatabaseHealth,
+  HealthCode,
+  HealthReason,
+  HealthStatus,
+  HealthThreshold,
+  HealthThresholds,
+} from './maintenance/health.ts';
 export type { TableRequests } from './maintenance/table-requests.ts';
 export type { PollingStats, TransactionStats } from './maintenance/stats.ts';
 export type {

@@ -6,6 +6,7 @@ import type { Logger } from 'store-db';
 import { addAttachmentRoutes } from './attachment-routes.ts';
 import { replyWithError } from './error-replies.ts';
 import { addHealthRoutes, Health } from './health.ts';
+import { addMetricsRoute, Metrics } from './metrics.ts';
 import { addNoteRoutes } from './note-routes.ts';
 import type { Settings } from './settings.ts';
 import { attachments, notes } from './tables.ts';
@@ -28,26 +29,26 @@ export function buildService(settings: Settings): Service {
     // A field that does not exist is a mistake to report, not one to drop silently.
     ajv: { customOptions: { removeAdditional: false } },
   });
-  const options = { dbPrefix, nodeId, logger: loggerFor(app.log), writeForwardInterval: intervalMs };
+  const metrics = new Metrics();
+  const { onRequest } = metrics;
+  const options = { dbPrefix, nodeId, logger: loggerFor(app.log), writeForwardInterval: intervalMs, onRequest };
   // Without a driver, StoreDb itself takes the bucket that STOREDB_BUCKET names.
   const db = StoreDb(driver === undefined ? options : { ...options, driver });
   db.registerSchema(notes);
   db.registerSchema(attachments);
+  metrics.add(db);
 
   app.addHook('onReady', () => db.start());
   app.addHook('preClose', async () => closeIdleConnections(app));
   // Runs when the last request has been answered, and the last connection is closed.
   app.addHook('onClose', () => db.stop());
-  const health = new Health();
+  const health = new Health(db);
   // Whoever keeps a connection is told with its next answer to make another one: one that is closed while nothing is asked may be
   // closed at the very moment in which something is.
   app.addHook('onRequest', async (_, reply) => {
     if (health.isStopping) reply.header('connection', 'close');
   });
-  app.setErrorHandler((error: FastifyError, request, reply) => {
-    health.note(error);
-    replyWithError(error, request, reply);
-  });
+  app.setErrorHandler((error: FastifyError, request, reply) => replyWithError(error, request, reply));
 
   // Other instances see a write within some seconds. Whoever cannot wait says `Cache-Control: no-cache`.
   app.addHook('preHandler', async (request) => {
@@ -55,6 +56,7 @@ export function buildService(settings: Settings): Service {
   });
 
   addHealthRoutes(app, db, health);
+  addMetricsRoute(app, metrics);
   addNoteRoutes(app, db);
   addAttachmentRoutes(app, db, settings.maxAttachmentBytes);
   return { app, health };

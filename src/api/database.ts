@@ -55,6 +55,7 @@ import type { CommitInfo } from '../maintenance/inspect/log-list.ts';
 import type { ObjectGroup } from '../maintenance/inspect/stored-objects.ts';
 import { snapshotInfo } from '../maintenance/snapshots/held-snapshot.ts';
 import type { SnapshotInfo } from '../maintenance/snapshots/held-snapshot.ts';
+import type { DatabaseHealth } from '../maintenance/health.ts';
 import type { DatabaseStats } from '../maintenance/stats.ts';
 import type { RepairReport } from '../maintenance/verify/repair.ts';
 import { checkRepairOptions, verifyOptions } from '../maintenance/verify/verify-options.ts';
@@ -574,6 +575,14 @@ export class Database {
    */
   stats(): DatabaseStats {
     return this.#instance.stats();
+  }
+
+  /**
+   * Returns how this instance is, `ok`, `degraded` or `failing`, and the reasons. It makes no requests, so that a probe may ask each
+   * second, and may be called before `start()` and after `stop()`. The option `health` of `StoreDb()` sets the thresholds.
+   */
+  health(): DatabaseHealth {
+    return this.#instance.health();
   }
 }
 

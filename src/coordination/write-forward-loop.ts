@@ -66,6 +66,8 @@ export class WriteForwardLoop {
   /** When the timer fires, by the monotonic clock. */
   #timerMs = 0;
   #turn: Promise<void> | undefined;
+  /** Whether the last turn failed. */
+  #hasFailed = false;
   #running = false;
 
   constructor(options: WriteForwardLoopOptions) {
@@ -90,6 +92,13 @@ export class WriteForwardLoop {
   /** Resolves once no turn is under way. */
   async idle(): Promise<void> {
     await this.#turn;
+  }
+
+  /** Whether the last turn failed, or the one that is due has not ended an interval later. */
+  get isLate(): boolean {
+    const { environment, intervalMs } = this.#options;
+    const isWaiting = this.#turn !== undefined || this.#timer !== undefined;
+    return this.#hasFailed || (isWaiting && environment.monotonicMs() - this.#timerMs > intervalMs);
   }
 
   /** Notes that the instance is used. `reads`: not only to commit, so that it is worth keeping up to date. */
@@ -184,8 +193,10 @@ export class WriteForwardLoop {
     const { failures } = this.#options;
     try {
       await this.#takeSteps();
+      this.#hasFailed = false;
       failures.worked(turnName);
     } catch (error) {
+      this.#hasFailed = true;
       failures.report(turnName, error);
     }
   }

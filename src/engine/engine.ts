@@ -99,6 +99,7 @@ export class Engine {
   readonly failures: FailureReports;
   readonly #second: ExternalCache | undefined;
   readonly #writer: LogWriter;
+  readonly #room: PendingRoom;
   readonly #backpressure: Backpressure;
   /** Merges with commits instead of turns; undefined unless the instance is ephemeral. */
   readonly #mergeOnCommit: MergeOnCommit | undefined;
@@ -136,6 +137,7 @@ export class Engine {
     this.log = log;
     this.context = new ViewContext(reader);
     const room = new PendingRoom(memory, maxMemoryBytes);
+    this.#room = room;
     const follower = new LogFollower(environment, register, log, this.context, room, events);
     this.follower = follower;
     const clock = new StoreClock(driver, environment, logger);
@@ -286,6 +288,16 @@ export class Engine {
     } finally {
       this.memory.close();
     }
+  }
+
+  /** The commits that wait to be merged, as a share of those that there is room for. */
+  get backlogShare(): number {
+    return this.#room.shareOf(this.view);
+  }
+
+  /** Whether the instance did not look at the store when it meant to. */
+  get isLate(): boolean {
+    return this.#turns.isLate;
   }
 
   get viewAgeMs(): number {

@@ -13,6 +13,9 @@ import type { BatchOwner, FlushOptions } from '../batch/batch.ts';
 import { HeldSnapshots } from '../maintenance/snapshots/held-snapshot.ts';
 import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
 import { BlobStore } from '../blob/blob-store.ts';
+import { readHealth } from '../maintenance/health.ts';
+import type { DatabaseHealth } from '../maintenance/health.ts';
+import { RecentRequests } from '../maintenance/recent-requests.ts';
 import { readStats } from '../maintenance/stats.ts';
 import { TableRequestCounts } from '../maintenance/table-requests.ts';
 import type { DatabaseStats, TransactionStats } from '../maintenance/stats.ts';
@@ -73,6 +76,7 @@ export class Instance implements BatchOwner, QueryHost {
   /** The user's driver, counted. */
   readonly observed: ObservedDriver;
   readonly #tableRequests: TableRequestCounts;
+  readonly #recent = new RecentRequests();
   readonly blobs: BlobStore;
   readonly #options: CheckedOptions;
   readonly #logger: Logger;
@@ -114,6 +118,7 @@ export class Instance implements BatchOwner, QueryHost {
       environment,
       onRequest: (request) => {
         this.#tableRequests.note(request);
+        this.#recent.note(request, environment.monotonicMs());
         onRequest?.(request);
       },
     });
@@ -309,6 +314,12 @@ export class Instance implements BatchOwner, QueryHost {
       polling,
       this.environment.now(),
     );
+  }
+
+  health(): DatabaseHealth {
+    const { health: thresholds, polling } = this.#options;
+    const nowMs = this.environment.monotonicMs();
+    return readHealth({ engine: this.engine, recent: this.#recent, thresholds, polling, nowMs });
   }
 
   /** Looks at the store, started or not. */

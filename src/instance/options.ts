@@ -17,6 +17,8 @@ import { isUuid } from '../format/values.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import { usuallyPending } from '../log/pending-room.ts';
 import type { MergePolicy } from '../merge/merge-policy.ts';
+import { filledThresholds, healthKind } from '../maintenance/health.ts';
+import type { CheckedThresholds, HealthThresholds } from '../maintenance/health.ts';
 import type { CacheDriver, StorageDriver } from '../storage/contract/driver.ts';
 import { driverKind, prefixKind } from '../storage/contract/requests.ts';
 import { priceKind, s3StandardPrices } from '../storage/prices.ts';
@@ -134,6 +136,8 @@ export interface StoreDbOptions {
   readonly compression?: Compression;
   /** The prices by which `db.stats()` computes `dollars`. Default: `s3StandardPrices`. */
   readonly prices?: PriceTable;
+  /** From which values on `db.health()` calls this instance degraded and failing. Default: see `HealthThresholds`. */
+  readonly health?: HealthThresholds;
   /** Called after every request to the driver, for metrics. An error that it throws is logged once. Default: none. */
   readonly onRequest?: (request: ObservedRequest) => void;
 }
@@ -186,6 +190,7 @@ export interface CheckedOptions {
   /** Of the options `encryption` and `compression`, if either was given. */
   readonly protection: Protection | undefined;
   readonly prices: PriceTable;
+  readonly health: CheckedThresholds;
   readonly onRequest: StoreDbOptions['onRequest'] | undefined;
   readonly waitUntil: EphemeralOptions['waitUntil'];
 }
@@ -261,6 +266,7 @@ export const storeDbKinds: KindsOf<AnyOptions> = {
   encryption: encryptionKind,
   compression: compressionKind,
   prices: priceKind,
+  health: healthKind,
   onRequest: kinds.callback,
   waitUntil: kinds.callback,
 };
@@ -287,6 +293,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     );
   }
   const memory = given.memory === undefined ? undefined : sharedMemoryOf(given.memory);
+  const mergePolicy = filledPolicy(given.mergePolicy);
   return {
     dbPrefix: given.dbPrefix,
     nodeId,
@@ -303,12 +310,13 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     nodes,
     polling: role === 'ephemeral' ? 'onDemand' : (given.polling ?? 'adaptive'),
     maxStaleWaitMs: given.maxStaleWaitMs,
-    mergePolicy: filledPolicy(given.mergePolicy),
+    mergePolicy,
     retiredVersions: given.retiredVersions ?? 'refuse',
     history: duration(given.history),
     gcInterval: given.gcInterval,
     protection: protectionOf(given.encryption, given.compression),
     prices: { ...prices },
+    health: filledThresholds(given.health, mergePolicy.minCommits),
     onRequest: given.onRequest,
     waitUntil: given.waitUntil,
   };

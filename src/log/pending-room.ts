@@ -32,6 +32,13 @@ export class PendingRoom {
     return Math.max(0, Math.min(this.#maxBytes * 2, this.#memory.waitingRoomBytes) - pendingBytes);
   }
 
+  /** The pending commits of a view as a share of those that there is room for: at 1, no more are read or written. */
+  shareOf({ pending, pendingBytes }: View): number {
+    const room = Math.min(this.#maxBytes * 2, this.#memory.waitingRoomBytes);
+    const ofBytes = pendingBytes === 0 ? 0 : Math.min(1, pendingBytes / Math.max(1, room));
+    return Math.max(ofBytes, Math.min(1, pending.length / (maxPendingCommits * 2)));
+  }
+
   /** Tells the memory of the instance how many bytes the pending commits of the newest view take. */
   take({ pendingBytes }: View): void {
     this.#memory.setCommitted(pendingBytes);

@@ -8,6 +8,7 @@
  *   were written ahead have a later birth, and may be referred to up to that generation.
  */
 import type { Environment } from '../base/env.ts';
+import { messageOf } from '../base/brands.ts';
 import { ReadOnlyError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
@@ -67,11 +68,24 @@ export interface MergeMembers {
   afterMerge(present: Block0): NodeList;
 }
 
+/** Merges that failed one after the other. */
+export interface FailingMerges {
+  /** When the first one failed, by the monotonic clock. */
+  readonly sinceMs: number;
+  readonly count: number;
+  /** Why the last one failed. */
+  readonly message: string;
+  /** The last slot that was merged then. */
+  readonly appliedSeq: number;
+}
+
 export class Merger {
   readonly #options: MergerOptions;
   #running: Promise<boolean> | undefined;
   /** Whether the running work is a {@link rebuild}, not a merge. */
   #isRebuilding = false;
+  /** The merges that failed since the last one that did not, by this node or another. */
+  #failing: FailingMerges | undefined;
   readonly counters: MergeStats = { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 };
 
   constructor(options: MergerOptions) {
@@ -96,10 +110,29 @@ export class Merger {
   #shared(): Promise<boolean> {
     // It applies no commit, and its outcome concerns only its caller.
     if (this.#isRebuilding) return this.idle().then(() => this.#shared());
-    this.#running ??= this.#merge().finally(() => {
+    this.#running ??= this.#noting(this.#merge()).finally(() => {
       this.#running = undefined;
     });
     return this.#running;
+  }
+
+  async #noting(merging: Promise<boolean>): Promise<boolean> {
+    try {
+      const done = await merging;
+      this.#failing = undefined;
+      return done;
+    } catch (error) {
+      const { environment, follower } = this.#options;
+      const { sinceMs = environment.monotonicMs(), count = 0 } = this.failingSince(follower.view) ?? {};
+      const { appliedSeq } = follower.view.block0;
+      this.#failing = { sinceMs, count: count + 1, message: messageOf(error), appliedSeq };
+      throw error;
+    }
+  }
+
+  /** Returns the merges that failed in a row; undefined once a merge has succeeded, by this node or, as `view` shows, by another. */
+  failingSince({ block0 }: View): FailingMerges | undefined {
+    return block0.appliedSeq > (this.#failing?.appliedSeq ?? 0) ? undefined : this.#failing;
   }
 
   /** Resolves once no merge is under way, even if it failed. */

@@ -110,11 +110,13 @@ export class StateWatcher {
 
   #event(): StateEvent {
     const stats = this.#db.stats();
-    return { position: stats.log?.tail ?? 0, generation: stats.log?.generation ?? 0, stats };
+    const health = this.#db.health();
+    return { position: stats.log?.tail ?? 0, generation: stats.log?.generation ?? 0, health, stats };
   }
 }
 
 /** Returns what makes a state another one. Ages and counts of requests do not. */
-function stateOf({ position, generation, stats }: StateEvent): string {
-  return jsonText([position, generation, stats.log?.revision, stats.log?.appliedSeq, stats.log?.nodes]);
+function stateOf({ position, generation, health, stats }: StateEvent): string {
+  const reasons = health.reasons.map(({ code, status }) => [code, status]);
+  return jsonText([position, generation, stats.log?.revision, stats.log?.appliedSeq, stats.log?.nodes, reasons]);
 }

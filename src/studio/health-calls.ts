@@ -13,7 +13,12 @@ export async function health(context: CallContext, _: Asked, signal: AbortSignal
     Promise.all(names.map((name) => db.migrationStatus(name, { signal }))),
     Promise.all(names.map(async (table) => ({ table, indexes: await db.indexes(table, { signal }) }))),
   ]);
-  return { stats: db.stats(), migrations: statuses.filter(({ state }) => state !== 'none'), indexes };
+  return {
+    health: db.health(),
+    stats: db.stats(),
+    migrations: statuses.filter(({ state }) => state !== 'none'),
+    indexes,
+  };
 }
 
 /** `bill`: the requests since the instance was created, and how often it looks at the store by itself. */

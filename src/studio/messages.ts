@@ -6,6 +6,7 @@ import type {
   BlockInfo,
   BudgetLimits,
   CommitInfo,
+  DatabaseHealth,
   DatabaseStats,
   Explanation,
   GcReport,
@@ -258,6 +259,7 @@ export interface Compared {
 
 /** Result of `health`. */
 export interface Health {
+  readonly health: DatabaseHealth;
   readonly stats: DatabaseStats;
   readonly migrations: readonly MigrationStatus[];
   readonly indexes: readonly { readonly table: string; readonly indexes: readonly IndexStatus[] }[];
@@ -319,12 +321,13 @@ export interface LongCalls {
 }
 
 /**
- * An event of `GET api/events` (server-sent events, named `state`): sent at once, and whenever the instance shows a newer state. Downloads
+ * An event of `GET api/events` (server-sent events, named `state`): sent at once, and whenever the instance shows a newer state or its health changes. Downloads
  * are `GET api/blob?table=&key=&field=&at=` (`key` and `at` as JSON; `download=1` for an attachment) and
  * `GET api/export?format=csv|ndjson&asked=<Selection as JSON>`.
  */
 export interface StateEvent {
   readonly position: number;
   readonly generation: number;
+  readonly health: DatabaseHealth;
   readonly stats: DatabaseStats;
 }

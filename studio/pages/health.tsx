@@ -14,12 +14,14 @@ export function HealthPage(): preact.JSX.Element {
   const answer = useCall(stateText.value, (signal) => call('health', {}, signal));
   const health = answer.value;
   const stats = live.value?.stats ?? health?.stats;
+  const verdict = live.value?.health ?? health?.health;
   return (
     <div class="page">
       <header class="bar">
         <h1>Health</h1>
       </header>
       <Failure failure={answer.failure} onRetry={answer.retry} />
+      {verdict !== undefined && <Verdict health={verdict} />}
       {stats !== undefined && <LogCard stats={stats} />}
       {health !== undefined && (
         <div class="cards">
@@ -33,6 +35,32 @@ export function HealthPage(): preact.JSX.Element {
       </div>
       <Gc />
     </div>
+  );
+}
+
+const verdicts: Readonly<Record<Health['health']['status'], string>> = {
+  ok: 'This instance is well.',
+  degraded: 'This instance is degraded: it works, and something needs a look.',
+  failing: 'This instance is failing.',
+};
+
+function Verdict({ health: { status, reasons } }: { readonly health: Health['health'] }): preact.JSX.Element {
+  return (
+    <section class="card" aria-label="Verdict">
+      <p class={`notice ${status === 'ok' ? 'good' : 'bad'}`} role="status">
+        {verdicts[status]}
+      </p>
+      {reasons.length > 0 && (
+        <ul class="checks-list">
+          {reasons.map((reason) => (
+            <li key={reason.code}>
+              <span class={`badge ${reason.status === 'failing' ? 'bad' : 'warn'}`}>{reason.code}</span>{' '}
+              {reason.message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
   );
 }
 

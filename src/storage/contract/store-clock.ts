@@ -68,6 +68,12 @@ export class StoreClock {
     return this.#driver.storeTimeMs?.() !== undefined;
   }
 
+  /** How far the clock of this machine is ahead of the store's, in milliseconds; undefined where the store's is not known. */
+  leadMs(): number | undefined {
+    const store = this.#driver.storeTimeMs?.();
+    return store === undefined ? undefined : this.#environment.now() - store;
+  }
+
   /** Returns the time in milliseconds since 1970. */
   now(): number {
     const own = this.#environment.now();

@@ -336,7 +336,7 @@ const others: Readonly<Record<string, string>> = {
 };
 
 /** What goes wrong with numbers that may have a fraction, or be negative. */
-const fractions = /^(?:prices\.)?per|^faults\.|^(?:requests|bytes|ms|startMs|lookMs)$/;
+const fractions = /^(?:prices\.)?per|^faults\.|^health\.|^(?:requests|bytes|ms|startMs|lookMs)$/;
 
 /** Values that an option of a type does not take. */
 function wrongValues({ path, type }: DeclaredOption): readonly unknown[] {

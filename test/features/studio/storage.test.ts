@@ -74,6 +74,7 @@ it('shows the instance, indexes, migrations and the bill', async () => {
   await other.setTargetSchemaVersion('cities', 2);
   const page = shown.page(db);
   const health = await page.call('health', {});
+  expect(health.health).toMatchObject({ status: 'ok', reasons: [] });
   expect(health.stats.log?.nodes).toContain(health.stats.log?.turnOf);
   expect(health.migrations).toMatchObject([{ table: 'cities', from: 1, to: 2 }]);
   expect(health.indexes).toMatchObject([{ table: 'cities' }]);

@@ -13,6 +13,7 @@ import { format } from './promises/format.ts';
 import { guide } from './promises/guide.ts';
 import { objectStores } from './promises/object-stores.ts';
 import type { PagePromises } from './promises/page-promises.ts';
+import { observability } from './promises/observability.ts';
 import { protocol } from './promises/protocol.ts';
 import { readme } from './promises/readme.ts';
 import { security } from './promises/security.ts';
@@ -31,6 +32,7 @@ export const pages: Readonly<Record<string, PagePromises>> = {
   'docs/guide.md': {},
   ...guide,
   'docs/object-stores.md': objectStores,
+  'docs/observability.md': observability,
   'docs/protocol.md': protocol,
   'docs/studio.md': studio,
 };

@@ -30,13 +30,6 @@ interface Page {
   readonly next: string | null;
 }
 
-interface Health {
-  readonly status: string;
-  readonly nodeId: number;
-  readonly requests: Readonly<Record<string, number>>;
-  readonly log: { readonly tail: number };
-}
-
 const mebibyte = 1024 * 1024;
 const maxAttachmentBytes = 24 * mebibyte;
 
@@ -254,10 +247,14 @@ export function describeService(storeName: string, open: () => Promise<ServiceSt
 
     it('reports its health', async () => {
       await create(other, {});
-      const health = await json<Health>(await other.fetch('/health'));
-      expect(health).toMatchObject({ status: 'ok', nodeId: 1 });
-      expect(health.log.tail).toBeGreaterThan(0);
-      expect(health.requests['put']).toBeGreaterThan(0);
+      const health = await other.fetch('/healthz');
+      expect([health.status, await json(health)]).toEqual([200, { status: 'ok', reasons: [] }]);
+      const metrics = await other.fetch('/metrics');
+      expect(metrics.headers.get('content-type')).toContain('text/plain');
+      const text = await metrics.text();
+      expect(text).toMatch(/^storedb_health 0$/m);
+      expect(text).toMatch(/^storedb_position [1-9]\d*$/m);
+      expect(text).toMatch(/^storedb_requests_total\{kind="put"\} [1-9]\d*$/m);
     });
 
     it('keeps everything over a restart', async () => {

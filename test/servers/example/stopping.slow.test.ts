@@ -6,9 +6,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DatabaseReplacedError } from 'store-db';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { Health } from '../../../examples/notes-service/health.ts';
 import { readSettings } from '../../../examples/notes-service/settings.ts';
 import { ServiceProcess } from './service-process.ts';
 
@@ -67,19 +65,6 @@ describe('a service that is asked to stop', () => {
     const { notes } = (await (await again.fetch('/notes')).json()) as { notes: { title: string }[] };
     expect(new Set(notes.map(({ title }) => title))).toEqual(new Set(['under way', 'late']));
     expect(await again.stop()).toBe(0);
-  });
-});
-
-describe('the health of a service', () => {
-  it('is lost for good with a database that was replaced, and with nothing else', () => {
-    const health = new Health();
-    health.note(new Error('the store is away', { cause: new Error('ECONNREFUSED') }));
-    expect([health.isAlive, health.isReady]).toEqual([true, true]);
-    health.isStopping = true;
-    expect([health.isAlive, health.isReady]).toEqual([true, false]);
-    health.isStopping = false;
-    health.note(new Error('a flush failed', { cause: new DatabaseReplacedError('gone') }));
-    expect([health.isAlive, health.isReady]).toEqual([false, false]);
   });
 });
 

@@ -12,8 +12,8 @@ export const production: PagePromises = {
   'So call `server.closeIdleConnections()` repeatedly until the server is closed.': [
     'test/servers/example/stopping.slow.test.ts: says that it is not ready, answers all the same, ends requests under way, and keeps nobody waiting',
   ],
-  'the event loop turns, and no call was rejected with `DatabaseReplacedError`': [
-    'test/servers/example/stopping.slow.test.ts: is lost for good with a database that was replaced, and with nothing else',
+  'the event loop turns, and `db.health()` has no reason `replaced`': [
+    'test/servers/example/health.test.ts: says that it lives and is ready, until it stops, or its database is replaced for good',
   ],
   'If a process with the old release starts after step 5, it is refused with an error that names the version to deploy.':
     [

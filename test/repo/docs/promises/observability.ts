@@ -1,0 +1,24 @@
+import type { PagePromises } from './page-promises.ts';
+
+const health = 'test/features/observability/health.test.ts';
+const service = 'test/servers/example/health.test.ts';
+
+export const observability: PagePromises = {
+  'It makes no requests, so that a probe may ask each second.': [
+    `${health}: is ok while it runs and failing before and after, and asks nothing of the store`,
+  ],
+  'it answers 503 if the instance is failing, and 200 otherwise.': [
+    `${service}: says that it lives and is ready, until it stops, or its database is replaced for good`,
+  ],
+  'Reading the text asks nothing of the store.': [`${service}: answers a probe from what it knows`],
+  '`store-errors` a minute after the last error, `merges-failing` with the next merge of any node.': [
+    `${health}: store-errors counts attempts, not less than five, and forgets them after a minute`,
+    `${health}: merges-failing comes with merges that fail, and goes with one by this or by another node`,
+  ],
+  "With polling `'onDemand'`, an instance looks only when it is used, and `staleness` stays 0.": [
+    `${health}: staleness is no matter of an instance that looks on demand`,
+  ],
+  'It has a panel for every metric but `storedb_health_value`': [
+    `${service}: asks for every metric of the exporter, and for no other`,
+  ],
+};
