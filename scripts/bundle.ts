@@ -49,6 +49,7 @@ const laterFiles: readonly (readonly [name: string, folders: RegExp])[] = [
   ['writing', /^(?:batch|log|merge|migration|transaction|tree)\//],
   ['text', /^text\//],
   ['studio', /^studio\//],
+  ['live', /^live-server\//],
   ['maintenance', /^(?!cli\/)/],
 ];
 
@@ -187,10 +188,10 @@ async function removeUnneeded(entries: readonly string[]): Promise<void> {
 }
 
 /**
- * Bundled for itself, although most of its code is in the library as well: an application for browsers then gets nothing of what opens and
+ * Each is bundled for itself, although most of its code is in the library as well: an application for browsers then gets nothing of what opens and
  * writes databases, whichever tool bundles it.
  */
-const readerEntry = 'reader';
+const entriesOfBrowsers = ['reader', 'live-client', 'react'];
 
 const manifest = JSON.parse(await readFile(new URL('package.json', repository), 'utf8')) as Manifest;
 const libraries = Object.values(manifest.exports).map((target) =>
@@ -226,19 +227,28 @@ await mkdir(new URL('.', studioPage), { recursive: true });
 await writeFile(studioPage, moduleOf(page));
 await bundle({
   entries: entriesOf([...libraries, ...Object.values(manifest.bin), ...filesOfNode]).filter(
-    (entry) => entry !== readerEntry,
+    (entry) => !entriesOfBrowsers.includes(entry),
   ),
   platform: 'node',
   external: [...dependencies, ...names],
   output: { dir: 'dist', format: 'esm', chunkFileNames: 'shared/[name].js' },
 });
-await bundle({
-  entries: [readerEntry],
-  platform: 'browser',
-  external: names,
-  // Applications minify it again, with names.
-  output: { dir: 'dist', format: 'esm', codeSplitting: false, minify: { compress: true, mangle: false } },
-});
+for (const entry of entriesOfBrowsers) {
+  await bundle({
+    entries: [entry],
+    platform: 'browser',
+    external: [...dependencies, ...names],
+    // Applications minify it again, with names.
+    output: {
+      dir: 'dist',
+      format: 'esm',
+      codeSplitting: false,
+      minify: { compress: true, mangle: false },
+      // Hooks are for components that run in the browser: frameworks with components of the server want to be told.
+      ...(entry === 'react' && { banner: "'use client';" }),
+    },
+  });
+}
 await bundle({
   entries: entriesOf(filesOfWeb),
   platform: 'browser',

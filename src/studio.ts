@@ -23,4 +23,4 @@ export function studio(db: Database, options: StudioOptions): StudioHandler {
 export type { StudioHandler } from './studio/open-studio.ts';
 export type { StudioOptions } from './studio/studio-options.ts';
 export type { NamedPrices } from './studio/messages.ts';
-export type { NodeRequest, NodeResponse } from './studio/node-adapter.ts';
+export type { NodeRequest, NodeResponse } from './web/node-adapter.ts';

@@ -23,6 +23,22 @@ const entries: readonly (Entry & { readonly about: string })[] = [
       'For browsers, Workers and the edge: reads what `db.publish()` wrote. [guide/reader.md](guide/reader.md) tells more.',
   },
   {
+    specifier: 'store-db/live',
+    path: 'src/live-server.ts',
+    about:
+      'Live queries for browsers, to mount in an application. [guide/live-in-the-browser.md](guide/live-in-the-browser.md) tells more.',
+  },
+  {
+    specifier: 'store-db/live-client',
+    path: 'src/live-client.ts',
+    about: 'Live queries in the browser, for any framework.',
+  },
+  {
+    specifier: 'store-db/react',
+    path: 'src/react.ts',
+    about: 'Live queries in React 18 and 19.',
+  },
+  {
     specifier: 'store-db/studio',
     path: 'src/studio.ts',
     about: 'A page that shows a database, to mount in an application. [studio.md](studio.md) tells more.',

@@ -1,7 +1,7 @@
 /** Who may make a request: for an application that decides by itself, and for the command, which hands out a token. */
 import { encodeUtf8, toHex } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
-import { RefusedRequest } from './request-body.ts';
+import { RefusedRequest } from '../web/refused-request.ts';
 
 /** The object of a request: a file of the page, a session in exchange for a token, or data. */
 export type RequestKind = 'page' | 'session' | 'data';

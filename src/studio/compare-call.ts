@@ -3,7 +3,7 @@ import { compareValues } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/bytes.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { Database, Snapshot } from '../index.ts';
-import { jsonText } from './answers.ts';
+import { jsonText } from '../web/answers.ts';
 import type { Asked } from './asked.ts';
 import type { CallContext } from './call-context.ts';
 import type { KnownTable } from './known-tables.ts';

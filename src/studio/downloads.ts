@@ -3,7 +3,7 @@ import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidOptionError, Types } from '../index.ts';
 import { cellLine } from '../text/cell-lines.ts';
 import { toText } from '../text/cell-values.ts';
-import { jsonText, safeHeaders } from './answers.ts';
+import { jsonText, safeHeaders } from '../web/answers.ts';
 import { Asked } from './asked.ts';
 import type { CallContext } from './call-context.ts';
 import type { KnownTable } from './known-tables.ts';

@@ -2,12 +2,10 @@
 import { encodeUtf8 } from '../base/bytes.ts';
 import type { Environment, Timer } from '../base/env.ts';
 import type { Database } from '../index.ts';
-import { jsonText, safeHeaders } from './answers.ts';
+import { eventHeaders, heartbeatMs, jsonText } from '../web/answers.ts';
 import type { StateEvent } from './messages.ts';
 
 const lookMs = 500;
-/** Proxies end connections on which nothing is sent. */
-const heartbeatMs = 15_000;
 
 /** Receives events; `undefined`: nothing is new, and the connection must stay. */
 type Listener = (event: StateEvent | undefined) => void;
@@ -69,13 +67,7 @@ export class StateWatcher {
       },
       cancel: () => end(),
     });
-    const headers = {
-      ...safeHeaders,
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-store',
-      'x-accel-buffering': 'no',
-    };
-    return new Response(body, { headers });
+    return new Response(body, { headers: eventHeaders });
   }
 
   #listen(listener: Listener): void {

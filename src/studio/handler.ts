@@ -2,8 +2,9 @@
 import { anySignal, newAbortController } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import type { Database } from '../index.ts';
+import { errorAnswer, jsonAnswer, safeHeaders } from '../web/answers.ts';
+import { RefusedRequest, requireMethod } from '../web/refused-request.ts';
 import type { Access } from './access.ts';
-import { errorAnswer, jsonAnswer, safeHeaders } from './answers.ts';
 import { Asked } from './asked.ts';
 import { CallContext } from './call-context.ts';
 import { shownError, statusOf } from './call-errors.ts';
@@ -17,7 +18,7 @@ import type { Calls } from './messages.ts';
 import { overview } from './overview-call.ts';
 import { pageAnswer } from './page-answer.ts';
 import type { PageFiles } from './page-answer.ts';
-import { readJson, RefusedRequest } from './request-body.ts';
+import { readJson } from './request-body.ts';
 import { count, explain, query, row, rows } from './row-calls.ts';
 import { save } from './save-call.ts';
 import type { CheckedStudioOptions } from './studio-options.ts';
@@ -128,10 +129,4 @@ export class Handler {
       (longCall as LongCall<unknown>)(context, asked, either, report),
     );
   }
-}
-
-function requireMethod({ method }: Request, ...allowed: readonly string[]): void {
-  if (allowed.includes(method)) return;
-  const message = `${method} is not possible here: ${allowed.join(' and ')} are.`;
-  throw new RefusedRequest(405, 'METHOD', message, { allow: allowed.join(', ') });
 }

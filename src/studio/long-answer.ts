@@ -2,7 +2,7 @@
 import { anySignal, newAbortController } from '../base/abort.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
-import { jsonText, safeHeaders } from './answers.ts';
+import { jsonText, safeHeaders } from '../web/answers.ts';
 import { shownError } from './call-errors.ts';
 import type { CallProgress, Line } from './messages.ts';
 

@@ -1,10 +1,10 @@
 /** Makes a Studio: for `studio()`, and for the command, which decides in its own way who may see it. */
 import type { Environment } from '../base/env.ts';
 import type { Database } from '../index.ts';
+import { answerNode } from '../web/node-adapter.ts';
+import type { NodeRequest, NodeResponse } from '../web/node-adapter.ts';
 import type { Access } from './access.ts';
 import { Handler } from './handler.ts';
-import { answerNode } from './node-adapter.ts';
-import type { NodeRequest, NodeResponse } from './node-adapter.ts';
 import type { PageFiles } from './page-answer.ts';
 import type { CheckedStudioOptions } from './studio-options.ts';
 

@@ -1,7 +1,7 @@
 /** Answers with the files of the page. */
 import { encodeUtf8 } from '../base/bytes.ts';
-import { safeHeaders } from './answers.ts';
-import { RefusedRequest } from './request-body.ts';
+import { safeHeaders } from '../web/answers.ts';
+import { RefusedRequest } from '../web/refused-request.ts';
 
 /** A file of the page. */
 export interface PageFile {

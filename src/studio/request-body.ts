@@ -1,19 +1,9 @@
 /** Reads the JSON that a request brings, as far as the limit. */
 import { joinBytes } from '../base/bytes.ts';
-import { errorAnswer } from './answers.ts';
+import { RefusedRequest } from '../web/refused-request.ts';
 
 /** The most bytes of a request. */
 const maxBodyBytes = 1024 * 1024;
-
-/** A request that cannot be answered, and the answer that says so. */
-export class RefusedRequest extends Error {
-  readonly answer: Response;
-
-  constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {
-    super(message);
-    this.answer = errorAnswer(status, { code, message }, headers);
-  }
-}
 
 function tooLarge(): RefusedRequest {
   const message = `The request has more than ${maxBodyBytes} bytes, which is the most that Studio takes.`;

@@ -2,7 +2,7 @@
 import { defined } from '../base/options.ts';
 import { InvalidOptionError } from '../index.ts';
 import type { Change } from '../index.ts';
-import { jsonText } from './answers.ts';
+import { jsonText } from '../web/answers.ts';
 import type { Asked } from './asked.ts';
 import type { CallContext } from './call-context.ts';
 import type { KnownTable } from './known-tables.ts';

@@ -31,6 +31,8 @@ import {
 } from '../../../src/storage/index.ts';
 import { browserCache, FetchDriver, openReader } from '../../../src/reader.ts';
 import type { Reader } from '../../../src/reader.ts';
+import { liveClient } from '../../../src/live-client.ts';
+import { liveHandler } from '../../../src/live-server.ts';
 import { studio } from '../../../src/studio.ts';
 import { R2Driver } from '../../../src/workers.ts';
 import { createDatabase, driverConformance, FaultyDriver, VirtualEnvironment } from '../../../src/testing/index.ts';
@@ -295,6 +297,12 @@ const cases: Readonly<Record<string, Case>> = {
     what: 'openReader()',
   },
   'Reader.refresh(options)': { call: (options) => reader.refresh(options), what: 'reader.refresh()' },
+  'liveHandler(options)': {
+    call: (options) => liveHandler(db, options),
+    what: 'liveHandler()',
+    valid: { authorize: () => true, queries: { all: { watch: () => db.query('t').watch() } } },
+  },
+  'liveClient(options)': { call: (options) => liveClient('/live', options), what: 'liveClient()' },
   'studio(options)': {
     call: (options) => studio(db, options),
     what: 'studio()',
@@ -327,6 +335,7 @@ const others: Readonly<Record<string, string>> = {
   'Database.resolveCommit(commit)': 'an error, which has more properties',
   'Transaction.deleteWhere(query)': 'a query',
   'Batch.deleteWhere(query)': 'a query',
+  'useLiveQuery(store)': 'a store; its options are for each rendering, and are not checked',
   'formatStoreReport(report)': 'what db.doctor() resolved to',
   'AzureBlobDriver.presign(options)': 'a call that StoreDb makes; a driver may be given more than it knows',
   'FileDriver.forget(options)': 'a call that StoreDb makes; a driver may be given more than it knows',

@@ -32,6 +32,9 @@ const model = new Model(sources, [
   { specifier: 'store-db/testing', path: 'src/testing/index.ts' },
   { specifier: 'store-db/workers', path: 'src/workers.ts' },
   { specifier: 'store-db/reader', path: 'src/reader.ts' },
+  { specifier: 'store-db/live', path: 'src/live-server.ts' },
+  { specifier: 'store-db/live-client', path: 'src/live-client.ts' },
+  { specifier: 'store-db/react', path: 'src/react.ts' },
   { specifier: 'store-db/studio', path: 'src/studio.ts' },
 ]);
 

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 const folder = new URL('../../../src/studio/', import.meta.url);
 const allowed =
-  /^(?:\.\/[\w-]+\.ts|\.\.\/index\.ts|\.\.\/storage\/index\.ts|\.\.\/(?:base|text)\/[\w-]+\.ts|#studio-page)$/;
+  /^(?:\.\/[\w-]+\.ts|\.\.\/index\.ts|\.\.\/storage\/index\.ts|\.\.\/(?:base|text|web)\/[\w-]+\.ts|#studio-page)$/;
 
 it('is all that Studio imports of the library', () => {
   const files = readdirSync(folder).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'));

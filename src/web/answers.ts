@@ -1,7 +1,6 @@
-/** Answers of the handler: what every answer says to browsers, and values as JSON. */
+/** Answers of handlers: what every answer says to browsers, values as JSON, and events. */
 import { isBytes } from '../base/brands.ts';
 import { toBase64 } from '../base/bytes.ts';
-import type { CallError } from './messages.ts';
 
 /**
  * Headers of every answer. Browsers load nothing from another host, put the page into no frame of another site, do not guess the type of
@@ -17,6 +16,17 @@ export const safeHeaders: Readonly<Record<string, string>> = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
 };
+
+/** Headers of an answer with server-sent events, which no cache keeps and no proxy collects. */
+export const eventHeaders: Readonly<Record<string, string>> = {
+  ...safeHeaders,
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+};
+
+/** Proxies end connections on which nothing is sent: after this time a comment is. */
+export const heartbeatMs = 15_000;
 
 /** Returns what stands for a value in JSON: integers beyond 2^53, and numbers that JSON lacks, as strings; bytes as base64. */
 function plain(value: unknown): unknown {
@@ -43,10 +53,18 @@ export function jsonAnswer(value: unknown, status = 200, headers: Readonly<Recor
   });
 }
 
+/** An error as an answer tells of it. */
+export interface AnsweredError {
+  /** What went wrong, for programs. */
+  readonly code: string;
+  /** What went wrong, and what to do, for people. */
+  readonly message: string;
+}
+
 /** Answers with an error. */
 export function errorAnswer(
   status: number,
-  error: CallError,
+  error: AnsweredError,
   headers: Readonly<Record<string, string>> = {},
 ): Response {
   return jsonAnswer({ error }, status, headers);

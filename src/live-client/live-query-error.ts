@@ -1,0 +1,18 @@
+/** Why a live query has no newer data. */
+import { StoreDbError } from '../base/errors.ts';
+
+/** The server has refused a live query, or has not answered it. The `code` is that of the server's answer, or `LIVE_CONNECTION`. */
+export class LiveQueryError extends StoreDbError {
+  /** The status of the server's answer; undefined without an answer. */
+  readonly status: number | undefined;
+  constructor(code: string, message: string, status?: number, options?: { cause?: unknown }) {
+    super(code, message, options);
+    this.status = status;
+  }
+}
+
+/** Whether asking again may help without a change of the request. */
+export function mayMend(error: unknown): boolean {
+  if (!(error instanceof LiveQueryError) || error.status === undefined) return true;
+  return error.status >= 500 || [408, 425, 429].includes(error.status);
+}

@@ -1,0 +1,188 @@
+/**
+ * A store of one live query: the data that it has now, and calls of those who want to know when that changes. Frameworks read it by
+ * `subscribe` and `getSnapshot`.
+ */
+import { newAbortController } from '../base/abort.ts';
+import type { Environment, Timer } from '../base/env.ts';
+
+/** What a store has at one moment. The same object until something changes. */
+export interface LiveSnapshot<T> {
+  /**
+   * `loading`: nothing has come yet. `live`: the data is current. `reconnecting`: the connection is lost, and the data is what came last.
+   * `failed`: the server refuses the query; `retry()` asks again.
+   */
+  readonly status: 'loading' | 'live' | 'reconnecting' | 'failed';
+  /** The rows, or the value; undefined before the first. Rows that did not change are the same objects as before. */
+  readonly data: T | undefined;
+  /** The state of the database that the data is of. */
+  readonly position: number | undefined;
+  /** Why the store is reconnecting, or has failed. */
+  readonly error: Error | undefined;
+}
+
+/** A store of one live query. Its functions may be passed on without the object. */
+export interface LiveStore<T> {
+  /** Calls `listener` after each change, until the returned function is called. The query is watched while anybody listens. */
+  readonly subscribe: (listener: () => void) => () => void;
+  /** Returns the present snapshot. */
+  readonly getSnapshot: () => LiveSnapshot<T>;
+  /** Returns the snapshot that a page was rendered with on the server, as long as the page is hydrated with it. */
+  readonly getServerSnapshot: () => LiveSnapshot<T>;
+  /** Resolves once there is data; rejects if the query fails before. Begins to watch if nobody listens. */
+  readonly ready: () => Promise<LiveSnapshot<T>>;
+  /** Asks again after a failure, or at once instead of after a pause. */
+  readonly retry: () => void;
+}
+
+/** How results come to a store. */
+export interface Feed<T> {
+  /** Tells of results until `signal` is aborted. Ends with the error that nothing but `retry()` may mend. */
+  follow(sink: Sink<T>, signal: AbortSignal): Promise<void>;
+}
+
+/** What a feed tells a store. */
+export interface Sink<T> {
+  readonly snapshot: LiveSnapshot<T>;
+  show(data: T, position: number): void;
+  reconnecting(error: Error): void;
+}
+
+export interface StoreOptions<T> {
+  readonly environment: Environment;
+  readonly feed: Feed<T>;
+  /** How long the query is watched after the last listener has left. */
+  readonly keepMs: number;
+  readonly initial: LiveSnapshot<T> | undefined;
+  /** The store is used from now on, or not any more. */
+  readonly onUse?: (isUsed: boolean) => void;
+}
+
+const loading: LiveSnapshot<never> = Object.freeze({
+  status: 'loading',
+  data: undefined,
+  position: undefined,
+  error: undefined,
+});
+
+export class FedStore<T> implements LiveStore<T>, Sink<T> {
+  readonly #options: StoreOptions<T>;
+  readonly #listeners = new Set<() => void>();
+  #snapshot: LiveSnapshot<T>;
+  #following: AbortController | undefined;
+  #leaving: Timer | undefined;
+  #ready: Promise<LiveSnapshot<T>> | undefined;
+
+  constructor(options: StoreOptions<T>) {
+    this.#options = options;
+    this.#snapshot = options.initial ?? loading;
+  }
+
+  get snapshot(): LiveSnapshot<T> {
+    return this.#snapshot;
+  }
+
+  readonly getSnapshot = (): LiveSnapshot<T> => this.#snapshot;
+
+  readonly getServerSnapshot = (): LiveSnapshot<T> => this.#options.initial ?? this.#snapshot;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    // The same function may be passed twice.
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    this.#use();
+    return () => {
+      this.#listeners.delete(own);
+      this.#leave();
+    };
+  };
+
+  readonly ready = (): Promise<LiveSnapshot<T>> => {
+    this.#ready ??= this.#whenReady().finally(() => {
+      this.#ready = undefined;
+    });
+    return this.#ready;
+  };
+
+  readonly retry = (): void => {
+    this.#stop();
+    if (this.#snapshot.status === 'failed') {
+      const { data, position } = this.#snapshot;
+      this.#set(data === undefined ? loading : { status: 'reconnecting', data, position, error: undefined });
+    }
+    if (this.#listeners.size > 0) this.#use();
+  };
+
+  show(data: T, position: number): void {
+    const { status, data: shown, position: before } = this.#snapshot;
+    if (status === 'live' && shown === data && before === position) return;
+    this.#set({ status: 'live', data, position, error: undefined });
+  }
+
+  reconnecting(error: Error): void {
+    const { data, position } = this.#snapshot;
+    if (data === undefined) this.#set({ status: 'loading', data, position, error });
+    else this.#set({ status: 'reconnecting', data, position, error });
+  }
+
+  /** Ends the watch. Listeners stay, and get nothing. */
+  close(): void {
+    this.#stop();
+  }
+
+  #whenReady(): Promise<LiveSnapshot<T>> {
+    return new Promise((resolve, reject) => {
+      const look = (): boolean => {
+        const { status, data, error } = this.#snapshot;
+        if (data !== undefined) resolve(this.#snapshot);
+        else if (status === 'failed') reject(error as Error);
+        else return false;
+        return true;
+      };
+      if (look()) return;
+      const end = this.subscribe(() => {
+        if (look()) end();
+      });
+    });
+  }
+
+  #use(): void {
+    this.#leaving?.cancel();
+    this.#leaving = undefined;
+    if (this.#following !== undefined || this.#snapshot.status === 'failed') return;
+    const following = newAbortController();
+    this.#following = following;
+    this.#options.onUse?.(true);
+    void this.#follow(following.signal);
+  }
+
+  #leave(): void {
+    if (this.#listeners.size > 0 || this.#leaving !== undefined || this.#following === undefined) return;
+    const { environment, keepMs } = this.#options;
+    this.#leaving = environment.setTimer(() => this.#stop(), keepMs, { background: true });
+  }
+
+  #stop(): void {
+    this.#leaving?.cancel();
+    this.#leaving = undefined;
+    if (this.#following === undefined) return;
+    this.#following.abort();
+    this.#following = undefined;
+    this.#options.onUse?.(false);
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#options.feed.follow(this, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      const { data, position } = this.#snapshot;
+      this.#stop();
+      this.#set({ status: 'failed', data, position, error: error as Error });
+    }
+  }
+
+  #set(snapshot: LiveSnapshot<T>): void {
+    this.#snapshot = snapshot;
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

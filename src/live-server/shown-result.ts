@@ -1,0 +1,135 @@
+/** A result of a watched query as clients get it: whole, or as its differences from an earlier one. */
+import { encodeUtf8, joinBytes, toHex } from '../base/bytes.ts';
+import { sha256 } from '#platform';
+import type { LiveRows, LiveValue } from '../query/live-results.ts';
+import { encodeRow, joinedTypes } from '../live-wire/wire-values.ts';
+import type { EncodedRow } from '../live-wire/wire-values.ts';
+
+/** Bytes of a digest: enough that no two results of a query have the same. */
+const digestBytes = 12;
+
+interface KnownRow extends EncodedRow {
+  readonly digest: Uint8Array;
+}
+
+/** The rows of a query as JSON. A row that stays the same object from result to result is encoded once. */
+export class KnownRows {
+  readonly #rows = new WeakMap<object, KnownRow>();
+
+  of(row: object): KnownRow {
+    let known = this.#rows.get(row);
+    if (known === undefined) {
+      const encoded = encodeRow(row);
+      known = { ...encoded, digest: sha256(JSON.stringify(encoded)).subarray(0, digestBytes) };
+      this.#rows.set(row, known);
+    }
+    return known;
+  }
+}
+
+/** An event as it is sent. */
+function eventText(name: string, id: string, data: string): Uint8Array {
+  return encodeUtf8(`event: ${name}\nid: ${id}\ndata: ${data}\n\n`);
+}
+
+/** Tells clients why there are no more results. */
+export function failureEvent(code: string, message: string): Uint8Array {
+  return encodeUtf8(`event: failure\ndata: ${JSON.stringify({ code, message })}\n\n`);
+}
+
+export class ShownResult {
+  readonly position: number;
+  /** Tells results with other rows, or in another order, apart; in all processes. */
+  readonly digest: string;
+  readonly #known: KnownRows;
+  readonly #rows: readonly object[] | undefined;
+  readonly #value: EncodedRow | undefined;
+  #whole: Uint8Array | undefined;
+  /** The last change that was asked for: most clients have the same result. */
+  #change: { readonly from: ShownResult; readonly event: Uint8Array } | undefined;
+
+  constructor(result: LiveRows<object> | LiveValue<unknown>, known: KnownRows) {
+    this.position = result.position;
+    this.#known = known;
+    let digest: Uint8Array;
+    if ('rows' in result) {
+      this.#rows = result.rows;
+      digest = sha256(joinBytes(result.rows.map((row) => known.of(row).digest)));
+    } else {
+      const { value } = result;
+      const isObject = typeof value === 'object' && value !== null;
+      const { text, types } = encodeRow(isObject ? value : { value });
+      // A count is sent as it is.
+      this.#value = { text: isObject ? text : `${text.slice('{"value":'.length, -1)}`, types };
+      digest = sha256(JSON.stringify(this.#value));
+    }
+    this.digest = toHex(digest.subarray(0, digestBytes));
+  }
+
+  /** The number of rows, for limits on what is kept. */
+  get size(): number {
+    return this.#rows?.length ?? 1;
+  }
+
+  get #id(): string {
+    return `${this.position}.${this.digest}`;
+  }
+
+  /** The event for a client that has this result already. */
+  current(): Uint8Array {
+    return eventText('current', this.#id, JSON.stringify({ position: this.position }));
+  }
+
+  /** The event for a client that has no result. */
+  whole(): Uint8Array {
+    this.#whole ??= eventText('result', this.#id, this.#wholeData());
+    return this.#whole;
+  }
+
+  #wholeData(): string {
+    const head = `{"position":${this.position}`;
+    if (this.#rows === undefined) {
+      const { text, types } = this.#value as EncodedRow;
+      return `${head},"value":${text},"types":${JSON.stringify(types)}}`;
+    }
+    const rows = this.#rows.map((row) => this.#known.of(row));
+    const texts = rows.map(({ text }) => text).join();
+    return `${head},"rows":[${texts}],"types":${JSON.stringify(joinedTypes(rows))}}`;
+  }
+
+  /** The event for a client that has an earlier result. */
+  since(earlier: ShownResult): Uint8Array {
+    if (earlier.digest === this.digest) return this.current();
+    if (this.#rows === undefined || earlier.#rows === undefined) return this.whole();
+    if (this.#change?.from !== earlier) {
+      const event = eventText('change', this.#id, this.#changeData(earlier.#rows, this.#rows));
+      // Nothing of the result before is left.
+      this.#change = { from: earlier, event: event.length < this.#leastWhole() ? event : this.whole() };
+    }
+    return this.#change.event;
+  }
+
+  /** The least bytes that the whole result takes, without encoding it. */
+  #leastWhole(): number {
+    return this.#rows?.reduce((sum, row) => sum + this.#known.of(row).text.length, 0) ?? 0;
+  }
+
+  #changeData(before: readonly object[], rows: readonly object[]): string {
+    const places = new Map(before.map((row, place) => [row, place]));
+    const kept: [number, number][] = [];
+    const fresh: KnownRow[] = [];
+    const texts: string[] = [];
+    for (const [place, row] of rows.entries()) {
+      const from = places.get(row);
+      const last = kept.at(-1);
+      if (from === undefined) {
+        const known = this.#known.of(row);
+        fresh.push(known);
+        texts.push(`[${place},${known.text}]`);
+      } else if (last !== undefined && last[0] + last[1] === from) last[1]++;
+      else kept.push([from, 1]);
+    }
+    const types = JSON.stringify(joinedTypes(fresh));
+    return `{"position":${this.position},"kept":${JSON.stringify(kept)},"rows":[${texts.join()}],"types":${types}}`;
+  }
+}

@@ -1,0 +1,25 @@
+/** The exports of `store-db/react`: live queries in React 18 and 19. */
+import { useSyncExternalStore } from 'react';
+import type { LiveSnapshot, LiveStore } from './live-client/live-store.ts';
+
+/** A snapshot that has data. */
+export type LoadedSnapshot<T> = LiveSnapshot<T> & { readonly data: T };
+
+/**
+ * Returns the present data of a live query, and renders again when that changes. `store`: what `client.query()` of `liveClient()` returns,
+ * which is the same for the same parameters, or `liveStore()`, made once. The query is watched while a component uses it. With
+ * `suspense: true` the component waits in the nearest `Suspense` until there is data, and a failure before that reaches the nearest error
+ * boundary.
+ */
+export function useLiveQuery<T>(store: LiveStore<T>, options: { readonly suspense: true }): LoadedSnapshot<T>;
+/** Without `suspense`, `data` is undefined until the first result has come. */
+export function useLiveQuery<T>(store: LiveStore<T>, options?: { readonly suspense?: boolean }): LiveSnapshot<T>;
+export function useLiveQuery<T>(store: LiveStore<T>, { suspense = false }: { readonly suspense?: boolean } = {}): LiveSnapshot<T> {
+  const snapshot = useSyncExternalStore(store.subscribe, store.getSnapshot, store.getServerSnapshot);
+  if (!suspense || snapshot.data !== undefined) return snapshot;
+  if (snapshot.status === 'failed') throw snapshot.error as Error;
+  // What React waits for. It renders again whether or not there is data then.
+  throw store.ready().catch(() => undefined);
+}
+
+export type { LiveSnapshot, LiveStore } from './live-client/live-store.ts';
