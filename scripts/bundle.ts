@@ -48,6 +48,7 @@ const laterFiles: readonly (readonly [name: string, folders: RegExp])[] = [
   ['credentials', /^storage\/s3\//],
   ['writing', /^(?:batch|log|merge|migration|transaction|tree)\//],
   ['text', /^text\//],
+  ['web', /^web\//],
   ['studio', /^studio\//],
   ['live', /^live-server\//],
   ['maintenance', /^(?!cli\/)/],

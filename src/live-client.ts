@@ -2,10 +2,11 @@
 import { realEnvironment } from './base/env.ts';
 import { InvalidOptionError } from './base/errors.ts';
 import { describeValue } from './base/messages.ts';
-import { LiveClient } from './live-client/live-client.ts';
+import { LiveQueryClient } from './live-client/live-client.ts';
 import type { LiveClientOptions } from './live-client/live-client.ts';
 import { FedStore } from './live-client/live-store.ts';
-import type { LiveStore } from './live-client/live-store.ts';
+import type { LiveData } from './live-client/local-feed.ts';
+import type { LiveQueryStore } from './live-client/live-store.ts';
 import { LocalFeed } from './live-client/local-feed.ts';
 import type { LiveResults, LiveRows, LiveValue } from './query/live-results.ts';
 
@@ -16,27 +17,24 @@ import type { LiveResults, LiveRows, LiveValue } from './query/live-results.ts';
 export function liveClient<Api = Record<string, unknown>>(
   url: string,
   options: LiveClientOptions = {},
-): LiveClient<Api> {
-  return new LiveClient<Api>(realEnvironment, url, options);
+): LiveQueryClient<Api> {
+  return new LiveQueryClient<Api>(realEnvironment, url, options);
 }
 
 /**
  * Makes a store of a watched query in the same process, for rendering on a server, and for tests: `liveStore(() => query.watch())`. The
  * function is called whenever somebody begins to listen. Throws `InvalidOptionError` if `watch` is no function.
  */
-export function liveStore<R extends object>(watch: () => LiveResults<LiveRows<R>>): LiveStore<readonly R[]>;
-/** Makes a store of a watched value: `liveStore(() => query.watchCount())`. */
-export function liveStore<V>(watch: () => LiveResults<LiveValue<V>>): LiveStore<V>;
-export function liveStore(
-  watch: () => LiveResults<LiveRows<object>> | LiveResults<LiveValue<unknown>>,
-): LiveStore<unknown> {
+export function liveStore<T extends LiveRows<object> | LiveValue<unknown>>(
+  watch: () => LiveResults<T>,
+): LiveQueryStore<LiveData<T>> {
   if (typeof watch !== 'function') {
     throw new InvalidOptionError(
       'watch',
       `liveStore() takes a function that returns query.watch(); it is ${describeValue(watch)}.`,
     );
   }
-  return new FedStore<unknown>({
+  return new FedStore<LiveData<T>>({
     environment: realEnvironment,
     feed: new LocalFeed(watch),
     keepMs: 0,
@@ -44,7 +42,8 @@ export function liveStore(
   });
 }
 
-export type { LiveClient, LiveClientOptions, LiveParams } from './live-client/live-client.ts';
+export type { LiveQueryClient, LiveClientOptions, LiveParams } from './live-client/live-client.ts';
 export { LiveQueryError } from './live-client/live-query-error.ts';
-export type { LiveSnapshot, LiveStore } from './live-client/live-store.ts';
+export type { LiveData } from './live-client/local-feed.ts';
+export type { LiveSnapshot, LiveQueryStore } from './live-client/live-store.ts';
 export type { LiveFetch, LiveHeaders } from './live-client/remote-feed.ts';

@@ -4,12 +4,13 @@ import { realEnvironment } from './base/env.ts';
 import { LiveRequests } from './live-server/live-handler.ts';
 import { checkLiveDatabase, liveHandlerOptions } from './live-server/live-options.ts';
 import type { LiveHandlerOptions } from './live-server/live-options.ts';
-import type { LiveResults, LiveRows, LiveValue } from './query/live-results.ts';
+import type { LiveData } from './live-client/local-feed.ts';
+import type { LiveResults } from './query/live-results.ts';
 import { answerNode } from './web/node-adapter.ts';
 import type { NodeRequest, NodeResponse } from './web/node-adapter.ts';
 
 /** Serves live queries, as returned by `liveHandler()`. */
-export interface LiveHandler {
+export interface LiveQueryHandler {
   /** Answers a request of `fetch`, as Hono, Bun, Deno and Workers have them. Never rejects. May be passed on without the object. */
   readonly fetch: (request: Request) => Promise<Response>;
   /** Answers a request of Node.js, as its own server, Express and Fastify have them. Never rejects. */
@@ -21,11 +22,7 @@ export interface LiveHandler {
 /** The data of the queries of `liveHandler()` by their names: the type of a client is `liveClient<LiveDataOf<typeof queries>>()`. */
 export type LiveDataOf<Q extends object> = {
   readonly [N in keyof Q]: Q[N] extends { readonly watch: (...given: never) => LiveResults<infer T> }
-    ? T extends LiveRows<infer R>
-      ? readonly R[]
-      : T extends LiveValue<infer V>
-        ? V
-        : never
+    ? LiveData<T>
     : never;
 };
 
@@ -37,7 +34,7 @@ export type LiveDataOf<Q extends object> = {
 export function liveHandler<Q extends Record<string, unknown>>(
   db: Database,
   options: LiveHandlerOptions<Q>,
-): LiveHandler {
+): LiveQueryHandler {
   checkLiveDatabase(db);
   const checked = liveHandlerOptions.check('liveHandler()', options as LiveHandlerOptions);
   const requests = new LiveRequests(db, realEnvironment, checked);

@@ -1,6 +1,6 @@
 /** The exports of `store-db/react`: live queries in React 18 and 19. */
 import { useSyncExternalStore } from 'react';
-import type { LiveSnapshot, LiveStore } from './live-client/live-store.ts';
+import type { LiveQueryStore, LiveSnapshot } from './live-client/live-store.ts';
 
 /** A snapshot that has data. */
 export type LoadedSnapshot<T> = LiveSnapshot<T> & { readonly data: T };
@@ -11,15 +11,16 @@ export type LoadedSnapshot<T> = LiveSnapshot<T> & { readonly data: T };
  * `suspense: true` the component waits in the nearest `Suspense` until there is data, and a failure before that reaches the nearest error
  * boundary.
  */
-export function useLiveQuery<T>(store: LiveStore<T>, options: { readonly suspense: true }): LoadedSnapshot<T>;
-/** Without `suspense`, `data` is undefined until the first result has come. */
-export function useLiveQuery<T>(store: LiveStore<T>, options?: { readonly suspense?: boolean }): LiveSnapshot<T>;
-export function useLiveQuery<T>(store: LiveStore<T>, { suspense = false }: { readonly suspense?: boolean } = {}): LiveSnapshot<T> {
+export function useLiveQuery<T, S extends boolean = false>(
+  store: LiveQueryStore<T>,
+  options: { readonly suspense?: S } = {},
+): S extends true ? LoadedSnapshot<T> : LiveSnapshot<T> {
+  const isWaiting = options.suspense === true;
   const snapshot = useSyncExternalStore(store.subscribe, store.getSnapshot, store.getServerSnapshot);
-  if (!suspense || snapshot.data !== undefined) return snapshot;
+  if (!isWaiting || snapshot.data !== undefined) return snapshot as LoadedSnapshot<T>;
   if (snapshot.status === 'failed') throw snapshot.error as Error;
   // What React waits for. It renders again whether or not there is data then.
   throw store.ready().catch(() => undefined);
 }
 
-export type { LiveSnapshot, LiveStore } from './live-client/live-store.ts';
+export type { LiveSnapshot, LiveQueryStore } from './live-client/live-store.ts';

@@ -7,7 +7,7 @@ import { queryPath } from '../live-wire/messages.ts';
 import type { WireResult } from '../live-wire/messages.ts';
 import { encodeRow, joinedTypes } from '../live-wire/wire-values.ts';
 import { FedStore } from './live-store.ts';
-import type { LiveSnapshot, LiveStore } from './live-store.ts';
+import type { LiveSnapshot, LiveQueryStore } from './live-store.ts';
 import { dataOf, RemoteFeed } from './remote-feed.ts';
 import type { LiveFetch, LiveHeaders } from './remote-feed.ts';
 
@@ -20,7 +20,7 @@ export interface LiveClientOptions {
   readonly headers?: LiveHeaders;
   /** Makes the requests. Default: the `fetch` of the runtime. On a server, that of the handler: no request leaves the process. */
   readonly fetch?: LiveFetch;
-  /** What `dehydrate()` has returned on the server that rendered the page. */
+  /** The text that `dehydrate()` has returned on the server that rendered the page. */
   readonly hydrate?: string;
   /** Milliseconds for which a query is watched after the last listener has left. Default 5000. */
   readonly keepMs?: number;
@@ -65,7 +65,7 @@ interface Opened {
 }
 
 /** The live queries of a server, as returned by `liveClient()`. `Api`: the data of each by its name. */
-export class LiveClient<Api = Record<string, unknown>> {
+export class LiveQueryClient<Api = Record<string, unknown>> {
   readonly #environment: Environment;
   readonly #url: string;
   readonly #options: LiveClientOptions;
@@ -87,10 +87,10 @@ export class LiveClient<Api = Record<string, unknown>> {
   }
 
   /** Returns the store of a query: the same one for the same name and parameters, so that it may be called at each rendering. */
-  query<N extends keyof Api & string>(name: N, params?: LiveParams): LiveStore<Api[N]> {
+  query<N extends keyof Api & string>(name: N, params?: LiveParams): LiveQueryStore<Api[N]> {
     const path = queryPath(name, textOf(params));
     const { store } = this.#opened.get(path) ?? this.#open(path);
-    return store as LiveStore<unknown> as LiveStore<Api[N]>;
+    return store as LiveQueryStore<unknown> as LiveQueryStore<Api[N]>;
   }
 
   /**

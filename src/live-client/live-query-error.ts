@@ -5,6 +5,7 @@ import { StoreDbError } from '../base/errors.ts';
 export class LiveQueryError extends StoreDbError {
   /** The status of the server's answer; undefined without an answer. */
   readonly status: number | undefined;
+  /** For StoreDb itself. `status`: that of the answer; `cause`: the error behind this one. */
   constructor(code: string, message: string, status?: number, options?: { cause?: unknown }) {
     super(code, message, options);
     this.status = status;

@@ -5,7 +5,7 @@
 import { newAbortController } from '../base/abort.ts';
 import type { Environment, Timer } from '../base/env.ts';
 
-/** What a store has at one moment. The same object until something changes. */
+/** The contents of a store at one moment. The same object until something changes. */
 export interface LiveSnapshot<T> {
   /**
    * `loading`: nothing has come yet. `live`: the data is current. `reconnecting`: the connection is lost, and the data is what came last.
@@ -21,7 +21,7 @@ export interface LiveSnapshot<T> {
 }
 
 /** A store of one live query. Its functions may be passed on without the object. */
-export interface LiveStore<T> {
+export interface LiveQueryStore<T> {
   /** Calls `listener` after each change, until the returned function is called. The query is watched while anybody listens. */
   readonly subscribe: (listener: () => void) => () => void;
   /** Returns the present snapshot. */
@@ -40,7 +40,7 @@ export interface Feed<T> {
   follow(sink: Sink<T>, signal: AbortSignal): Promise<void>;
 }
 
-/** What a feed tells a store. */
+/** Gets the results of a feed. */
 export interface Sink<T> {
   readonly snapshot: LiveSnapshot<T>;
   show(data: T, position: number): void;
@@ -64,7 +64,7 @@ const loading: LiveSnapshot<never> = Object.freeze({
   error: undefined,
 });
 
-export class FedStore<T> implements LiveStore<T>, Sink<T> {
+export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
   readonly #options: StoreOptions<T>;
   readonly #listeners = new Set<() => void>();
   #snapshot: LiveSnapshot<T>;

@@ -2,15 +2,18 @@
 import type { LiveResults, LiveRows, LiveValue } from '../query/live-results.ts';
 import type { Feed, Sink } from './live-store.ts';
 
-export class LocalFeed<T> implements Feed<T> {
-  readonly #open: () => LiveResults<LiveRows<object>> | LiveResults<LiveValue<unknown>>;
+/** The data of a watched query: the rows, or the value. */
+export type LiveData<T> = T extends LiveRows<infer R> ? readonly R[] : T extends LiveValue<infer V> ? V : never;
 
-  constructor(open: () => LiveResults<LiveRows<object>> | LiveResults<LiveValue<unknown>>) {
+export class LocalFeed<T> implements Feed<T> {
+  readonly #open: () => LiveResults<LiveRows<object> | LiveValue<unknown>>;
+
+  constructor(open: () => LiveResults<LiveRows<object> | LiveValue<unknown>>) {
     this.#open = open;
   }
 
   follow(sink: Sink<T>, signal: AbortSignal): Promise<void> {
-    const results = this.#open() as LiveResults<LiveRows<object> | LiveValue<unknown>>;
+    const results = this.#open();
     return new Promise((resolve, reject) => {
       const end = results.subscribe((result) => {
         sink.show(('rows' in result ? result.rows : result.value) as T, result.position);

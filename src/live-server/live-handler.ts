@@ -25,6 +25,11 @@ interface Resumed {
   readonly digest: string;
 }
 
+/** An answer that stands for that of the query. */
+interface Answered {
+  readonly answer: Response;
+}
+
 function resumedFrom(request: Request): Resumed | undefined {
   const [, position, digest = ''] =
     /^(\d{1,15})\.([\da-f]{24})$/.exec(request.headers.get('last-event-id') ?? '') ?? [];
@@ -83,7 +88,7 @@ export class LiveRequests {
     }
     const asked: AskedQuery = { name, params: await paramsOf(request, name, definition) };
     const allowed = await this.#authorized(request, asked);
-    if (allowed instanceof Response) return allowed;
+    if ('answer' in allowed) return allowed.answer;
     const seen = resumedFrom(request);
     try {
       await this.#reach(seen, request.signal);
@@ -111,7 +116,7 @@ export class LiveRequests {
   }
 
   /** Returns the query as it may be asked for, or another answer. */
-  async #authorized(request: Request, asked: AskedQuery): Promise<AskedQuery | Response> {
+  async #authorized(request: Request, asked: AskedQuery): Promise<AskedQuery | Answered> {
     let answer: unknown;
     try {
       answer = await this.#options.authorize(request, asked);
@@ -119,8 +124,10 @@ export class LiveRequests {
       this.#options.onError?.(error, asked);
     }
     if (answer === true) return asked;
-    if (answer instanceof Response) return answer;
-    if (typeof answer === 'object' && answer !== null && 'params' in answer) return { ...asked, params: answer.params };
+    if (typeof answer === 'object' && answer !== null) {
+      if ('params' in answer) return { ...asked, params: answer.params };
+      if ('status' in answer && 'headers' in answer) return { answer: answer as Response };
+    }
     throw new RefusedRequest(403, 'FORBIDDEN', `You may not see query ${asked.name}.`);
   }
 
@@ -178,7 +185,7 @@ export class LiveRequests {
     for (const [key, known] of this.#watches) if (known === watch) this.#watches.delete(key);
   }
 
-  /** What clients are told of an error: they may be anybody. */
+  /** Returns no more of an error than anybody may know. */
   #shown(error: unknown): { readonly code: string; readonly message: string } {
     const code = error instanceof StoreDbError ? error.code : 'INTERNAL';
     return { code, message: 'The query has failed on the server.' };

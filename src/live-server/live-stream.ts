@@ -9,7 +9,7 @@ import type { ShownResult } from './shown-result.ts';
 
 const heartbeat = encodeUtf8(': \n\n');
 
-/** What a stream shows. */
+/** The results that a stream shows. */
 export interface Source {
   /** The newest result; undefined before the first. */
   readonly newest: ShownResult | undefined;

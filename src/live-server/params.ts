@@ -50,7 +50,7 @@ export function textOfParams(value: unknown): string | undefined {
   if (isBytes(value)) return `x${toHex(value)}`;
   const isList = Array.isArray(value);
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (!isList && prototype !== null && prototype !== Object.prototype) return undefined;
+  if (!isList && prototype !== null && Object.getPrototypeOf(prototype) !== null) return undefined;
   const names = isList ? Object.keys(value) : Object.keys(value).sort();
   const parts: string[] = [];
   for (const name of names) {

@@ -55,9 +55,9 @@ export function jsonAnswer(value: unknown, status = 200, headers: Readonly<Recor
 
 /** An error as an answer tells of it. */
 export interface AnsweredError {
-  /** What went wrong, for programs. */
+  /** The kind of error, for programs. */
   readonly code: string;
-  /** What went wrong, and what to do, for people. */
+  /** The error and its remedy, for people. */
   readonly message: string;
 }
 

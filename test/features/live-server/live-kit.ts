@@ -97,7 +97,12 @@ export class LiveKit {
   readonly #databases: Database[] = [];
 
   async open(options: Partial<StoreDbOptions> = {}): Promise<Database> {
-    const given = { dbPrefix: 'live', nodeId: this.#databases.length, driver: this.driver, logLevel: 'silent' } as const;
+    const given = {
+      dbPrefix: 'live',
+      nodeId: this.#databases.length,
+      driver: this.driver,
+      logLevel: 'silent',
+    } as const;
     const db = StoreDb({ ...given, writeForwardInterval: 86_400_000, ...options } as StoreDbOptions);
     db.registerSchema(todos);
     await db.start();

@@ -35,7 +35,13 @@ describe('a stream', () => {
     });
     await put(db, row(2, 'B'));
     const changed = await listener.next();
-    expect(changed.data).toMatchObject({ kept: [[0, 1], [2, 1]], rows: [[1, { id: 2, text: 'B' }]] });
+    expect(changed.data).toMatchObject({
+      kept: [
+        [0, 1],
+        [2, 1],
+      ],
+      rows: [[1, { id: 2, text: 'B' }]],
+    });
     expect(changed.id).toMatch(new RegExp(String.raw`^${db.position}\.[\da-f]{24}$`));
     await db.transaction((tx) => tx.delete(todos, 1));
     expect(await listener.next()).toMatchObject({ name: 'change', data: { kept: [[1, 2]], rows: [] } });
@@ -93,7 +99,6 @@ describe('a stream', () => {
     await listener.leave();
   });
 });
-
 
 const otherId = (position: number): string => `${position}.${'0'.repeat(24)}`;
 

@@ -8,6 +8,7 @@ import { handlingErrors } from './guide/handling-errors.ts';
 import { indexes } from './guide/indexes.ts';
 import { functions } from './guide/functions.ts';
 import { instances } from './guide/instances.ts';
+import { liveInTheBrowser } from './guide/live-in-the-browser.ts';
 import { liveQueries } from './guide/live-queries.ts';
 import { memory } from './guide/memory.ts';
 import { migrations } from './guide/migrations.ts';
@@ -43,6 +44,7 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/snapshots.md': snapshots,
   'docs/guide/changes.md': changes,
   'docs/guide/live-queries.md': liveQueries,
+  'docs/guide/live-in-the-browser.md': liveInTheBrowser,
   'docs/guide/migrations.md': migrations,
   'docs/guide/reader.md': reader,
   'docs/guide/memory.md': memory,
