@@ -20,6 +20,7 @@ export function useLiveQuery<T, S extends boolean = false>(
   if (!isWaiting || snapshot.data !== undefined) return snapshot as LoadedSnapshot<T>;
   if (snapshot.status === 'failed') throw snapshot.error as Error;
   // What React waits for. It renders again whether or not there is data then.
+  // oxlint-disable-next-line typescript/only-throw-error
   throw store.ready().catch(() => undefined);
 }
 

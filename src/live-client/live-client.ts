@@ -53,7 +53,7 @@ function isHydration(text: string): boolean {
 function textOf(params: LiveParams | undefined): string | undefined {
   const sorted = (_: string, value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+    return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   };
   return params === undefined ? undefined : JSON.stringify(params, sorted);
 }

@@ -134,7 +134,8 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
       const look = (): boolean => {
         const { status, data, error } = this.#snapshot;
         if (data !== undefined) resolve(this.#snapshot);
-        else if (status === 'failed') reject(error as Error);
+        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- a failed store has one
+        else if (status === 'failed') reject(error);
         else return false;
         return true;
       };
@@ -183,6 +184,7 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
 
   #set(snapshot: LiveSnapshot<T>): void {
     this.#snapshot = snapshot;
-    for (const listener of [...this.#listeners]) listener();
+    // Without those that listen from now on.
+    Array.from(this.#listeners).forEach((listener) => listener());
   }
 }

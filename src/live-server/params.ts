@@ -51,7 +51,7 @@ export function textOfParams(value: unknown): string | undefined {
   const isList = Array.isArray(value);
   const prototype: unknown = Object.getPrototypeOf(value);
   if (!isList && prototype !== null && Object.getPrototypeOf(prototype) !== null) return undefined;
-  const names = isList ? Object.keys(value) : Object.keys(value).sort();
+  const names = isList ? Object.keys(value) : Object.keys(value).toSorted();
   const parts: string[] = [];
   for (const name of names) {
     const part = textOfParams((value as Record<string, unknown>)[name]);

@@ -60,7 +60,7 @@ export class ShownResult {
       const isObject = typeof value === 'object' && value !== null;
       const { text, types } = encodeRow(isObject ? value : { value });
       // A count is sent as it is.
-      this.#value = { text: isObject ? text : `${text.slice('{"value":'.length, -1)}`, types };
+      this.#value = { text: isObject ? text : text.slice('{"value":'.length, -1), types };
       digest = sha256(JSON.stringify(this.#value));
     }
     this.digest = toHex(digest.subarray(0, digestBytes));

@@ -22,7 +22,7 @@ const decoded: ReadonlyMap<string, TypeId> = new Map<string, TypeId>([
 ]);
 
 /** Numbers that JSON lacks, as `toJson()` writes them. */
-const oddNumbers: readonly unknown[] = ['Infinity', '-Infinity', '-0', 'NaN'];
+const oddNumbers: ReadonlySet<unknown> = new Set(['Infinity', '-Infinity', '-0', 'NaN']);
 
 function typeOf(value: unknown): string | undefined {
   if (typeof value === 'bigint') return 'int64';
@@ -60,7 +60,7 @@ export function decodeRow(row: WireRow, types: WireTypes): WireRow {
 }
 
 function decodeValue(type: string | undefined, value: unknown): unknown {
-  if (type === 'float64') return oddNumbers.includes(value) ? Number(value) : value;
+  if (type === 'float64') return oddNumbers.has(value) ? Number(value) : value;
   const typeId = type === undefined ? undefined : decoded.get(type);
   return typeId === undefined ? value : fromJson(typeId, value);
 }

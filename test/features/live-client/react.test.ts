@@ -11,9 +11,10 @@ import { liveClient } from '../../../src/live-client.ts';
 import type { LiveQueryClient, LiveClientOptions } from '../../../src/live-client.ts';
 import { liveHandler } from '../../../src/live-server.ts';
 import type { LiveDataOf, LiveQueryHandler } from '../../../src/live-server.ts';
+import type * as reactCases from './react-cases.ts';
 import { LiveKit, origin, put, queriesOf } from '../live-server/live-kit.ts';
 
-type Cases = typeof import('./react-cases.ts');
+type Cases = typeof reactCases;
 type Api = LiveDataOf<ReturnType<typeof queriesOf>>;
 
 const repository = path.join(import.meta.dirname, '../../..');
@@ -114,8 +115,7 @@ describe.each(versions)('React %s', (_, react, dom) => {
   it('fails in the nearest boundary before there is data', async () => {
     isAllowed = false;
     // React prints what a boundary has caught, and jsdom what React has told it.
-    const { error } = console;
-    console.error = () => undefined;
+    const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined);
     const page = globalThis as unknown as EventTarget;
     const told = (event: Event): void => event.preventDefault();
     page.addEventListener('error', told);
@@ -124,7 +124,7 @@ describe.each(versions)('React %s', (_, react, dom) => {
       await shown.until('failed: You may not see query list.');
       await shown.close();
     } finally {
-      console.error = error;
+      printed.mockRestore();
       page.removeEventListener('error', told);
     }
   });

@@ -103,7 +103,7 @@ export class LiveKit {
       driver: this.driver,
       logLevel: 'silent',
     } as const;
-    const db = StoreDb({ ...given, writeForwardInterval: 86_400_000, ...options } as StoreDbOptions);
+    const db = StoreDb({ ...given, writeForwardInterval: 86_400_000, ...options });
     db.registerSchema(todos);
     await db.start();
     this.#databases.push(db);
