@@ -49,6 +49,7 @@ const laterFiles: readonly (readonly [name: string, folders: RegExp])[] = [
   ['writing', /^(?:batch|log|merge|migration|transaction|tree)\//],
   ['text', /^text\//],
   ['web', /^web\//],
+  ['otel', /^otel\//],
   ['studio', /^studio\//],
   ['live', /^live-server\//],
   ['maintenance', /^(?!cli\/)/],

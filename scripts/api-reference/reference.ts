@@ -39,6 +39,11 @@ const entries: readonly (Entry & { readonly about: string })[] = [
     about: 'Live queries in React 18 and 19.',
   },
   {
+    specifier: 'store-db/otel',
+    path: 'src/otel.ts',
+    about: 'Spans and metrics for OpenTelemetry. [observability.md](observability.md#opentelemetry) tells more.',
+  },
+  {
     specifier: 'store-db/studio',
     path: 'src/studio.ts',
     about: 'A page that shows a database, to mount in an application. [studio.md](studio.md) tells more.',

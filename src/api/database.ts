@@ -4,6 +4,7 @@ import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import { Later } from '../base/later.ts';
 import { signalOptions } from '../base/options.ts';
+import { gets, startOfWork } from '../base/tracing.ts';
 import { Batch } from '../batch/batch.ts';
 import type { LoadOptions, LoadReport } from '../load/load.ts';
 import type { LoadSource } from '../load/row-source.ts';
@@ -278,10 +279,21 @@ export class Database {
   get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     try {
       this.#instance.running('db.get()');
+      if (gets.isWatched) return this.#getTold(tableName(table), primaryKey) as Promise<RowFor<T> | undefined>;
       return this.#rows.get(tableName(table), primaryKey) as Promise<RowFor<T> | undefined>;
     } catch (cause) {
       return rejected(cause);
     }
+  }
+
+  /** As {@link get}; what needs more than memory is told. */
+  async #getTold(table: string, primaryKey: unknown): Promise<object | undefined> {
+    const host = this.#instance.admit('db.get()');
+    const known = this.#rows.getCached(host.stateInMemory(table), primaryKey);
+    if (known !== undefined) return known ?? undefined;
+    return gets.tell({ database: this.#instance.prefix, startedMs: startOfWork(), table }, () =>
+      this.#rows.get(table, primaryKey),
+    );
   }
 
   /**

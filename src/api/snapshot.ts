@@ -39,6 +39,14 @@ class SnapshotHost implements QueryHost {
     return this.#instance;
   }
 
+  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
+    return this.#instance.told?.(table, run);
+  }
+
+  waited<T>(result: Promise<T>): Promise<T> | undefined {
+    return this.#instance.waited?.(result);
+  }
+
   get queryMemory(): QueryMemory {
     return this.#instance.queryMemory;
   }

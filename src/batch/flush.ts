@@ -18,6 +18,7 @@
  */
 import { namingAborts } from '../base/abort.ts';
 import type { SignalPool } from '../base/abort.ts';
+import { flushes, startOfWork } from '../base/tracing.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, StorageError } from '../base/errors.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -94,7 +95,19 @@ export class Flush {
    * the stored state; with `CommitOutcomeUnknownError` where they may have been committed; and otherwise with the reason why they were
    * not committed.
    */
-  async run(): Promise<void> {
+  run(): Promise<void> {
+    if (!flushes.isWatched) return this.#run();
+    const tables = this.#lists.map(({ shape }) => shape.name);
+    const payload = {
+      database: this.#context.engine.prefix,
+      startedMs: startOfWork(),
+      tables,
+      sizeBytes: this.#sizeBytes,
+    };
+    return flushes.tell(payload, () => this.#run());
+  }
+
+  async #run(): Promise<void> {
     const { engine, signals } = this.#context;
     const { callName, signal } = this.#order;
     // Blobs are uploaded first, so that the commit refers to bytes that are there. A table that has moved on to a newer version

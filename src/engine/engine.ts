@@ -181,6 +181,11 @@ export class Engine {
     if (!isReplica) memory.mergeWith(() => backpressure.mergeOutOfTurn());
   }
 
+  /** The prefix of the database. */
+  get prefix(): string {
+    return this.#options.prefix;
+  }
+
   /** Aborted when the engine is closed. */
   get stopping(): AbortSignal {
     return this.#stopping.signal;

@@ -16,6 +16,8 @@ import {
   NotSupportedError,
   ReadOnlyError,
 } from '../base/errors.ts';
+import { queries, startOfWork } from '../base/tracing.ts';
+import type { TracedQuery } from '../base/tracing.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
@@ -82,6 +84,8 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly #keepers: StateKeepers;
   readonly #flushing: FlushContext;
   #hasEnded = false;
+  /** The query that was begun last, while it has not returned. */
+  #begun: TracedQuery | undefined;
 
   constructor(engine: Engine, parts: EngineHostParts) {
     const { environment, logger, options } = parts;
@@ -110,6 +114,21 @@ export class EngineHost implements BatchHost, QueryHost {
 
   get source(): object {
     return this.owner;
+  }
+
+  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
+    if (!queries.isWatched) return undefined;
+    const begun: TracedQuery = { database: this.engine.prefix, startedMs: startOfWork(), table, waited: false };
+    this.#begun = begun;
+    return queries.isWatchedFromStart ? queries.tell(begun, run) : undefined;
+  }
+
+  waited<T>(result: Promise<T>): Promise<T> | undefined {
+    const begun = this.#begun;
+    if (begun === undefined) return undefined;
+    this.#begun = undefined;
+    begun.waited = true;
+    return queries.isWatchedFromStart ? undefined : queries.tell(begun, () => result);
   }
 
   get prices(): PriceTable {

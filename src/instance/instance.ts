@@ -38,6 +38,7 @@ import { protectedDriver } from '../storage/wrap/envelope-driver.ts';
 import { ObservedDriver, harmlessHook } from '../storage/wrap/observed-driver.ts';
 import { ReadOnlyDriver } from '../storage/wrap/wrapped-driver.ts';
 import { OwnWrites } from '../storage/contract/own-writes.ts';
+import { TracedDriver } from '../storage/wrap/traced-driver.ts';
 import { RetryingDriver } from '../storage/wrap/retrying-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { LiveResults } from '../query/live-results.ts';
@@ -124,7 +125,8 @@ export class Instance implements BatchOwner, QueryHost {
     });
     this.#createdMs = environment.monotonicMs();
     const { dbPrefix: prefix, protection } = options;
-    const driver = new RetryingDriver(this.observed, environment, { writes: this.#writes });
+    const traced = new TracedDriver(this.observed, prefix);
+    const driver = new RetryingDriver(traced, environment, { writes: this.#writes });
     const store = protectedDriver({ driver, prefix, protection, environment });
     this.#driver = options.role === 'replica' ? new ReadOnlyDriver(store) : store;
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);
@@ -144,12 +146,25 @@ export class Instance implements BatchOwner, QueryHost {
     });
   }
 
+  /** The prefix of the database. */
+  get prefix(): string {
+    return this.#options.dbPrefix;
+  }
+
   get prices(): PriceTable {
     return this.#options.prices;
   }
 
   get owner(): this {
     return this;
+  }
+
+  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
+    return this.#host?.told(table, run);
+  }
+
+  waited<T>(result: Promise<T>): Promise<T> | undefined {
+    return this.#host?.waited(result);
   }
 
   get source(): this {

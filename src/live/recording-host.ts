@@ -39,6 +39,14 @@ export class RecordingHost implements QueryHost {
     this.functions = source.functions;
   }
 
+  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
+    return this.#source.told?.(table, run);
+  }
+
+  waited<T>(result: Promise<T>): Promise<T> | undefined {
+    return this.#source.waited?.(result);
+  }
+
   get source(): object {
     return this.#source.source;
   }

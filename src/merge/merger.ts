@@ -13,6 +13,7 @@ import { ReadOnlyError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import { defined } from '../base/options.ts';
+import { merges, startOfWork } from '../base/tracing.ts';
 import type { VersionedBlock0 } from '../block0/block0-reader.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../block0/block0-register.ts';
@@ -180,7 +181,15 @@ export class Merger {
     if (view.pending.length === 0) return true;
     const startedMs = environment.monotonicMs();
     const { mergeTables } = writing.loaded ?? (await writing.load());
-    const done = await this.#write(view, view.pending, (_, context) => mergeTables(view, context));
+    const write = (): Promise<boolean> => this.#write(view, view.pending, (_, context) => mergeTables(view, context));
+    const tell = (): Promise<boolean> => {
+      const { prefix } = this.#options;
+      return merges.tell(
+        { database: prefix, startedMs: startOfWork(), commits: view.pending.length, position: view.tail },
+        write,
+      );
+    };
+    const done = await (merges.isWatched ? tell() : write());
     if (done) {
       this.counters.merges++;
       const milliseconds = Math.round(environment.monotonicMs() - startedMs);

@@ -5,6 +5,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
+import { migrations, startOfWork } from '../base/tracing.ts';
 import { authorityAt, untilOwnTurn } from '../coordination/merge-rotation.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Role } from '../coordination/membership.ts';
@@ -165,7 +166,9 @@ export class ChunkWork {
     const { environment, engine, intervalMs } = this.#options;
     for (let lost = 0; lost < maxLost && !this.isStopped; ) {
       const startedMs = environment.monotonicMs();
-      const done = await step();
+      const tell = (): Promise<Step> =>
+        migrations.tell({ database: engine.prefix, startedMs: startOfWork(), work: this.#task.name }, step);
+      const done = await (migrations.isWatched ? tell() : step());
       if (done === 'nothing') return;
       const tookMs = environment.monotonicMs() - startedMs;
       let fillMs = 0;

@@ -3,7 +3,9 @@
  * same functions for browsers and Workers. The core imports them from `#platform`, which stands for the file of the platform; nothing
  * else in the core imports a module of Node.js.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomFillSync } from 'node:crypto';
+import * as diagnostics from 'node:diagnostics_channel';
 import { setMaxListeners } from 'node:events';
 import { performance } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
@@ -25,9 +27,18 @@ export type TextEncoding = BufferEncoding;
 
 const { setTimeout, clearTimeout } = timers;
 
+/**
+ * Calls a function outside of every call of the application, so that what it begins counts as nobody's: the context of a call that
+ * happens to set a timer is not that of the work.
+ */
+const outside: (callback: () => void) => void = AsyncLocalStorage.snapshot();
+
+/** The channels on which the package tells what it does; undefined where the runtime has none. */
+export const tracingChannel: typeof diagnostics.tracingChannel | undefined = diagnostics.tracingChannel;
+
 /** Makes the runtime call `callback` later, once. Returns a function that prevents it. */
 export function startTimer(callback: () => void, delayMs: number, isBackground: boolean): () => void {
-  const handle = setTimeout(callback, delayMs);
+  const handle = setTimeout(outside, delayMs, callback);
   if (isBackground) handle.unref();
   return () => clearTimeout(handle);
 }

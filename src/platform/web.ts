@@ -18,6 +18,17 @@ export type TextEncoding = 'utf8' | 'utf-8' | 'latin1' | 'binary' | 'ascii' | 'h
 
 const { setTimeout, clearTimeout, performance, MessageChannel } = globalThis;
 
+interface Channel {
+  readonly start: { readonly hasSubscribers: boolean };
+  readonly asyncEnd: { readonly hasSubscribers: boolean };
+  subscribe(listeners: object): void;
+  unsubscribe(listeners: object): void;
+  tracePromise<T>(work: () => Promise<T>, payload: object): Promise<T>;
+}
+
+/** Browsers and most Workers have no channels. */
+export const tracingChannel: ((name: string) => Channel) | undefined = undefined;
+
 /** Nothing but the browser decides how long a page or a Worker runs, so no timer keeps it alive. */
 export function startTimer(callback: () => void, delayMs: number, _isBackground: boolean): () => void {
   const handle = setTimeout(callback, delayMs);

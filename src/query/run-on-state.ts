@@ -1,7 +1,7 @@
 /** Runs work on the present state of a table, and again on a newer one if its blocks were taken away meanwhile. */
-import { anySignal, untilAborted, newAbortController } from '../base/abort.ts';
+import { abortedError, anySignal, untilAborted, newAbortController } from '../base/abort.ts';
 import { isPromise } from '../base/brands.ts';
-import { AbortedError, SnapshotExpiredError } from '../base/errors.ts';
+import { SnapshotExpiredError } from '../base/errors.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { Overlay, QueryHost, ReadThrough } from './planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -41,8 +41,7 @@ async function orGivenUp<T>(running: Promise<T>, table: string, signal: AbortSig
     return await untilAborted(running, signal);
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) throw error;
-    const message = `The query on table '${table}' was given up because its signal was aborted.`;
-    throw new AbortedError(message, { cause: error });
+    throw abortedError(`The query on table '${table}'`, error);
   }
 }
 
@@ -57,8 +56,13 @@ interface Attempt<T> {
   readonly failure: { readonly error: unknown } | undefined;
 }
 
-/** Makes only one promise if neither the state nor the work is a promise. */
 export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
+  const begin = (): Promise<T> => run(options, work);
+  return options.host.told?.(options.table, begin) ?? begin();
+}
+
+/** Makes only one promise if neither the state nor the work is a promise. */
+function run<T>(options: RunOptions, work: Work<T>): Promise<T> {
   const { host, table, overlay, speculative } = options;
   let stored: TableState | Promise<TableState> | undefined;
   let result: Promise<T> | undefined;
@@ -80,7 +84,8 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
   } catch (error) {
     failure = { error };
   }
-  return runUntilKept(options, work, { stored, result, failure });
+  const kept = runUntilKept(options, work, { stored, result, failure });
+  return host.waited?.(kept) ?? kept;
 }
 
 async function runUntilKept<T>(
@@ -99,9 +104,7 @@ async function runUntilKept<T>(
     } catch (error) {
       if (!(error instanceof BlockGone) || !(await host.viewMovedOn(stored))) throw error;
       if (attempt < maxAttempts) continue;
-      const message =
-        `Garbage collection deleted blocks that the query on table '${table}' was reading, ${maxAttempts} times in a row. ` +
-        'Run it again, or make it shorter with conditions or a limit.';
+      const message = `gc() deleted blocks that the query on table '${table}' was reading, ${maxAttempts} times in a row. Try a limit.`;
       throw new SnapshotExpiredError(message, { cause: error });
     }
   }

@@ -88,6 +88,14 @@ export class TransactionHost implements BatchHost, QueryHost {
     return this.#host.owner;
   }
 
+  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
+    return this.#host.told?.(table, run);
+  }
+
+  waited<T>(result: Promise<T>): Promise<T> | undefined {
+    return this.#host.waited?.(result);
+  }
+
   get queryMemory(): QueryMemory {
     return this.#host.queryMemory;
   }

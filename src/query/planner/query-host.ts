@@ -90,6 +90,10 @@ export interface QueryHost {
   keeperOf(state: TableState, loop: object): StateKeeper | undefined;
   /** Returns the results of a query as `LiveResults`, for hosts whose queries can be watched. */
   watch?(query: WatchedQuery): object;
+  /** Runs a query for those who listen from its beginning on; undefined if nobody does, and the caller runs it. */
+  told?<T>(table: string, run: () => Promise<T>): Promise<T> | undefined;
+  /** Tells that the query that was begun last waits for more than memory. Returns the promise to use instead, if any. */
+  waited?<T>(result: Promise<T>): Promise<T> | undefined;
   /** Called with the read set of every query that is run, for hosts that need it. */
   queried?(shape: TableShape, read: QueryRead): void;
 }

@@ -33,6 +33,7 @@ import { browserCache, FetchDriver, openReader } from '../../../src/reader.ts';
 import type { Reader } from '../../../src/reader.ts';
 import { liveClient } from '../../../src/live-client.ts';
 import { liveHandler } from '../../../src/live-server.ts';
+import { instrument } from '../../../src/otel.ts';
 import { studio } from '../../../src/studio.ts';
 import { R2Driver } from '../../../src/workers.ts';
 import { createDatabase, driverConformance, FaultyDriver, VirtualEnvironment } from '../../../src/testing/index.ts';
@@ -110,6 +111,7 @@ const cases: Readonly<Record<string, Case>> = {
     what: 'forEachDatabase()',
     valid: { driver, create: true },
   },
+  'instrument(options)': { call: instrument, what: 'instrument()' },
   'listBackups(place)': { call: listBackups, what: 'listBackups()', valid: place, within: 'place' },
   'restoreBackup(options)': {
     call: restoreBackup,

@@ -35,6 +35,7 @@ const model = new Model(sources, [
   { specifier: 'store-db/live', path: 'src/live-server.ts' },
   { specifier: 'store-db/live-client', path: 'src/live-client.ts' },
   { specifier: 'store-db/react', path: 'src/react.ts' },
+  { specifier: 'store-db/otel', path: 'src/otel.ts' },
   { specifier: 'store-db/studio', path: 'src/studio.ts' },
 ]);
 

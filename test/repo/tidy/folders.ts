@@ -96,6 +96,8 @@ export const folders: readonly Folder[] = [
   { path: 'web', holds: 'Answers to HTTP requests, for handlers that applications mount' },
   { path: 'live-server', holds: 'Live queries for browsers: who may ask for which, and the streams of their results' },
   { path: 'live-server.ts', holds: 'The published entry for live queries that an application serves' },
+  { path: 'otel', holds: 'Spans and metrics for OpenTelemetry, of what the channels tell' },
+  { path: 'otel.ts', holds: 'The published entry for OpenTelemetry' },
   { path: 'studio', holds: 'Studio: the calls of its page, and who may make them' },
   { path: 'studio.ts', holds: 'The published entry for Studio, to mount in an application' },
   { path: 'cli/terminal', holds: 'The terminal: tables, progress, the pager, errors and exit codes' },

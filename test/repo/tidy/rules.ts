@@ -234,8 +234,10 @@ const castsToAny: Rule = (tree) =>
 /** Packages are loaded by what needs them when it does, so that nobody else waits for them or pays in memory. */
 const eagerPackages: Rule = (tree) =>
   perNode(
-    // The bundle for a platform has in it what its module imports, and whoever imports the hook has React.
-    sourcesOf(tree).filter(({ path }) => !['cli', 'react.ts'].includes(roomOf(path)) && !isPlatform(path)),
+    // The bundle for a platform has in it what its module imports, and whoever imports an entry for a package has that package.
+    sourcesOf(tree).filter(
+      ({ path }) => !['cli', 'otel', 'otel.ts', 'react.ts'].includes(roomOf(path)) && !isPlatform(path),
+    ),
     (node) => {
       const specifier = node.type === 'ImportDeclaration' ? stringOf(childOf(node, 'source')) : undefined;
       if (specifier === undefined || node['importKind'] === 'type' || /^(\.|#|node:)/.test(specifier)) return undefined;

@@ -1,6 +1,8 @@
 import type { PagePromises } from './page-promises.ts';
 
 const health = 'test/features/observability/health.test.ts';
+const channels = 'test/features/observability/channels.test.ts';
+const otel = 'test/features/observability/otel.test.ts';
 const service = 'test/servers/example/health.test.ts';
 
 export const observability: PagePromises = {
@@ -21,4 +23,17 @@ export const observability: PagePromises = {
   'It has a panel for every metric but `storedb_health_value`': [
     `${service}: asks for every metric of the exporter, and for no other`,
   ],
+  'A span hangs under the span that is active where the call is made, and requests hang under the call that they are for.':
+    [`${otel}: hang under the active span, and the requests of a call under the call`],
+  'A block that several queries wait for is read once, under the first of them.': [
+    `${otel}: of a block that several queries wait for hang under the first of them`,
+  ],
+  'Work that a timer begins has no parent: it belongs to no call.': [
+    `${otel}: of work in the background have no parent`,
+    `${channels}: run the work of a timer outside of the call that has set it`,
+  ],
+  'With `start` as well, you hear of every query; with `asyncEnd` alone, only of those that waited.': [
+    `${channels}: tell who listens to the end alone only of queries that waited`,
+  ],
+  'A `db.get()` that memory does not answer': [`${channels}: tell nothing of a get from memory`],
 };
