@@ -59,7 +59,11 @@ const options = {
   rejects: { type: 'string', describe: 'File for the rows that are left out and their errors, as NDJSON' },
   'from-file': { type: 'string', describe: 'Skip the files before this one' },
   'from-line': { type: 'number', default: 1, describe: 'Skip the rows that end before this line of the first file' },
-  'rows-per-flush': { type: 'number', default: 10_000, describe: 'Rows that are committed together' },
+  'rows-per-flush': {
+    type: 'number',
+    describe:
+      'Rows that are committed together. Default: all if they were checked before and are only inserted; otherwise 10000',
+  },
   blobs: { type: 'string', describe: 'Folder with the blobs, as export saved them' },
 } as const;
 
@@ -85,7 +89,7 @@ function filesFrom(files: readonly InputFile[], name: string | undefined): reado
 /** Checks the arguments that do not depend on the table. Throws `UsageError`. */
 function checkArguments(args: Arguments): void {
   const rowsPerFlush = args['rows-per-flush'];
-  if (!Number.isSafeInteger(rowsPerFlush) || rowsPerFlush < 1)
+  if (rowsPerFlush !== undefined && (!Number.isSafeInteger(rowsPerFlush) || rowsPerFlush < 1))
     throw new UsageError('--rows-per-flush must be at least 1.');
   if (args.rejects !== undefined && args['on-bad-row'] !== 'skip') {
     throw new UsageError('--rejects needs --on-bad-row skip.');
@@ -187,13 +191,14 @@ async function importAsDrafted(
   const { schema } = draft;
   await using rejects = new Rejects(args.rejects);
   const common = { ...commonOf(session, args, rejects), schema, files, readOptions: readAsDrafted(args, draft) };
+  let checked: number | undefined;
   if (args['on-bad-row'] === 'refuse') {
     await using scratch = await scratchDatabase(schema);
-    await new RowImport({ ...common, db: scratch }).check();
+    checked = await new RowImport({ ...common, db: scratch }).check();
   }
   await using opened = await target.open();
   opened.db.registerSchema(schema);
-  const done = await new RowImport({ ...common, db: opened.db }).run();
+  const done = await new RowImport({ ...common, checked, db: opened.db }).run();
   await opened.db.checkpoint();
   reportDone(session, done, rejects.count, schema.name, {
     database: target.name,

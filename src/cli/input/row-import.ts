@@ -19,6 +19,8 @@ import type { InputFile } from './input-files.ts';
 import { LikelySet, RowKeys, toldKey, uniqueKeysOf, StoredUniques } from './key-check.ts';
 import { asLineError, LineError } from './line-error.ts';
 import type { Rejects } from './line-error.ts';
+import { canLoad, loadRows } from './loaded-rows.ts';
+import type { RecordBlock } from './loaded-rows.ts';
 import type { ReadOptions, RowRecord } from './row-reader.ts';
 import type { Readable } from 'node:stream';
 import { parquetRows, pathOf } from './parquet-file.ts';
@@ -39,9 +41,12 @@ export interface ImportOptions {
   readonly mode: Mode;
   readonly onBadRow: BadRowRule;
   readonly rejects: Rejects;
-  readonly rowsPerFlush: number;
+  /** The rows that are committed together; undefined: all that were checked before and are only inserted, or {@link rowsOfFlush}. */
+  readonly rowsPerFlush: number | undefined;
   /** The line of the first file to start at. */
   readonly fromLine: number;
+  /** The rows, if all of them were checked before by another import. */
+  readonly checked?: number | undefined;
   readonly blobs: string | undefined;
 }
 
@@ -89,6 +94,8 @@ interface Placed {
   readonly source: Pick<RowRecord, 'text'>;
 }
 
+/** Rows that are committed together where all of them cannot be. */
+const rowsOfFlush = 10_000;
 /** The number of keys in one query. */
 const keysPerQuery = 500;
 
@@ -103,20 +110,23 @@ export class RowImport {
   #scratch: Batch;
   /** Checks single rows by encoding them, each over the last; undefined until the scratch batch has taken some. */
   #tried: TableOperations | undefined;
+  #checked: number | undefined;
 
   constructor(options: ImportOptions) {
     this.#options = options;
+    this.#checked = options.checked;
     this.#blobFields = blobFieldsOf(options.schema);
     this.#keys = new RowKeys(options.schema);
     this.#uniques = new StoredUniques(options.db, options.schema);
     this.#scratch = options.db.batch();
   }
 
-  /** Reads all files and writes nothing, to find bad rows in advance. Rejects with {@link ImportStopped}. */
-  async check(): Promise<void> {
+  /** Reads all files and writes nothing, to find bad rows in advance. Resolves to the number of rows. Rejects with {@link ImportStopped}. */
+  async check(): Promise<number> {
     try {
       const areUnique = this.#options.mode === 'insert' ? await this.#checkRows() : await this.#checkRows(false);
       if (!areUnique) await this.#nameDuplicate();
+      return this.#checked ?? 0;
     } catch (error) {
       throw new ImportStopped(nothingDone, this.#file, error);
     }
@@ -129,6 +139,7 @@ export class RowImport {
     const keys = withKeys ? uniqueKeysOf(schema).map((key) => ({ key, seen: new LikelySet() })) : [];
     let areUnique = true;
     let waiting: Placed[] = [];
+    let count = 0;
     const lookUp = async (): Promise<void> => {
       const [existing] = await this.#existing(waiting);
       const [conflict] = existing === undefined ? await this.#uniques.conflicts(waiting, false, session.signal) : [];
@@ -144,6 +155,7 @@ export class RowImport {
     using progress = this.#progress('checking');
     for await (const { file, records } of this.#blocks(progress)) {
       await this.#tryOut(records);
+      count += records.length;
       for (const record of records) {
         const { document } = record;
         for (const { key, seen } of keys) {
@@ -155,6 +167,7 @@ export class RowImport {
       if (waiting.length >= keysPerQuery) await lookUp();
     }
     await lookUp();
+    this.#checked = count;
     return areUnique;
   }
 
@@ -192,10 +205,39 @@ export class RowImport {
     const isLookedUp = mode === 'skip-existing' || (onBadRow === 'skip' && mode !== 'upsert');
     const isTriedOut = onBadRow === 'skip' || isLookedUp;
     if (!isTriedOut && this.#blobFields.length === 0) {
+      const loaded = this.#isLoad ? await this.#runAsLoad() : undefined;
+      if (loaded !== undefined) return loaded;
       const rows = DirectRows.on(this.#options.db, this.#options.schema.name, Operation[this.#operation]);
       if (rows !== undefined) return this.#runDirectly(rows);
     }
     return this.#runPlaced(isLookedUp, isTriedOut);
+  }
+
+  /** Whether all rows become one commit: they were checked, are only inserted, and are more than a batch should have. */
+  get #isLoad(): boolean {
+    const { mode, rowsPerFlush, schema } = this.#options;
+    return mode === 'insert' && rowsPerFlush === undefined && (this.#checked ?? 0) > rowsOfFlush && canLoad(schema);
+  }
+
+  /** Imports all rows as one commit. Undefined if the table takes batches only. */
+  async #runAsLoad(): Promise<Imported | undefined> {
+    const { db, schema, session } = this.#options;
+    using progress = this.#progress('importing');
+    try {
+      const blocks = (): AsyncGenerator<RecordBlock, void, undefined> => this.#blocks(progress);
+      const onRefused = (file: InputFile): void => {
+        this.#file = file;
+      };
+      const loaded = await loadRows({ db, schema, signal: session.signal, blocks, onRefused });
+      if (loaded === undefined) return undefined;
+      const done = { ...loaded, skipped: 0 };
+      if (loaded.rows < (this.#checked ?? 0) && session.signal.aborted) {
+        throw new ImportStopped(done, this.#file, session.signal.reason);
+      }
+      return done;
+    } catch (error) {
+      throw error instanceof ImportStopped ? error : new ImportStopped(nothingDone, this.#file, error);
+    }
   }
 
   /** Imports without looking rows up or checking them in advance. */
@@ -239,7 +281,7 @@ export class RowImport {
 
   /** Adds all rows, and flushes when enough are collected. Rejects with {@link ImportStopped}. */
   async #take({ add, count, flush, done }: Taking): Promise<Imported> {
-    const { session, rowsPerFlush } = this.#options;
+    const { session, rowsPerFlush = rowsOfFlush } = this.#options;
     using progress = this.#progress('importing');
     try {
       for await (const { file, records } of this.#blocks(progress)) {
@@ -273,9 +315,7 @@ export class RowImport {
     return new Progress(session.terminal, { what: `${what} ${schema.name}`, total, format: formatBytes });
   }
 
-  async *#blocks(
-    progress: Progress,
-  ): AsyncGenerator<{ readonly file: InputFile; readonly records: readonly RowRecord[] }, void, undefined> {
+  async *#blocks(progress: Progress): AsyncGenerator<RecordBlock, void, undefined> {
     const { session, files, readOptions, schema, fromLine } = this.#options;
     let before = 0;
     for (const file of files) {
