@@ -1,14 +1,16 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { loopActiveMs } from '#platform';
 import { VirtualEnvironment } from '../testing/virtual-environment.ts';
-import { sleep } from './env.ts';
+import { BackgroundPacer } from './background-pacer.ts';
+import { realEnvironment, sleep } from './env.ts';
 import { forEachOf, Pacer, atOnce, itemsInStep, mapped, sorted, withPauses } from './pacer.ts';
 import type { Steps } from './pacer.ts';
 
 /** Returns the share of the time that passes in work that pauses whenever a pause is due. */
-async function shareOfWork(rests: boolean, stepMs: number): Promise<number> {
+async function shareOfWork(makePacer: (environment: VirtualEnvironment) => Pacer, stepMs: number): Promise<number> {
   const environment = new VirtualEnvironment({ startMs: 0 });
-  const pacer = new Pacer(environment, rests);
+  const pacer = makePacer(environment);
   let workedMs = 0;
   const work = async (): Promise<void> => {
     for (let i = 0; i < 100; i++) {
@@ -21,11 +23,30 @@ async function shareOfWork(rests: boolean, stepMs: number): Promise<number> {
   return workedMs / environment.monotonicMs();
 }
 
+const unknown = (environment: VirtualEnvironment): Pacer => new BackgroundPacer(environment);
+
 it('work in the background leaves three quarters of the time to others, other work none', async () => {
-  expect(await shareOfWork(false, 1)).toBe(1);
-  expect(await shareOfWork(true, 1)).toBeCloseTo(0.25, 1);
+  expect(await shareOfWork((environment) => new Pacer(environment), 1)).toBe(1);
+  expect(await shareOfWork(unknown, 1)).toBeCloseTo(0.25, 1);
   // Work that takes that long is mostly waiting.
-  expect(await shareOfWork(true, 120)).toBeGreaterThan(0.85);
+  expect(await shareOfWork(unknown, 120)).toBeGreaterThan(0.85);
+});
+
+it('work in the background leaves little time where nobody else works', async () => {
+  const busy = (share: number) => (environment: VirtualEnvironment) =>
+    new BackgroundPacer(environment, () => environment.monotonicMs() * share);
+  expect(await shareOfWork(busy(0.1), 1)).toBeCloseTo(0.8, 1);
+  expect(await shareOfWork(busy(0.5), 1)).toBeCloseTo(0.25, 1);
+  expect(await shareOfWork(busy(1), 1)).toBeCloseTo(0.25, 1);
+  expect(await shareOfWork((environment) => new BackgroundPacer(environment, () => undefined), 1)).toBeCloseTo(0.25, 1);
+});
+
+it('learns from the runtime how long the event loop was active', async () => {
+  const untilMs = realEnvironment.monotonicMs() + 20;
+  const before = loopActiveMs() ?? 0;
+  while (realEnvironment.monotonicMs() < untilMs);
+  await setImmediate();
+  expect((loopActiveMs() ?? 0) - before).toBeGreaterThan(15);
 });
 
 describe('forEachOf', () => {

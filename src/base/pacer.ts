@@ -1,30 +1,15 @@
 /** Lets the event loop run during long work: a pacer that says when a pause is due, work in steps, and work in parallel. */
-import { sleep } from './env.ts';
 import type { Environment } from './env.ts';
 
 /** Longest time that work may run without a pause, in milliseconds. */
 const sliceMs = 4;
-/**
- * How long background work rests, as a multiple of the time that it worked. It needs that much because it also causes work
- * elsewhere: file I/O and garbage collection.
- */
-const restShare = 3;
-/** Longest rest, in milliseconds: work that took longer than a slice was mostly waiting. */
-const maxRestMs = 4 * sliceMs;
-
 /** Measures slices of work, and pauses between them. */
 export class Pacer {
   readonly #environment: Environment;
-  readonly #rests: boolean;
   #since: number;
 
-  /**
-   * `rests`: for background work, which must leave most of the time to other work. Yielding one turn of the event loop is not
-   * enough: a caller that reads a little in every turn would then advance only that little per slice.
-   */
-  constructor(environment: Environment, rests = false) {
+  constructor(environment: Environment) {
     this.#environment = environment;
-    this.#rests = rests;
     this.#since = environment.monotonicMs();
   }
 
@@ -35,10 +20,13 @@ export class Pacer {
 
   /** Lets the event loop run. */
   async pause(): Promise<void> {
-    const workedMs = this.#environment.monotonicMs() - this.#since;
-    if (this.#rests) await sleep(this.#environment, Math.min(restShare * workedMs, maxRestMs));
-    else await this.#environment.yieldToEventLoop();
+    await this.wait(this.#environment.monotonicMs() - this.#since);
     this.#since = this.#environment.monotonicMs();
+  }
+
+  /** Waits for as long as a pause after so much work takes. */
+  protected wait(_workedMs: number): Promise<void> {
+    return this.#environment.yieldToEventLoop();
   }
 }
 

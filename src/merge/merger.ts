@@ -144,7 +144,7 @@ export class Merger {
   /**
    * Replaces trees by others that hold the same rows, in a generation of its own: no commit is applied by it. This node
    * merges nothing meanwhile. False as for {@link merge}: then `build` must be called again, with the newer Block 0.
-   * `rests`: most of the time is left to others.
+   * `rests`: most of the time is left to other work, if there is any.
    */
   async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
     while (this.#running !== undefined) await this.idle();

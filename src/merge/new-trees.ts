@@ -1,4 +1,5 @@
 /** Writes the trees of a new generation. Loaded with the first merge of a process. */
+import { BackgroundPacer } from '../base/background-pacer.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { Block0 } from '../format/block0.ts';
 import { Uploads } from '../tree/block-writer.ts';
@@ -11,7 +12,7 @@ import type { MergedTable, TableMergeContext, TreeBuild } from './merge-table.ts
 
 /** Options of {@link writeTrees}. */
 export interface TreeWriteOptions extends UploadOptions, Omit<TableMergeContext, 'uploads' | 'birth' | 'pacer'> {
-  /** Whether most of the time is left to others. */
+  /** Whether most of the time is left to other work, if there is any. */
   readonly rests: boolean;
 }
 
@@ -19,11 +20,15 @@ export interface TreeWriteOptions extends UploadOptions, Omit<TableMergeContext,
 export async function writeTrees(block0: Block0, build: TreeBuild, options: TreeWriteOptions): Promise<InlinedRoots> {
   const uploads = new Uploads(options);
   const birth = block0.generation + 1;
-  const pacer = new Pacer(options.environment, options.rests);
+  const pacer = pacerOf(options);
   const written = await build(block0, { ...options, uploads, birth, pacer });
   const roots = await inlineRoots(block0, written, birth, uploads, options);
   await uploads.finish();
   return roots;
+}
+
+function pacerOf({ environment, rests }: TreeWriteOptions): Pacer {
+  return rests ? new BackgroundPacer(environment) : new Pacer(environment);
 }
 
 /** Trees written before the generation that first refers to them. */
@@ -45,7 +50,7 @@ export async function writeAhead<T>(
 ): Promise<WrittenAhead<T>> {
   const uploads = new Uploads(options);
   const birth = block0.generation + generations;
-  const made = await build({ ...options, uploads, birth, pacer: new Pacer(options.environment, options.rests) });
+  const made = await build({ ...options, uploads, birth, pacer: pacerOf(options) });
   await uploads.finish();
   return { made, birth };
 }

@@ -7,7 +7,7 @@ import { ByteWriter } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeKey } from '../base/messages.ts';
-import { Pacer } from '../base/pacer.ts';
+import { BackgroundPacer } from '../base/background-pacer.ts';
 import { checkingOf, isChecked, findDuplicates } from '../catalog/checked-indexes.ts';
 import type { Duplicate } from '../catalog/checked-indexes.ts';
 import type { Registry } from '../catalog/registry.ts';
@@ -164,7 +164,7 @@ export class UniqueSteps {
   async #step(view: View, table: TableState, added: AddedIndex): Promise<Step> {
     const { engine, environment } = this.#options;
     const { name } = table.shape;
-    const pacer = new Pacer(environment, true);
+    const pacer = new BackgroundPacer(environment);
     const [found] = await findDuplicates(table, added.index, pacer, 1, added.tree);
     if (found !== undefined) {
       if (!(await isOverlaid(table, found))) return this.#fail(name, added, found);

@@ -49,6 +49,12 @@ export const afterIo: (callback: () => void) => void = timers.setImmediate;
 /** Returns the time by the monotonic clock, in milliseconds with a fraction. */
 export const monotonicMs: () => number = performance.now.bind(performance);
 
+/** Returns how long the event loop has been active so far, in milliseconds; undefined where the runtime does not know that. */
+export function loopActiveMs(): number | undefined {
+  const { active } = performance.eventLoopUtilization();
+  return active > 0 ? active : undefined;
+}
+
 /** Fills `bytes` with cryptographically random ones, and returns them. */
 export function fillRandom(bytes: Uint8Array): Uint8Array {
   return randomFillSync(bytes);

@@ -56,6 +56,10 @@ export const afterIo: (callback: () => void) => void = makeAfterIo();
 
 export const monotonicMs = (): number => performance.now();
 
+export function loopActiveMs(): number | undefined {
+  return undefined;
+}
+
 /** Most bytes that one call may ask for. */
 const mostRandomBytes = 65_536;
 
