@@ -8,6 +8,7 @@ import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeKey } from '../base/messages.ts';
 import { BackgroundPacer } from '../base/background-pacer.ts';
+import type { Pacer } from '../base/pacer.ts';
 import { checkingOf, isChecked, findDuplicates } from '../catalog/checked-indexes.ts';
 import type { Duplicate } from '../catalog/checked-indexes.ts';
 import type { Registry } from '../catalog/registry.ts';

@@ -76,6 +76,9 @@ export const migrations: PagePromises = {
   'The work rests three quarters of the time': [
     'src/base/pacer.test.ts: work in the background leaves three quarters of the time to others, other work none',
   ],
+  'and a fifth of the time where it finds the event loop idle': [
+    'src/base/pacer.test.ts: work in the background leaves little time where nobody else works',
+  ],
   '`rowsPerSecond` limits the rows that are migrated.': ['test/features/migrations/targets.test.ts: keeps to its rate'],
   'Other chunks have up to 20,000 rows, which take up to a 32nd of `maxMemoryBytes`': [
     'test/features/migrations/load.test.ts: holds no more rows at a time than there is memory for',
