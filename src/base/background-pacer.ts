@@ -15,7 +15,7 @@ const maxRestMs = 16;
 /** The first part of a rest, in milliseconds, which shows whether there is other work. */
 const probeMs = 1;
 /** In a process without other work the event loop is active for less than this share of the time. */
-const idleShare = 0.2;
+const idleShare = 0.4;
 
 /** Returns how long the event loop has been active so far, in milliseconds; undefined where that is not known. */
 export type ActiveTime = () => number | undefined;

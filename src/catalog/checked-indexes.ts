@@ -2,14 +2,15 @@
  * The system table of unique indexes that are being added and are checked already. A row is committed like any other row, so
  * every commit is certainly before or after it, and the commits after it were checked. Also finds duplicates in a unique index.
  */
-import { ByteWriter, compareBytes, compareRanges, hashOf } from '../base/bytes.ts';
+import { ByteWriter, compareBytes, hashOf } from '../base/bytes.ts';
 import { describeValue } from '../base/messages.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { commitBlockName } from '../format/commit.ts';
 import type { TableChange } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
-import { isTruncatedComponent, skipKeyComponent } from '../format/ordered-key.ts';
+import type { Node } from '../format/node.ts';
+import { endWithin, isTruncatedComponent, skipKeyComponent } from '../format/ordered-key.ts';
 import { readField } from '../format/row-decode.ts';
 import { RowArena, appendNullRow, writeField } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
@@ -173,19 +174,18 @@ export async function findDuplicates(
   const found: Duplicate[] = [];
   if (tree === undefined) return found;
   const cursor = new TreeCursor(tree);
-  let before: Entry | undefined;
+  const keys = new Neighbours(index);
   let alike: Alike | undefined;
   while (found.length < limit && (await cursor.next())) {
     const { node, from, to } = cursor;
     for (let i = from; i < to && found.length < limit; i++) {
-      const entry = readEntry(node.key(i), index);
-      if (entry.hasNull) continue;
-      if (before === undefined || !agree(before, entry)) {
-        before = entry;
+      if (!keys.move(node, i)) {
         alike = undefined;
         continue;
       }
-      alike ??= new Alike(state, index, before);
+      const entry = readEntry(keys.present, index);
+      if (entry.hasNull) continue;
+      alike ??= new Alike(state, index, readEntry(keys.before, index));
       const other = await alike.add(entry);
       if (other === undefined) continue;
       const [key, otherKey] = [entry.primaryKey, other].map((each) => state.shape.keyValue(each));
@@ -201,6 +201,43 @@ export async function findDuplicates(
   return found;
 }
 
-function agree({ values: a }: Entry, { values: b }: Entry): boolean {
-  return compareRanges(a, 0, a.length, b, 0, b.length) === 0;
+/** The bytes of an entry and of the one before it. Most differ early, so they are compared before anything is read from them. */
+class Neighbours {
+  readonly #index: TableIndex;
+  #before = new Uint8Array(64);
+  #beforeLength = 0;
+  #present = new Uint8Array(64);
+  #length = 0;
+
+  constructor(index: TableIndex) {
+    this.#index = index;
+  }
+
+  get before(): Uint8Array {
+    return this.#before.slice(0, this.#beforeLength);
+  }
+
+  get present(): Uint8Array {
+    return this.#present.slice(0, this.#length);
+  }
+
+  /** Moves to an entry. Returns whether it has the same values as the one before. */
+  move(node: Node, i: number): boolean {
+    [this.#before, this.#present] = [this.#present, this.#before];
+    this.#beforeLength = this.#length;
+    this.#length = node.keyLength(i);
+    if (this.#present.length < this.#length) this.#present = new Uint8Array(this.#length * 2);
+    const present = this.#present;
+    node.copyKey(i, present, 0);
+    const before = this.#before;
+    const shorter = Math.min(this.#beforeLength, this.#length);
+    let common = 0;
+    while (common < shorter && before[common] === present[common]) common++;
+    let end = 0;
+    for (const { typeId } of this.#index.fields) {
+      end = endWithin(present, end, common, typeId);
+      if (end < 0) return false;
+    }
+    return true;
+  }
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ByteWriter, compareBytes, compareValues } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/bytes.ts';
 import {
+  endWithin,
   isTruncatedComponent,
   MalformedKey,
   readKeyComponent,
@@ -114,6 +115,10 @@ describe('compound keys', () => {
         const middle = skipKeyComponent(a, 0, valueType);
         expect(readKeyComponent(a, 0, middle, valueType)).toEqual(v1 === 0 ? 0 : v1);
         expect(skipKeyComponent(a, middle, pkType)).toBe(a.length);
+        for (let limit = 0; limit <= a.length; limit++) {
+          expect(endWithin(a, 0, limit, valueType)).toBe(limit < middle ? -1 : middle);
+          expect(endWithin(a, middle, limit, pkType)).toBe(limit < a.length ? -1 : a.length);
+        }
         expect(readKeyComponent(a, middle, a.length, pkType)).toEqual(p1 === 0 ? 0 : p1);
       }),
       { numRuns: 3000 },

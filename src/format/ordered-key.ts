@@ -206,6 +206,22 @@ export function skipKeyComponent(key: Uint8Array, at: number, typeId: TypeId): n
   throw new MalformedKey('key ends within a component');
 }
 
+/** Returns the end of the component at `at` if it is within the first `limit` bytes of a key that is well formed; otherwise -1. */
+export function endWithin(key: Uint8Array, at: number, limit: number, typeId: TypeId): number {
+  if (at >= limit) return -1;
+  if (key[at] === tagNull) return at + 1;
+  if (typeId !== Types.varchar && typeId !== Types.bytes) {
+    const end = at + 1 + widthOf(typeId);
+    return end <= limit ? end : -1;
+  }
+  for (let i = at + 1; i + 1 < limit; i++) {
+    if (key[i] !== escape) continue;
+    if (key[i + 1] !== escapedZero) return i + 2;
+    i++;
+  }
+  return -1;
+}
+
 /** Whether a text component that ends at `end` holds only the first bytes of its value. */
 export function isTruncatedComponent(key: Uint8Array, end: number, typeId: TypeId): boolean {
   return (

@@ -54,7 +54,7 @@ export type Step =
       readonly rows: number;
       /** Time that the step and the rest after it should take, in milliseconds. Default 0. */
       readonly fillMs?: number;
-      /** Whether later chunks get their size from this one. Default true. */
+      /** Whether this is a chunk, from which later ones get their size, and after which merges have their turn. Default true. */
       readonly isSized?: boolean;
       /** Reports the work done. */
       readonly tell: () => Promise<void> | void;
@@ -172,17 +172,20 @@ export class ChunkWork {
       if (done === 'nothing') return;
       const tookMs = environment.monotonicMs() - startedMs;
       let fillMs = 0;
+      let restMs = Math.min(tookMs, intervalMs) / 2;
       if (done === 'lost') {
         lost++;
         this.#rows = Math.max(minRows, this.#rows >> 1);
       } else {
         lost = 0;
         if (done.isSized !== false) this.#fit(done.rows, tookMs);
+        // Others have merged while it was made.
+        else restMs = 0;
         await done.tell();
         fillMs = done.fillMs ?? 0;
       }
       // The pause leaves room for merges. A chunk also rests while it works.
-      const pauseMs = Math.max(Math.min(tookMs, intervalMs) / 2, fillMs - tookMs, lost * 20 * environment.random());
+      const pauseMs = Math.max(restMs, fillMs - tookMs, lost * 20 * environment.random());
       if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
     }
   }
