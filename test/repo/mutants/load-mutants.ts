@@ -4,7 +4,10 @@ import type { Mutant } from './mutant.ts';
 const load = 'src/load/load.ts';
 const check = 'src/load/load-check.ts';
 const trees = 'src/load/staged-trees.ts';
+const imported = 'src/cli/input/row-import.ts';
+const loaded = 'src/cli/input/loaded-rows.ts';
 const tests = ['test/features/load/load.slow.test.ts'];
+const importTests = ['test/features/cli/import-load.slow.test.ts'];
 
 export const loadMutants: readonly Mutant[] = [
   {
@@ -104,5 +107,60 @@ export const loadMutants: readonly Mutant[] = [
     name: 'load: a commit may name staged rows of an earlier slot',
     edits: [{ file: 'src/format/commit.ts', find: 'runSlot >= slot;', replace: 'runSlot > 0 * slot;' }],
     tests: ['src/format/commit.test.ts'],
+  },
+  {
+    name: 'import: an interrupted load reports all rows',
+    edits: [
+      {
+        file: imported,
+        find: 'if (loaded.rows < (this.#checked ?? 0) && session.signal.aborted) {',
+        replace: 'if (loaded.rows < 0) {',
+      },
+    ],
+    tests: importTests,
+  },
+  {
+    name: 'import: rows that a unique index with a condition may refuse are loaded',
+    edits: [
+      {
+        file: loaded,
+        find: 'return !indexes.some((index)',
+        replace: 'return indexes.length >= 0 || !indexes.some((index)',
+      },
+    ],
+    tests: importTests,
+  },
+  {
+    name: 'import: a load names no line of a row that was refused',
+    edits: [
+      {
+        file: loaded,
+        find: 'throw (await refusedLine(options, error)) ?? error;',
+        replace: 'void refusedLine;\n      throw error;',
+      },
+    ],
+    tests: importTests,
+  },
+  {
+    name: 'migration: its work takes the time of others',
+    edits: [
+      {
+        file: 'src/base/background-pacer.ts',
+        find: 'if (busyMs >= restedMs * idleShare && restedMs < restMs)',
+        replace: 'if (busyMs < 0 && restedMs < restMs)',
+      },
+    ],
+    tests: ['src/base/pacer.test.ts'],
+  },
+  {
+    name: 'unique: entries that agree in their first field count as duplicates',
+    edits: [
+      {
+        file: 'src/catalog/checked-indexes.ts',
+        find: 'for (const { typeId } of this.#index.fields) {',
+        replace: 'for (const { typeId } of this.#index.fields.slice(0, 1)) {',
+      },
+    ],
+    tests: ['test/features/unique/duplicates.test.ts'],
   },
 ];
