@@ -193,7 +193,7 @@ async function removeUnneeded(entries: readonly string[]): Promise<void> {
  * Each is bundled for itself, although most of its code is in the library as well: an application for browsers then gets nothing of what opens and
  * writes databases, whichever tool bundles it.
  */
-const entriesOfBrowsers = ['reader', 'live-client', 'react'];
+const entriesOfBrowsers = ['reader', 'live-client', 'react', 'tanstack'];
 
 const manifest = JSON.parse(await readFile(new URL('package.json', repository), 'utf8')) as Manifest;
 const libraries = Object.values(manifest.exports).map((target) =>

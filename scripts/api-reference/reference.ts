@@ -44,6 +44,11 @@ const entries: readonly (Entry & { readonly about: string })[] = [
     about: 'Spans and metrics for OpenTelemetry. [observability.md](observability.md#opentelemetry) tells more.',
   },
   {
+    specifier: 'store-db/tanstack',
+    path: 'src/tanstack.ts',
+    about: 'Live queries as collections of TanStack DB.',
+  },
+  {
     specifier: 'store-db/studio',
     path: 'src/studio.ts',
     about: 'A page that shows a database, to mount in an application. [studio.md](studio.md) tells more.',

@@ -36,6 +36,7 @@ const model = new Model(sources, [
   { specifier: 'store-db/live-client', path: 'src/live-client.ts' },
   { specifier: 'store-db/react', path: 'src/react.ts' },
   { specifier: 'store-db/otel', path: 'src/otel.ts' },
+  { specifier: 'store-db/tanstack', path: 'src/tanstack.ts' },
   { specifier: 'store-db/studio', path: 'src/studio.ts' },
 ]);
 

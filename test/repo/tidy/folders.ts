@@ -86,6 +86,7 @@ export const folders: readonly Folder[] = [
   { path: 'reader.ts', holds: 'The published entry for readers, in browsers too' },
   { path: 'live-client', holds: 'Live queries in the browser: stores of their data, and the connection behind them' },
   { path: 'live-client.ts', holds: 'The published entry for live queries in the browser' },
+  { path: 'tanstack.ts', holds: 'The published entry for live queries in TanStack DB' },
   { path: 'react.ts', holds: 'The published entry for live queries in React' },
   { path: 'index.ts', holds: 'The published entry: the list of what is exported' },
   { path: 'workers.ts', holds: 'The published entry for Workers: drivers that need no Node.js' },

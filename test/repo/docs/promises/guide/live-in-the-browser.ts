@@ -3,6 +3,7 @@ import type { PagePromises } from '../page-promises.ts';
 const requests = 'test/features/live-server/requests.test.ts';
 const streams = 'test/features/live-server/streams.test.ts';
 const store = 'test/features/live-client/store.test.ts';
+const tanstack = 'test/features/live-client/tanstack.test.ts';
 const react = 'test/features/live-client/react.test.ts';
 
 export const liveInTheBrowser: PagePromises = {
@@ -50,6 +51,11 @@ export const liveInTheBrowser: PagePromises = {
   'is a store of a query in the same process, for tests and for programs without a browser.': [
     `${store}: a store of a query in the same process needs no server`,
   ],
+  'an optimistic row stays until `collection.utils.awaitPosition(position)` says that the row of the database has come.':
+    [
+      `${tanstack}: an optimistic row stays until the row of the database has come`,
+      `${tanstack}: a collection has the rows, and tells of those that changed only`,
+    ],
   'goes on with changes, which cost bytes in proportion to what has changed': [
     `${streams}: begins with the whole result, and goes on with what changes`,
     `${streams}: costs bytes in proportion to the change`,
