@@ -102,6 +102,12 @@ export class ChunkWork {
     this.#timer = undefined;
   }
 
+  /** Called when there is work that somebody waits for: a timer for other work is not waited for. */
+  lookAtOnce(): void {
+    this.#cancel();
+    this.look();
+  }
+
   /** Called when there may be work. */
   look(): void {
     if (this.#working) return;

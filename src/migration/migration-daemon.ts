@@ -97,6 +97,8 @@ export class MigrationDaemon {
     this.#asked.add(table);
     this.#idleSituations.delete(table);
     this.viewChanged();
+    // Not only once the versions of this instance are reported, for which there may be a timer.
+    this.#chunks.lookAtOnce();
   }
 
   /** Looks for work: the view has moved on. */

@@ -173,11 +173,13 @@ describe('finishing a migration', () => {
     const fleet = new Fleet();
     const one = await open(fleet);
     const two = await fleet.open(2, [users1, users2]);
-    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { rowsPerSecond: 1 }));
     await fleet.write(one, 'upsert', [
       { ...row, id: 2 },
       { ...row, id: 3 },
+      { ...row, id: 4 },
     ]);
+    await fleet.run(one.db.checkpoint());
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { rowsPerSecond: 1 }));
     const finish = (options: object, table: unknown = 'users'): Promise<Error> =>
       fleet.failure(two.db.finishMigration(table as string, options));
     expect((await finish({})).message).toMatch(/in state 'building', and can be finished once it is 'switched'/);

@@ -213,6 +213,13 @@ describe('the work', () => {
     );
   });
 
+  it('begins at once at an instance with the code that asked, which still has to report its version', async () => {
+    const { two } = await start(users2);
+    await fleet.run(set(two, 2, 'users', { rowsPerSecond: 1 }));
+    await fleet.advance(intervalMs / 20);
+    expect(await fleet.status(two)).toMatchObject({ rowsDone: 1 });
+  });
+
   it('waits while nobody has the code, and says so', async () => {
     const { one, two } = await start(users2);
     await fleet.run(set(two, 2, 'users', { rowsPerSecond: 1 }));
