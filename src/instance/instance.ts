@@ -240,6 +240,8 @@ export class Instance implements BatchOwner, QueryHost {
     });
     this.#live?.attach(this.#host);
     this.maintenance.begin(engine);
+    const { databaseId, revision, generation } = engine.view.block0;
+    this.#logger.debug('Started', { databaseId, revision, generation, nodeId: engine.node.id });
     if (this.#options.role !== 'ephemeral') loadSoon(this.environment);
   }
 
@@ -306,6 +308,7 @@ export class Instance implements BatchOwner, QueryHost {
       await this.#held.release();
       await host.engine.close(Math.max(minCloseMs, stopTimeoutMs - (this.environment.monotonicMs() - startedMs)));
       if (ended.status === 'rejected') throw ended.reason;
+      this.#logger.debug('Stopped', { databaseId: host.engine.view.block0.databaseId });
     } finally {
       await this.#driver.close?.();
     }
