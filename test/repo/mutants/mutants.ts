@@ -7,6 +7,7 @@ import { encryptionMutants } from './encryption-mutants.ts';
 import { ephemeralMutants } from './ephemeral-mutants.ts';
 import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
+import { healthMutants } from './health-mutants.ts';
 import { journalMutants } from './journal-mutants.ts';
 import { keyMutants } from './key-mutants.ts';
 import { liveMutants } from './live-mutants.ts';
@@ -52,6 +53,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...keyMutants,
     ...ephemeralMutants,
     ...loadMutants,
+    ...healthMutants,
     ...liveMutants,
   ],
   objects: [
