@@ -242,6 +242,11 @@ export { Types } from './format/types.ts';
 export type { TableRef } from './schema/table-ref.ts';
 export { defineSchema } from './schema/define-schema.ts';
 export { json } from './schema/schema.ts';
+export { date, decimal, enumOf, formatDecimal, parseDecimal } from './schema/field-kinds.ts';
+export type { DateField, DecimalField, EnumField } from './schema/field-kinds.ts';
+export { rowSchema } from './schema/row-schema.ts';
+export type { EdgeInputOf, EdgeRowOf, RowSchemaOf, RowSchemaOptions } from './schema/row-schema.ts';
+export type { RowIssue, StandardIssue, StandardResult, StandardSchema } from './schema/standard-schema.ts';
 export type { JsonField } from './schema/schema.ts';
 export {
   AbortedError,
@@ -284,7 +289,7 @@ export {
   UnknownFormatError,
   UnsafeStoreError,
 } from './base/errors.ts';
-export { UniqueIndexError } from './base/errors.ts';
+export { UniqueIndexError, ValidationError } from './base/errors.ts';
 export { BookmarkError, BudgetExceededError } from './base/errors.ts';
 export { EncryptionKeyError, NotEncryptedError } from './base/errors.ts';
 export type { Compression, EncryptionOptions } from './storage/wrap/encryption-options.ts';

@@ -108,6 +108,22 @@ export class EncodeError extends StoreDbError {
   }
 }
 
+/** A row does not meet the `validate` of its table, or the check of a field. Nothing was written. */
+export class ValidationError extends StoreDbError {
+  /** Name of the table. */
+  readonly table: string;
+  /** Primary key of the row. */
+  readonly primaryKey: unknown;
+  /** The problems, each with its message and its path: names of fields and positions in lists. */
+  readonly issues: readonly { readonly message: string; readonly path: readonly PropertyKey[] }[];
+  constructor(table: string, primaryKey: unknown, issues: ValidationError['issues'], message: string) {
+    super('VALIDATION', message);
+    this.table = table;
+    this.primaryKey = primaryKey;
+    this.issues = issues;
+  }
+}
+
 /** A query that makes no sense: an unknown field, a value of the wrong kind, a negative limit. */
 export class InvalidQueryError extends StoreDbError {
   constructor(message: string, options?: { cause?: unknown }) {

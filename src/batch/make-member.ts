@@ -13,10 +13,12 @@ import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { openSealed } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
+import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import type { BridgedTable } from '../migration/bridge.ts';
 import { ShadowChanges } from '../migration/shadow-changes.ts';
+import type { RowValidator } from '../schema/row-validator.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import { Uploads } from '../tree/block-writer.ts';
@@ -40,6 +42,8 @@ export interface MemberOptions extends UploadOptions {
   readonly maxCommitBytes: number;
   /** The slot that the commit is for. */
   readonly slot: number;
+  /** The checks of the rows of a table version. Default: none. */
+  readonly validatorOf?: (shape: TableShape) => RowValidator | undefined;
 }
 
 /**
@@ -49,7 +53,7 @@ export interface MemberOptions extends UploadOptions {
  * is written later counts even if its value stays.
  *
  * Rejects with the error of the operation that contradicts the state: `DuplicateKeyError`, `RowNotFoundError`, `UniqueIndexError`,
- * and so on.
+ * `ValidationError`, and so on.
  */
 export async function makeMember(
   operations: readonly TableOperations[],
@@ -70,9 +74,11 @@ export async function makeMember(
     const order = await list.order(pacer);
     const fold = (): Promise<FoldedChanges> =>
       FoldedChanges.of(list, state, order, pacer, { skipsEqual: ofUser && isSole });
+    const { shape } = list;
+    const validator = ofUser ? options.validatorOf?.(shape) : undefined;
+    if (validator !== undefined) await validateRows(await fold(), validator, pacer);
     const folded = await fold();
     if (folded.done) return;
-    const { shape } = list;
     const rows =
       blobs === undefined || shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
     const indexes = active === undefined ? checked : [];
@@ -108,6 +114,20 @@ export async function makeMember(
   // The rows of the blob tables are made from the rows above. None of them is stored already, so none is left out.
   for (const list of blobs?.lists ?? []) await addChanges(list, false);
   return { changes };
+}
+
+/** Checks the rows that a flush stores. Rejects with `ValidationError`. */
+async function validateRows(rows: FoldedChanges, validator: RowValidator, pacer: Pacer): Promise<void> {
+  while (!rows.done) {
+    const { source, base } = rows;
+    if (source !== undefined && ((source.rows[base] as number) & rowDeletedFlag) === 0) {
+      const checked = validator.check(source, base);
+      if (isPromise(checked)) await checked;
+    }
+    const advanced = rows.advance();
+    if (isPromise(advanced)) await advanced;
+    if (pacer.due()) await pacer.pause();
+  }
 }
 
 /** The folded rows of one version of a table, on their way into a commit. */

@@ -9,6 +9,7 @@ import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
 import type { StoredTable } from '../format/stored-table.ts';
 import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered-functions.ts';
 import { keyConflict, renameConflict } from '../schema/renames.ts';
+import { RowValidator } from '../schema/row-validator.ts';
 import { toStoredSchema } from '../schema/schema.ts';
 import type { MigrateFunction, SchemaDefinition } from '../schema/schema.ts';
 import { toDefinition } from '../schema/stored-definition.ts';
@@ -31,6 +32,8 @@ export class Registry {
   readonly #migrations = new Map<string, Map<number, MigrateFunction>>();
   /** How the `migrate` functions are identified in storage, by table and version. Versions without a function are left out. */
   readonly #codes = new Map<string, Map<number, MigrationCode>>();
+  /** The checks of rows, by table and version. Versions without checks are left out. */
+  readonly #validators = new Map<string, Map<number, RowValidator>>();
   readonly #coded = new WeakMap<TableShape, StoredSchema>();
   readonly #functions = new Map<string, RegisteredFunction>();
   /** The registered functions by name. */
@@ -54,6 +57,7 @@ export class Registry {
       const message = `\`migrate\` of table '${shape.name}' must be a function, not ${describeValue(migrate)}.`;
       throw new InvalidSchemaError(shape.name, message);
     }
+    const validator = RowValidator.of(shape, definition as SchemaDefinition);
     const versions = this.#versions.get(shape.name) ?? new Map<number, TableShape>();
     const known = versions.get(shape.version);
     if (known !== undefined && !known.isSame(shape)) throw redefined(shape, 'was registered', known);
@@ -72,6 +76,10 @@ export class Registry {
       this.#migrations.set(shape.name, functions.set(shape.version, migrate));
       const codes = this.#codes.get(shape.name) ?? new Map<number, MigrationCode>();
       this.#codes.set(shape.name, codes.set(shape.version, own));
+    }
+    if (validator !== undefined && known === undefined) {
+      const validators = this.#validators.get(shape.name) ?? new Map<number, RowValidator>();
+      this.#validators.set(shape.name, validators.set(shape.version, validator));
     }
     versions.set(shape.version, known?.canonical === shape.canonical ? known : shape);
     this.#versions.set(shape.name, versions);
@@ -179,6 +187,11 @@ export class Registry {
   /** The `migrate` function of a version; undefined if it has none, or is not registered. */
   migrateFunction(table: string, version: number): MigrateFunction | undefined {
     return this.#migrations.get(table)?.get(version);
+  }
+
+  /** The checks of the rows of a version; undefined if it has none, or is not registered. */
+  validator({ name, version }: TableShape): RowValidator | undefined {
+    return this.#validators.get(name)?.get(version);
   }
 
   /** Identifies the code that this instance makes rows of a version with. */

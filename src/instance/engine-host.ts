@@ -109,7 +109,17 @@ export class EngineHost implements BatchHost, QueryHost {
     const { bridge, blobs, driver, maxCommitBytes, signals } = parts;
     const { blockSizeBytes, dbPrefix: prefix } = options;
     const place = { driver, prefix, blockSizeBytes, maxCommitBytes };
-    this.#flushing = { environment, engine, bridge, blobs, ...place, signals, ending: this.#ending.signal };
+    const validatorOf: FlushContext['validatorOf'] = (shape) => parts.registry.validator(shape);
+    this.#flushing = {
+      environment,
+      engine,
+      bridge,
+      blobs,
+      ...place,
+      signals,
+      validatorOf,
+      ending: this.#ending.signal,
+    };
   }
 
   get source(): object {

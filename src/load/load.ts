@@ -140,6 +140,7 @@ export class Load {
       signal: this.#signal,
       bufferBytes: this.#bufferBytes,
       told: (rows) => options.onProgress?.({ rows }),
+      validator: this.#context.validatorOf?.(shape),
     });
     try {
       await this.#refresh();

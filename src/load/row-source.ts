@@ -10,6 +10,7 @@ import { duplicateKey } from '../batch/folded-changes.ts';
 import { Operation, TableOperations } from '../batch/table-operations.ts';
 import { documentValue } from '../format/row-encode.ts';
 import type { RowSource } from '../format/row-layout.ts';
+import type { RowValidator } from '../schema/row-validator.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { ChangeStream } from '../tree/write.ts';
 
@@ -24,6 +25,8 @@ export interface RowSourceOptions {
   readonly bufferBytes: number;
   /** Called with the number of rows read so far, after each buffer. */
   readonly told: (rows: number) => void;
+  /** The checks of the rows; undefined if the table has none. */
+  readonly validator: RowValidator | undefined;
 }
 
 /** Rows in the order of their keys, which all differ. */
@@ -64,12 +67,14 @@ export class RowReader {
     this.#iterator = iteratorOf(source);
   }
 
-  /** Reads the next buffer of rows; undefined at the end. Rejects with `EncodeError`, `DuplicateKeyError` or the error of the source. */
+  /** Reads the next buffer of rows; undefined at the end. Rejects with `EncodeError`, `ValidationError`,
+   * `DuplicateKeyError` or the error of the source. */
   async next(): Promise<SortedRows | undefined> {
-    const { pacer, signal, told } = this.#options;
+    const { pacer, signal, told, validator } = this.#options;
     if (this.isOver) return undefined;
     const rows = await untilAborted(this.#fill(), signal);
     if (rows.count === 0) return undefined;
+    if (validator !== undefined) await untilAborted(this.#validate(rows, validator), signal);
     const order = await rows.order(pacer);
     const { keys } = rows;
     for (let i = 1; i < order.length; i++) {
@@ -96,6 +101,15 @@ export class RowReader {
       signal.throwIfAborted();
     }
     return rows;
+  }
+
+  async #validate(rows: TableOperations, validator: RowValidator): Promise<void> {
+    const { pacer } = this.#options;
+    for (let i = 0; i < rows.count; i++) {
+      const checked = validator.check(rows.arena, rows.base(i));
+      if (isPromise(checked)) await checked;
+      if (pacer.due()) await pacer.pause();
+    }
   }
 
   #add(rows: TableOperations, document: unknown): void {

@@ -31,6 +31,7 @@ import type { JsonValue, TypeId } from '../format/types.ts';
 import { normalizeValue } from '../format/values.ts';
 import { readRules, constantValue, storedConstant } from './field-rules.ts';
 import { readConditions } from './index-condition.ts';
+import type { StandardSchema } from './standard-schema.ts';
 
 /** A row as applications see it: its values by field name. */
 export type PlainRow = Record<string, unknown>;
@@ -146,6 +147,14 @@ export interface SchemaDefinition {
    * there is a function is compared.
    */
   readonly migrateVersion?: number | string;
+  /**
+   * A schema of zod, valibot, arktype or another library that implements Standard Schema. Every row that a flush, a transaction or
+   * a load of this process stores is checked by it as a whole, after its changes, before anything is written: `ValidationError`. A field
+   * without a value may be null or absent for the schema. The row is stored as it was given: transforms and defaults of the schema are
+   * not applied. It is not stored, as `migrate` is not: other processes check what their definition says. Rows of a migration are not
+   * checked. Default: none.
+   */
+  readonly validate?: StandardSchema;
 }
 
 type TypesById = {
@@ -328,6 +337,7 @@ const schemaNames: ReadonlySet<string> = new Set<keyof SchemaDefinition>([
   'renames',
   'migrate',
   'migrateVersion',
+  'validate',
 ]);
 const fieldNames: ReadonlySet<string> = new Set<keyof FieldDefinition>([
   'typeId',

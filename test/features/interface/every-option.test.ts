@@ -15,6 +15,7 @@ import {
   pruneBackups,
   restoreBackup,
   rewriteBackups,
+  rowSchema,
   s3StandardPrices,
   StoreDb,
   Types,
@@ -124,6 +125,12 @@ const cases: Readonly<Record<string, Case>> = {
     valid: { from: place, keepLast: 1, encryption },
   },
   'inspectBackups(options)': { call: inspectBackups, what: 'inspectBackups()', valid: { from: place, encryption } },
+  'rowSchema(options)': {
+    call: (options) =>
+      rowSchema({ name: 't', version: 1, fields: { id: { typeId: Types.int32 } }, primaryKey: 'id' }, options as never),
+    what: 'rowSchema()',
+    valid: { partial: true },
+  },
   'rewriteBackups(options)': { call: rewriteBackups, what: 'rewriteBackups()', valid: { from: place, encryption } },
   'Database.start(options)': { call: (options) => db.start(options), what: 'db.start()' },
   'Database.setTargetSchemaVersion(options)': {

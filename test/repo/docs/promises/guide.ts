@@ -25,12 +25,14 @@ import { tenants } from './guide/tenants.ts';
 import { transactions } from './guide/transactions.ts';
 import { triggers } from './guide/triggers.ts';
 import { troubleshooting } from './guide/troubleshooting.ts';
+import { validation } from './guide/validation.ts';
 import { writing } from './guide/writing.ts';
 import type { PagePromises } from './page-promises.ts';
 
 export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/getting-started.md': gettingStarted,
   'docs/guide/tables.md': tables,
+  'docs/guide/validation.md': validation,
   'docs/guide/indexes.md': indexes,
   'docs/guide/writing.md': writing,
   'docs/guide/querying.md': querying,

@@ -1,0 +1,137 @@
+/**
+ * Fields that are more than their type: {@link enumOf}, {@link date} and {@link decimal}. The stored schema knows the type only. The kind
+ * of a field is a property under a symbol, which `{ ...date(), required: true }` copies, and which no stored form contains.
+ */
+import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../base/messages.ts';
+import { bigintBounds, Types } from '../format/types.ts';
+
+/** Names the kind of a field. It is the same in every copy of the package: definitions may come from another one. */
+const kindName: unique symbol = Symbol.for('store-db.field-kind') as typeof kindName;
+
+/** The kind of a field. */
+export type FieldKind = { readonly kind: 'date' } | { readonly kind: 'decimal'; readonly scale: number };
+
+interface OfKind {
+  readonly [kindName]: FieldKind;
+}
+
+/** Returns the kind of a field; undefined for a field that is only of its type. */
+export function kindOf(field: object): FieldKind | undefined {
+  return (field as Partial<OfKind>)[kindName];
+}
+
+/** A field of a few texts, as returned by {@link enumOf}. */
+export interface EnumField<V extends string> {
+  /** The type varchar. */
+  readonly typeId: typeof Types.varchar;
+  /** The texts that the field takes. */
+  readonly oneOf: readonly V[];
+}
+
+/**
+ * Returns a field that takes one of a few texts, or null unless it is required: `status: enumOf('open', 'done')`, or
+ * `{ ...enumOf('open', 'done'), default: 'open' }`. Rows have the union of the texts as its type. It is short for `oneOf`, and stored so:
+ * every instance refuses other values.
+ */
+export function enumOf<const V extends string>(...values: readonly [V, ...V[]]): EnumField<V> {
+  return { typeId: Types.varchar, oneOf: values };
+}
+
+/** A field of calendar dates, as returned by {@link date}. */
+export interface DateField {
+  /** The type varchar. */
+  readonly typeId: typeof Types.varchar;
+  /** Ten bytes. */
+  readonly maxLength: 10;
+}
+
+/**
+ * Returns a field of calendar dates without a time, as texts in the order of time: `born: date()`, with values such as `'2026-11-28'`. A
+ * flush refuses other texts with `ValidationError`, and days that no month has. The check is of the process that registers the
+ * definition, like `validate`.
+ */
+export function date(): DateField {
+  const field: DateField & OfKind = { typeId: Types.varchar, maxLength: 10, [kindName]: { kind: 'date' } };
+  return field;
+}
+
+/** A field of exact decimal numbers, as returned by {@link decimal}. */
+export interface DecimalField {
+  /** The type int64. */
+  readonly typeId: typeof Types.int64;
+}
+
+/** Most digits behind the point: all that an int64 can have. */
+const maxScale = 18;
+
+function checkScale(scale: unknown): asserts scale is number {
+  if (Number.isInteger(scale) && (scale as number) >= 0 && (scale as number) <= maxScale) return;
+  const allowed = `the number of digits behind the point, an integer from 0 to ${maxScale}`;
+  throw new InvalidOptionError('scale', `The scale of a decimal is ${allowed}, not ${describeValue(scale)}.`);
+}
+
+/**
+ * Returns a field of exact decimal numbers, for money: `price: decimal(2)`. Its values are whole numbers of the smallest unit, here
+ * hundredths, as bigints of 64 bits, so that they are compared, ordered, indexed and summed without rounding. {@link parseDecimal} and
+ * {@link formatDecimal} turn them into texts and back. `scale`: digits behind the point, 0 to 18. Throws `InvalidOptionError`.
+ */
+export function decimal(scale: number): DecimalField {
+  checkScale(scale);
+  const field: DecimalField & OfKind = { typeId: Types.int64, [kindName]: { kind: 'decimal', scale } };
+  return field;
+}
+
+const decimalText = /^([+-]?)([0-9]{1,40})(?:\.([0-9]{1,40}))?$/;
+
+/**
+ * Returns a decimal number as the whole number of its smallest units: `parseDecimal('12.5', 2)` is `1250n`. `value`: a text of digits with
+ * an optional sign and point, or a number or bigint, which is read as it is written. `scale`: digits behind the point, 0 to 18. Throws
+ * `InvalidOptionError` for anything else, for more digits behind the point than that unless they are zeros, and for numbers that 64 bits do
+ * not hold: nothing is rounded.
+ */
+export function parseDecimal(value: string | number | bigint, scale: number): bigint {
+  checkScale(scale);
+  const problem = (why: string): InvalidOptionError =>
+    new InvalidOptionError(
+      'value',
+      `${describeValue(value)} is no decimal with ${scale} digits behind the point: ${why}.`,
+    );
+  const isText = typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint';
+  const match = isText ? decimalText.exec(String(value).trim()) : null;
+  if (match === null) throw problem("write it in digits, such as '12.50'");
+  const [, sign, whole, part = ''] = match;
+  const digits = part.replace(/0+$/, '');
+  if (digits.length > scale) throw problem('it has more, and nothing is rounded');
+  const units = BigInt(`${sign}${whole}${digits.padEnd(scale, '0')}`);
+  const bounds = bigintBounds(Types.int64);
+  if (bounds !== undefined && (units < bounds.min || units > bounds.max)) throw problem('64 bits do not hold it');
+  return units;
+}
+
+/**
+ * Returns a whole number of smallest units as a decimal text: `formatDecimal(1250n, 2)` is `'12.50'`. `scale`: digits behind the point, 0 to
+ * 18. Throws `InvalidOptionError`.
+ */
+export function formatDecimal(units: bigint, scale: number): string {
+  checkScale(scale);
+  if (typeof units !== 'bigint') {
+    throw new InvalidOptionError('units', `The value of a decimal field is a bigint, not ${describeValue(units)}.`);
+  }
+  const digits = String(units < 0n ? -units : units).padStart(scale + 1, '0');
+  const sign = units < 0n ? '-' : '';
+  if (scale === 0) return sign + digits;
+  return `${sign}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
+}
+
+const dateText = /^([0-9]{4})-([0-9]{2})-([0-9]{2})$/;
+
+/** Whether a value is the text of a day that the calendar has. */
+export function isDateText(value: unknown): boolean {
+  const match = typeof value === 'string' ? dateText.exec(value) : null;
+  if (match === null) return false;
+  const [year, month, day] = match.slice(1).map(Number) as [number, number, number];
+  const isLeap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
+  const days = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+  return day >= 1 && day <= (days[month - 1] ?? 0);
+}
