@@ -47,6 +47,5 @@ export type {
   Authorization,
   LiveHandlerOptions,
   LiveQueryDefinition,
-  StandardResult,
-  StandardSchema,
 } from './live-server/live-options.ts';
+export type { StandardIssue, StandardResult, StandardSchema } from './schema/standard-schema.ts';

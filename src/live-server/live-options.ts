@@ -2,21 +2,9 @@
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import { kinds, OptionTable } from '../base/options.ts';
+import { isStandardSchema } from '../schema/standard-schema.ts';
+import type { StandardSchema } from '../schema/standard-schema.ts';
 import type { LiveResults, LiveRows, LiveValue } from '../query/live-results.ts';
-
-/** A schema of a library such as Zod, Valibot or ArkType: what https://standardschema.dev describes. */
-export interface StandardSchema<P> {
-  /** The schema as other libraries use it. */
-  readonly '~standard': {
-    /** Checks a value. */
-    readonly validate: (given: unknown) => StandardResult<P> | Promise<StandardResult<P>>;
-  };
-}
-
-/** The answer of a standard schema: the value, or what is wrong with it. */
-export type StandardResult<P> =
-  | { readonly value: P; readonly issues?: undefined }
-  | { readonly issues: readonly { readonly message: string }[] };
 
 /** A query that `liveHandler()` serves under a name. */
 export interface LiveQueryDefinition<P> {
@@ -24,7 +12,7 @@ export interface LiveQueryDefinition<P> {
    * Checks the parameters that a client sends, and returns them as `watch` gets them: a function that throws for wrong ones, or a
    * standard schema. Without it the query takes none.
    */
-  readonly params?: ((given: unknown) => P | Promise<P>) | StandardSchema<P>;
+  readonly params?: ((given: unknown) => P | Promise<P>) | StandardSchema<unknown, P>;
   /** Watches the query: `({ list }) => db.query('todos').where('list', '=', list).watch()`. */
   readonly watch: (params: P) => LiveResults<LiveRows<object>> | LiveResults<LiveValue<unknown>>;
 }
@@ -76,11 +64,6 @@ export const liveHandlerOptions: OptionTable<LiveHandlerOptions> = new OptionTab
   onError: kinds.callback,
 });
 
-function isSchema(given: unknown): boolean {
-  const standard = (Object(given) as { readonly '~standard'?: { readonly validate?: unknown } })['~standard'];
-  return typeof standard?.validate === 'function';
-}
-
 function checkQueries(callName: string, path: string, queries: unknown): void {
   for (const [name, query] of Object.entries(queries as Record<string, unknown>)) {
     const { params, watch, ...others } = Object(query) as Record<string, unknown>;
@@ -92,7 +75,7 @@ function checkQueries(callName: string, path: string, queries: unknown): void {
       );
     };
     if (typeof watch !== 'function') refuse('watch', watch, 'a function that returns query.watch()');
-    if (params !== undefined && typeof params !== 'function' && !isSchema(params)) {
+    if (params !== undefined && typeof params !== 'function' && !isStandardSchema(params)) {
       refuse('params', params, 'a function that checks parameters, or a standard schema');
     }
     const [unknown] = Object.keys(others);

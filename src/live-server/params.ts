@@ -2,8 +2,10 @@
 import { isBytes, isDate, messageOf } from '../base/brands.ts';
 import { toHex } from '../base/bytes.ts';
 import { withoutSecrets } from '../base/messages.ts';
+import { isStandardSchema } from '../schema/standard-schema.ts';
+import type { StandardSchema } from '../schema/standard-schema.ts';
 import { RefusedRequest } from '../web/refused-request.ts';
-import type { LiveQueryDefinition, StandardSchema } from './live-options.ts';
+import type { LiveQueryDefinition } from './live-options.ts';
 
 function refuse(name: string, reason: string): never {
   throw new RefusedRequest(400, 'PARAMS', `The parameters of query ${name} are refused: ${reason}`);
@@ -23,17 +25,16 @@ export async function paramsOf(
     refuse(name, '`params` is no JSON.');
   }
   if (params === undefined) return given === undefined ? undefined : refuse(name, 'it takes none.');
-  if (typeof params === 'function') {
-    try {
-      return await params(given);
-    } catch (error) {
-      return refuse(name, withoutSecrets(messageOf(error)));
-    }
+  // First, since some libraries make their schemas functions, which return what is wrong instead of throwing it.
+  if (isStandardSchema(params)) return checkedBySchema(name, params, given);
+  try {
+    return await params(given);
+  } catch (error) {
+    return refuse(name, withoutSecrets(messageOf(error)));
   }
-  return checkedBySchema(name, params, given);
 }
 
-async function checkedBySchema(name: string, schema: StandardSchema<unknown>, given: unknown): Promise<unknown> {
+async function checkedBySchema(name: string, schema: StandardSchema, given: unknown): Promise<unknown> {
   const result = await schema['~standard'].validate(given);
   if (result.issues === undefined) return result.value;
   return refuse(name, result.issues.map(({ message }) => message).join('; '));

@@ -65,17 +65,17 @@ export class RowValidator {
 export function issuesOf(schema: StandardSchema, row: PlainRow): readonly RowIssue[] | Promise<readonly RowIssue[]> {
   const values = Object.entries(row);
   const given = values.filter(([, value]) => value !== null);
-  return andThen(validate(schema, given), (issues) => {
+  return andThen(runSchema(schema, given), (issues) => {
     if (issues.length === 0 || given.length === values.length) return issues;
     const wanted = new Set(issues.map(({ path }) => path[0]));
     const asNull = values.filter(([name, value]) => value === null && wanted.has(name));
-    if (asNull.length > 0) return validate(schema, [...given, ...asNull]);
+    if (asNull.length > 0) return runSchema(schema, [...given, ...asNull]);
     // The issue may come from a field that is left out, and may not.
-    return andThen(validate(schema, values), (others) => (others.length === 0 ? others : issues));
+    return andThen(runSchema(schema, values), (others) => (others.length === 0 ? others : issues));
   });
 }
 
-function validate(
+function runSchema(
   schema: StandardSchema,
   values: readonly (readonly [string, unknown])[],
 ): readonly RowIssue[] | Promise<readonly RowIssue[]> {
@@ -87,7 +87,7 @@ function validate(
   }
   const issues = ({ issues: found = [] }: StandardResult<unknown>): readonly RowIssue[] =>
     Array.from(found, toRowIssue);
-  return isThenable(result) ? Promise.resolve(result).then(issues, failed) : issues(result as StandardResult<unknown>);
+  return isThenable(result) ? Promise.resolve(result).then(issues, failed) : issues(result);
 }
 
 /** A schema that throws refuses the row: it has not said that the row is valid. */

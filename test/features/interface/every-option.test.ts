@@ -127,7 +127,7 @@ const cases: Readonly<Record<string, Case>> = {
   'inspectBackups(options)': { call: inspectBackups, what: 'inspectBackups()', valid: { from: place, encryption } },
   'rowSchema(options)': {
     call: (options) =>
-      rowSchema({ name: 't', version: 1, fields: { id: { typeId: Types.int32 } }, primaryKey: 'id' }, options as never),
+      rowSchema({ name: 't', version: 1, fields: { id: { typeId: Types.int32 } }, primaryKey: 'id' }, options),
     what: 'rowSchema()',
     valid: { partial: true },
   },

@@ -1,4 +1,6 @@
 /** Which requests for live queries are answered: names, parameters, who may ask, how many, and mounted behind servers. */
+import { type } from 'arktype';
+import type { StandardSchema } from '../../../src/live-server.ts';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -74,6 +76,17 @@ it('a standard schema checks parameters, and may change them', async () => {
   expect(await answer.text()).toContain('not two; not at all');
   await new Listener(await handler.fetch(request('"two"'))).next();
   expect(lists).toEqual([2]);
+  handler.close();
+});
+
+it('a schema that is a function is a schema', async () => {
+  const { list } = queriesOf(db);
+  const schema: StandardSchema<unknown, number> = type('number');
+  const watch = (id: number) => list.watch({ list: id });
+  const handler = liveHandler(db, { queries: { byName: { params: schema, watch } }, authorize: () => true });
+  const request = (text: string): Request => new Request(`${origin}/byName?params=${text}`);
+  expect((await handler.fetch(request('"three"'))).status).toBe(400);
+  expect((await handler.fetch(request('2'))).status).toBe(200);
   handler.close();
 });
 

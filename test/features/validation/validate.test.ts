@@ -43,7 +43,7 @@ type Write = 'insert' | 'update' | 'upsert';
 /** Flushes a batch of one operation. */
 async function write(db: Database, operation: Write, row: object): Promise<void> {
   const batch = db.batch();
-  void batch[operation]('day' in row ? 'days' : 'articles', row as never);
+  void batch[operation]('day' in row ? 'days' : 'articles', row);
   await batch.flush();
 }
 
