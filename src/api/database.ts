@@ -357,12 +357,11 @@ export class Database {
    * Returns the commits of all instances: an endless iterable in the order of the log, each with its changes. It
    * returns every commit exactly once, and can be continued after any of them. It ends when the loop is left with `break`. It
    * rejects with `AbortedError`, with `NotStartedError` when this instance is stopped, and with `ChangesExpiredError` if
-   * the log begins after the position. While the store cannot be reached it waits. Throws `NotStartedError` and
-   * `InvalidOptionError`.
+   * the log begins after the position, or, with `before`, if the rows before the changes are not kept. While the store cannot be
+   * reached it waits. Throws `NotStartedError` and `InvalidOptionError`.
    */
   changes(options: ChangesOptions = {}): ChangeFeed {
-    const { after, signal } = changesOptions.check('db.changes()', options);
-    return this.#instance.changes(after, signal);
+    return this.#instance.changes(changesOptions.check('db.changes()', options));
   }
 
   /**

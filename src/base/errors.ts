@@ -412,12 +412,19 @@ export class ChangesExpiredError extends StoreDbError {
   readonly position: number;
   /** The last position that is gone: the log begins after it. */
   readonly floor: number;
-  constructor(position: number, floor: number, options?: { cause?: unknown }) {
+  constructor(position: number, floor: number, options?: { cause?: unknown; rowsBefore?: boolean }) {
+    const isGone =
+      options?.rowsBefore === true
+        ? `The rows before the changes after position ${position} are not kept: they are merged up to position ${floor}, and no ` +
+          'snapshot and no history has the state before.'
+        : `The changes after position ${position} are gone: the log begins after position ${floor}.`;
+    const remedy =
+      options?.rowsBefore === true
+        ? "For earlier states, set the option history, for instance to '2d'."
+        : 'For a log that reaches further back, give db.gc() a longer logRetentionMs.';
     super(
       'CHANGES_EXPIRED',
-      `The changes after position ${position} are gone: the log begins after position ${floor}. Note db.position, read ` +
-        'the tables again, and follow from there. For a log that reaches further back, give db.gc() a longer ' +
-        'logRetentionMs.',
+      `${isGone} Note db.position, read the tables again, and follow from there. ${remedy}`,
       options,
     );
     this.position = position;

@@ -2,7 +2,7 @@
 import { defined } from '../base/options.ts';
 import { SnapshotExpiredError } from '../base/errors.ts';
 import type { Block0, StoredHistory } from '../format/block0.ts';
-import { folders, historyName, parseHistoryName } from '../format/object-names.ts';
+import { folders, historyName, parseHistoryName, rootName } from '../format/object-names.ts';
 import { Block0Reader } from '../block0/block0-reader.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
@@ -82,6 +82,27 @@ export class History {
       } else high = middle - 1;
     }
     return found;
+  }
+
+  /** Returns the newest Block 0 that is kept and has applied no commit after a position; undefined if there is none. */
+  async readAtPosition(position: number, signal?: AbortSignal): Promise<Block0 | undefined> {
+    const { block0: present } = await this.#options.register.refresh(signal);
+    if (present.appliedSeq <= position) return present;
+    const generations = present.history === null ? [] : await this.#list(signal);
+    let found: Block0 | undefined;
+    // Later generations have applied more commits.
+    for (let low = 0, high = generations.length - 1; low <= high; ) {
+      const middle = (low + high) >> 1;
+      const block0 = await this.#readKept(generations[middle] as number, signal);
+      if (block0 === undefined || block0.appliedSeq <= position) {
+        found = block0;
+        low = middle + 1;
+      } else high = middle - 1;
+    }
+    const pins = present.snapshots.filter(({ appliedSeq }) => appliedSeq <= position);
+    const pin = pins.toSorted((a, b) => b.generation - a.generation)[0];
+    if (pin === undefined || pin.generation <= (found?.generation ?? -1)) return found;
+    return (await this.#reader.readKept(rootName(pin.id), defined({ signal }))) ?? found;
   }
 
   #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {

@@ -55,20 +55,11 @@ export class LogFeed {
 
   /** The next commit. Rejects once the signal is aborted, and with `ChangesExpiredError`. */
   async next(): Promise<LoggedCommit> {
-    const { engine } = this.#options;
     for (;;) {
       this.#signal.throwIfAborted();
       const next = this.#take();
       if (next !== undefined) return next;
-      try {
-        await this.#step();
-        engine.failures.worked('Following the log');
-      } catch (error) {
-        this.#signal.throwIfAborted();
-        if (!mayPass(error)) throw error;
-        engine.failures.report('Following the log', error);
-        await sleep(this.#options.environment, this.#options.intervalMs, this.#signal);
-      }
+      await untilItWorks(this.#options, this.#signal, () => this.#step());
     }
   }
 
@@ -168,6 +159,26 @@ export class LogFeed {
   #refresh(): Promise<void> {
     const { engine } = this.#options;
     return engine.withDeadline('db.changes()', this.#signal, ({ signal }) => engine.refresh(signal));
+  }
+}
+
+/** Does a step of following the log, again and again while the store cannot be reached. Rejects once the signal is aborted. */
+export async function untilItWorks<T>(
+  { engine, environment, intervalMs }: Pick<LogFeedOptions, 'engine' | 'environment' | 'intervalMs'>,
+  signal: AbortSignal,
+  step: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      const done = await step();
+      engine.failures.worked('Following the log');
+      return done;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!mayPass(error)) throw error;
+      engine.failures.report('Following the log', error);
+      await sleep(environment, intervalMs, signal);
+    }
   }
 }
 

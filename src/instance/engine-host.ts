@@ -223,6 +223,12 @@ export class EngineHost implements BatchHost, QueryHost {
     return this.bridge.isOutdated(state, view) ? undefined : this.#keepers.keep(view, loop);
   }
 
+  /** Keeps the state of a view for a feed of changes; undefined on a replica, which cannot. */
+  keeperOfView(view: View, feed: object): StateKeeper | undefined {
+    if (this.#hasEnded || this.#parts.options.role === 'replica') return undefined;
+    return this.#keepers.keep(view, feed);
+  }
+
   async #pinned(view: View, readsLog: boolean = view.readsLog): Promise<PinnedView> {
     return { pin: await this.engine.pins.pin({ block0: view.block0, readsLog }, loopPinMs), view };
   }

@@ -24,9 +24,11 @@ import type { CommitRef, InDoubtCommit } from '../log/commit-outcome.ts';
 import { Engine } from '../engine/engine.ts';
 import type { ExpectedState } from '../engine/open-or-create.ts';
 import type { Block0 } from '../format/block0.ts';
+import { isSystemTable } from '../format/stored-schema.ts';
 import { EngineHost, stopTimeoutMs } from './engine-host.ts';
-import { LogFeed } from '../engine/log-feed.ts';
-import { ChangeFeed } from './change-feed.ts';
+import { ChangeFeed, feedTables, givesTable } from './change-feed.ts';
+import type { ChangesOptions } from './change-feed.ts';
+import type { FeedStatesOptions } from './feed-states.ts';
 import type { LiveQueries } from '../live/live-queries.ts';
 import { Bridge } from '../migration/bridge.ts';
 import { FieldChangeLog } from '../migration/field-changes.ts';
@@ -424,14 +426,32 @@ export class Instance implements BatchOwner, QueryHost {
     return this.#live.open(query);
   }
 
-  changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {
-    const engine = this.running('db.changes()');
+  /** Follows the log from a position on. */
+  changes({ after, tables, before, signal }: ChangesOptions): ChangeFeed {
+    const host = this.admit('db.changes()');
+    const { engine } = host;
     const { polling, writeForwardInterval: intervalMs } = this.#options;
-    const { environment } = this;
-    const options = { engine, environment, intervalMs, polling };
-    const open = (from: number, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
-    const versionOf = (table: string): number | undefined => this.registry.shape(table)?.version;
-    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, versionOf, open });
+    const { environment, registry, bridge } = this;
+    const { view: shown } = engine;
+    const registered = Array.from(registry.newest, ({ name }) => name);
+    const names =
+      tables &&
+      feedTables(tables, [
+        ...new Set([...registered, ...[...shown.tables.keys()].filter((name) => !isSystemTable(name))]),
+      ]);
+    const keep: FeedStatesOptions['keep'] = (view, feed) => host.keeperOfView(view, feed);
+    return new ChangeFeed({
+      engine,
+      environment,
+      intervalMs,
+      polling,
+      after: after ?? shown.tail,
+      signal,
+      bridge,
+      gives: givesTable(names),
+      versionOf: (table) => registry.shape(table)?.version,
+      states: before === true ? { shown, keep } : undefined,
+    });
   }
 
   async resolveCommit(commit: CommitRef, options: FlushOptions, callName: string): Promise<boolean> {

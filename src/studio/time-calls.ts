@@ -85,9 +85,15 @@ function shownChange(
   };
 }
 
-async function changesOf(context: CallContext, position: number, signal: AbortSignal): Promise<[Change[], boolean]> {
+/** The changes of a commit, the first of them where there are many. `before`: with the rows before them. */
+async function readChanges(
+  context: CallContext,
+  position: number,
+  before: boolean,
+  signal: AbortSignal,
+): Promise<[Change[], boolean]> {
   const changes: Change[] = [];
-  for await (const first of context.db.changes({ after: position - 1, signal })) {
+  for await (const first of context.db.changes({ after: position - 1, before, signal })) {
     if (first.position > position) break;
     for await (const change of first) {
       if (changes.length === maxChanges) return [changes, true];
@@ -96,6 +102,16 @@ async function changesOf(context: CallContext, position: number, signal: AbortSi
     break;
   }
   return [changes, false];
+}
+
+/** The changes of a commit, with the rows before them if the state before it is kept. */
+async function changesOf(context: CallContext, position: number, signal: AbortSignal): Promise<[Change[], boolean]> {
+  try {
+    return await readChanges(context, position, true, signal);
+  } catch (error) {
+    if ((error as { readonly code?: unknown }).code !== 'CHANGES_EXPIRED') throw error;
+    return readChanges(context, position, false, signal);
+  }
 }
 
 /** `commit`: the changes of one commit. */
@@ -110,7 +126,12 @@ export async function commit(context: CallContext, asked: Asked, signal: AbortSi
   if (!Object.keys(info.rows).some((name) => !name.startsWith('_'))) return { changes: [], isCut: false };
   const [changes, isCut] = await changesOf(context, position, signal);
   const tables = new Map((await context.tables.all(signal)).map((table) => [table.name, table]));
-  const rows = await earlierRows(context, new Set(changes.map(idOf)), position, signal);
-  const shown = changes.map((change) => shownChange(tables.get(change.table), change, rows.get(idOf(change))));
+  // Where the state before is not kept, the log may have the rows that it still holds.
+  const wanted = new Set(changes.filter(({ before }) => before === undefined).map(idOf));
+  const rows = wanted.size === 0 ? undefined : await earlierRows(context, wanted, position, signal);
+  const shown = changes.map((change) => {
+    const before = change.before === undefined ? rows?.get(idOf(change)) : change.before;
+    return shownChange(tables.get(change.table), change, before);
+  });
   return { changes: shown, isCut };
 }

@@ -37,9 +37,13 @@ it('lists commits page by page, and shows what each has changed, with the rows b
   ]);
   const again = await page.call('commit', { position: 4 });
   expect(again.changes).toMatchObject([{ operation: 'upsert', key: [2], row: { name: 'Again' }, before: null }]);
-  // Nothing in the log says what was there before the first commit.
   const first = await page.call('commit', { position: 1 });
-  expect(first.changes.map((change) => 'before' in change)).toEqual([false, false]);
+  expect(first.changes.map(({ before }) => before)).toEqual([null, null]);
+  // The state before is kept no longer: the log has the rows of its commits, and nothing of before the first one.
+  await db.checkpoint();
+  expect((await page.call('commit', { position: 3 })).changes).toEqual(changes);
+  const merged = await page.call('commit', { position: 1 });
+  expect(merged.changes.map((change) => 'before' in change)).toEqual([false, false]);
   expect(await page.failure('commit', { position: 9 })).toMatchObject({ status: 400 });
 });
 

@@ -10,6 +10,7 @@ import { gcMutants } from './gc-mutants.ts';
 import { healthMutants } from './health-mutants.ts';
 import { journalMutants } from './journal-mutants.ts';
 import { keyMutants } from './key-mutants.ts';
+import { changeMutants } from './change-mutants.ts';
 import { liveMutants } from './live-mutants.ts';
 import { loadMutants } from './load-mutants.ts';
 import { logMutants } from './log-mutants.ts';
@@ -54,6 +55,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...ephemeralMutants,
     ...loadMutants,
     ...healthMutants,
+    ...changeMutants,
     ...liveMutants,
   ],
   objects: [

@@ -10,6 +10,7 @@ import { functions } from './guide/functions.ts';
 import { instances } from './guide/instances.ts';
 import { liveInTheBrowser } from './guide/live-in-the-browser.ts';
 import { liveQueries } from './guide/live-queries.ts';
+import { webhooks } from './guide/webhooks.ts';
 import { memory } from './guide/memory.ts';
 import { migrations } from './guide/migrations.ts';
 import { operations } from './guide/operations.ts';
@@ -47,6 +48,7 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/changes.md': changes,
   'docs/guide/live-queries.md': liveQueries,
   'docs/guide/live-in-the-browser.md': liveInTheBrowser,
+  'docs/guide/webhooks.md': webhooks,
   'docs/guide/migrations.md': migrations,
   'docs/guide/reader.md': reader,
   'docs/guide/memory.md': memory,

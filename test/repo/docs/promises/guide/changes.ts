@@ -17,6 +17,19 @@ export const changes: PagePromises = {
     [
       'test/features/migrations/onlookers.test.ts: reports each change once, in the version of the reader if the commit holds it',
     ],
+  'A table that is neither registered nor stored is an `InvalidOptionError`.': [
+    'test/features/changes/rows-before.test.ts: must be known, by registration or as they are stored',
+  ],
+  'It is read from the state right before the commit, or right before the flush, if several share it.': [
+    'test/features/changes/rows-before.test.ts: shows each row as it was before each commit',
+    'test/features/changes/rows-before.test.ts: is that of the flush before, where several flushes share a commit',
+  ],
+  'A loop that keeps up has this state in memory, so that a row costs a request only if its block is not in memory.': [
+    'test/features/changes/rows-before.test.ts: costs no request where the rows are in memory, and one for each block that is not',
+  ],
+  'Otherwise it rejects with `ChangesExpiredError`.': [
+    'test/features/changes/rows-before.test.ts: begins at an earlier state of the history, and is refused where none is kept',
+  ],
   'The loop ends with `break`, with `{ signal }` (`AbortedError`) and when the instance is stopped (`NotStartedError`).':
     [
       'test/features/changes/changes.test.ts: by break, or return(), leaves nothing behind, also while a commit is waited for',

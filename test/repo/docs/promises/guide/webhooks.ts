@@ -1,0 +1,3 @@
+import type { PagePromises } from '../page-promises.ts';
+
+export const webhooks: PagePromises = {};

@@ -1,0 +1,43 @@
+/** Mistakes in the feed of changes. */
+import type { Mutant } from './mutant.ts';
+
+const states = 'src/instance/feed-states.ts';
+const feed = 'src/instance/change-feed.ts';
+const tests = ['test/features/changes/rows-before.test.ts'];
+
+function mutant(name: string, file: string, find: string, replace: string): Mutant {
+  return { name: `changes: ${name}`, edits: [{ file, find, replace }], tests };
+}
+
+export const changeMutants: readonly Mutant[] = [
+  mutant(
+    'rows before are those before the commit, not the flush',
+    feed,
+    'view = view?.withMember(member);',
+    'void member;',
+  ),
+  mutant(
+    'the state goes over to a Block 0 that has applied later commits',
+    states,
+    'block0.appliedSeq > mine.tail',
+    'block0.appliedSeq > mine.tail + 1',
+  ),
+  mutant(
+    'states that a slow loop reads are not held',
+    states,
+    'this.#keepers.set(key, keep(one, this.#feed))',
+    'this.#keepers.set(key, void one ?? void keep)',
+  ),
+  mutant(
+    'a loop that waits holds its state on',
+    states,
+    'view.block0.generation < engine.view.block0.generation',
+    'view.block0.generation <= engine.view.block0.generation',
+  ),
+  mutant(
+    'the newest earlier state is not the one before the position',
+    'src/engine/history.ts',
+    'block0 === undefined || block0.appliedSeq <= position',
+    'block0 === undefined || block0.appliedSeq <= position + 1',
+  ),
+];
