@@ -29,12 +29,6 @@ export const changeMutants: readonly Mutant[] = [
     'this.#keepers.set(key, void one ?? void keep)',
   ),
   mutant(
-    'a loop that waits holds its state on',
-    states,
-    'view.block0.generation < engine.view.block0.generation',
-    'view.block0.generation <= engine.view.block0.generation',
-  ),
-  mutant(
     'the newest earlier state is not the one before the position',
     'src/engine/history.ts',
     'block0 === undefined || block0.appliedSeq <= position',

@@ -28,7 +28,8 @@ export const changes: PagePromises = {
     'test/features/changes/rows-before.test.ts: costs no request where the rows are in memory, and one for each block that is not',
   ],
   'Otherwise it rejects with `ChangesExpiredError`.': [
-    'test/features/changes/rows-before.test.ts: begins at an earlier state of the history, and is refused where none is kept',
+    'test/features/changes/rows-before.test.ts: begins at an earlier state of the history',
+    'test/features/changes/rows-before.test.ts: is refused where no earlier state is kept',
   ],
   'The loop ends with `break`, with `{ signal }` (`AbortedError`) and when the instance is stopped (`NotStartedError`).':
     [
