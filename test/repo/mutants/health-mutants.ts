@@ -45,7 +45,7 @@ export const healthMutants: readonly Mutant[] = [
     [channels],
   ),
   mutant(
-    'queries that memory answers are told at their end',
+    'queries that memory answers have no end',
     'src/instance/engine-host.ts',
     'table, waited: false }',
     'table, waited: true }',
