@@ -22,6 +22,7 @@ import { publishMutants } from './publish-mutants.ts';
 import { studioMutants } from './studio-mutants.ts';
 import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
+import { validationMutants } from './validation-mutants.ts';
 import { uniqueMutants } from './unique-mutants.ts';
 
 export interface Finding {
@@ -56,6 +57,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...loadMutants,
     ...healthMutants,
     ...changeMutants,
+    ...validationMutants,
     ...liveMutants,
   ],
   objects: [
