@@ -101,9 +101,8 @@ export function parseDecimal(value: string | number | bigint, scale: number): bi
   const match = isText ? decimalText.exec(String(value).trim()) : null;
   if (match === null) throw problem("write it in digits, such as '12.50'");
   const [, sign, whole, part = ''] = match;
-  const digits = part.replace(/0+$/, '');
-  if (digits.length > scale) throw problem('it has more, and nothing is rounded');
-  const units = BigInt(`${sign}${whole}${digits.padEnd(scale, '0')}`);
+  if (/[1-9]/.test(part.slice(scale))) throw problem('it has more, and nothing is rounded');
+  const units = BigInt(`${sign}${whole}${part.slice(0, scale).padEnd(scale, '0')}`);
   const bounds = bigintBounds(Types.int64);
   if (bounds !== undefined && (units < bounds.min || units > bounds.max)) throw problem('64 bits do not hold it');
   return units;

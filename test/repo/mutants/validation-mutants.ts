@@ -48,5 +48,10 @@ export const validationMutants: readonly Mutant[] = [
     'if (isKey || field.required === true)',
     'if (field.required === true)',
   ),
-  mutant('decimals lose their last digits', kinds, 'if (digits.length > scale) throw', 'if (digits.length > 40) throw'),
+  mutant(
+    'decimals lose their last digits',
+    kinds,
+    'if (/[1-9]/.test(part.slice(scale))) throw',
+    'if (/[1-9]/.test(part.slice(40))) throw',
+  ),
 ];
