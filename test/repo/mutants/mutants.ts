@@ -12,6 +12,7 @@ import { journalMutants } from './journal-mutants.ts';
 import { keyMutants } from './key-mutants.ts';
 import { changeMutants } from './change-mutants.ts';
 import { liveMutants } from './live-mutants.ts';
+import { liveServerMutants } from './live-server-mutants.ts';
 import { loadMutants } from './load-mutants.ts';
 import { logMutants } from './log-mutants.ts';
 import { memoryMutants } from './memory-mutants.ts';
@@ -59,6 +60,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...changeMutants,
     ...validationMutants,
     ...liveMutants,
+    ...liveServerMutants,
   ],
   objects: [
     ...gcMutants,
