@@ -57,26 +57,25 @@ export class History {
     for (let part = setBack.length, to = generations.length; part >= 0 && found === undefined; part--) {
       const first = part === 0 ? 0 : generations.findIndex((generation) => generation >= (setBack[part - 1] as number));
       const from = first < 0 ? to : first;
-      found = await this.#readLast(generations.slice(from, to), timeMs, signal);
+      found = await this.#readLast(generations.slice(from, to), ({ changedMs }) => changedMs <= timeMs, signal);
       to = from;
     }
     if (found !== undefined) return found;
     throw new SnapshotExpiredError(`The state of ${new Date(timeMs).toISOString()} is not kept. ${advice(present)}`);
   }
 
-  /** The last of some generations, whose times ascend, that began by a time. */
+  /** The last of some generations that is early enough, where no generation after one that is not early enough is. */
   async #readLast(
     generations: readonly number[],
-    timeMs: number,
+    isEarly: (block0: Block0) => boolean,
     signal: AbortSignal | undefined,
   ): Promise<Block0 | undefined> {
     let found: Block0 | undefined;
     for (let low = 0, high = generations.length - 1; low <= high; ) {
       const middle = (low + high) >> 1;
       const block0 = await this.#readKept(generations[middle] as number, signal);
-      // Collected meanwhile, and with it everything before it.
-      if (block0 === undefined) low = middle + 1;
-      else if (block0.changedMs <= timeMs) {
+      // One that is missing was collected meanwhile, and with it everything before it.
+      if (block0 === undefined || isEarly(block0)) {
         found = block0;
         low = middle + 1;
       } else high = middle - 1;
@@ -89,16 +88,8 @@ export class History {
     const { block0: present } = await this.#options.register.refresh(signal);
     if (present.appliedSeq <= position) return present;
     const generations = present.history === null ? [] : await this.#list(signal);
-    let found: Block0 | undefined;
     // Later generations have applied more commits.
-    for (let low = 0, high = generations.length - 1; low <= high; ) {
-      const middle = (low + high) >> 1;
-      const block0 = await this.#readKept(generations[middle] as number, signal);
-      if (block0 === undefined || block0.appliedSeq <= position) {
-        found = block0;
-        low = middle + 1;
-      } else high = middle - 1;
-    }
+    const found = await this.#readLast(generations, ({ appliedSeq }) => appliedSeq <= position, signal);
     const pins = present.snapshots.filter(({ appliedSeq }) => appliedSeq <= position);
     const pin = pins.toSorted((a, b) => b.generation - a.generation)[0];
     if (pin === undefined || pin.generation <= (found?.generation ?? -1)) return found;
