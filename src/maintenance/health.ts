@@ -6,6 +6,7 @@ import { kinds, OptionTable } from '../base/options.ts';
 import type { OptionKind } from '../base/options.ts';
 import type { Polling } from '../coordination/polling-pace.ts';
 import type { Engine } from '../engine/engine.ts';
+import { roomForCommits } from '../log/pending-room.ts';
 import { leadText } from '../storage/contract/store-clock.ts';
 import type { RecentRequests } from './recent-requests.ts';
 
@@ -103,9 +104,6 @@ export const healthKind: OptionKind = kinds.options(
 
 /** The thresholds with every default filled in. */
 export type CheckedThresholds = Readonly<Record<keyof HealthThresholds, Required<HealthThreshold>>>;
-
-/** Commits that a view has room for at most. */
-const roomForCommits = 4000;
 
 /** Fills in the defaults. `minCommits`: how many commits a merge waits for. */
 export function filledThresholds(given: HealthThresholds = {}, minCommits: number): CheckedThresholds {
