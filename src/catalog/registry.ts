@@ -58,8 +58,7 @@ export class Registry {
       throw new InvalidSchemaError(shape.name, message);
     }
     const validator = RowValidator.of(shape, definition as SchemaDefinition);
-    const versions = this.#versions.get(shape.name) ?? new Map<number, TableShape>();
-    const known = versions.get(shape.version);
+    const known = this.versionShape(shape.name, shape.version);
     if (known !== undefined && !known.isSame(shape)) throw redefined(shape, 'was registered', known);
     if (view !== undefined) refuseOtherDefinition(view, shape);
     const own = migrate === undefined ? false : migrateVersion === undefined ? true : String(migrateVersion);
@@ -72,21 +71,14 @@ export class Registry {
     }
     // The first definition of a version counts, except for its indexes.
     if (migrate !== undefined && known === undefined) {
-      const functions = this.#migrations.get(shape.name) ?? new Map<number, MigrateFunction>();
-      this.#migrations.set(shape.name, functions.set(shape.version, migrate));
-      const codes = this.#codes.get(shape.name) ?? new Map<number, MigrationCode>();
-      this.#codes.set(shape.name, codes.set(shape.version, own));
+      setVersion(this.#migrations, shape, migrate);
+      setVersion(this.#codes, shape, own);
     }
-    if (validator !== undefined && known === undefined) {
-      const validators = this.#validators.get(shape.name) ?? new Map<number, RowValidator>();
-      this.#validators.set(shape.name, validators.set(shape.version, validator));
-    }
-    versions.set(shape.version, known?.canonical === shape.canonical ? known : shape);
-    this.#versions.set(shape.name, versions);
+    if (validator !== undefined && known === undefined) setVersion(this.#validators, shape, validator);
+    const latest = known?.canonical === shape.canonical ? known : shape;
+    setVersion(this.#versions, shape, latest);
     const newest = this.#shapes.get(shape.name);
-    if (newest === undefined || newest.version <= shape.version) {
-      this.#shapes.set(shape.name, versions.get(shape.version) as TableShape);
-    }
+    if (newest === undefined || newest.version <= shape.version) this.#shapes.set(shape.name, latest);
     for (const field of shape.layout.fields) this.#warnOfShadow(shape, field.name);
     for (const name of new Set(shape.functionIndexes.map((index) => index.function))) this.#warnOfVersion(shape, name);
   }
@@ -208,6 +200,12 @@ export class Registry {
     this.#coded.set(shape, schema);
     return schema;
   }
+}
+
+/** Sets the value of a version of a table. */
+function setVersion<T>(values: Map<string, Map<number, T>>, { name, version }: TableShape, value: T): void {
+  const versions = values.get(name) ?? new Map<number, T>();
+  values.set(name, versions.set(version, value));
 }
 
 function checkMigrateVersion({ name }: TableShape, migrate: unknown, version: unknown): void {
