@@ -125,8 +125,12 @@ export function formatDecimal(units: bigint, scale: number): string {
 
 const dateText = /^([0-9]{4})-([0-9]{2})-([0-9]{2})$/;
 
-/** Whether a value is the text of a day that the calendar has. */
-export function isDateText(value: unknown): boolean {
+/** Returns the problem with a value of a date field, as a clause; undefined if it is the text of a day that the calendar has. */
+export function dateProblem(value: unknown): string | undefined {
+  return isDateText(value) ? undefined : `${describeValue(value)} is no date, such as '2026-11-28'`;
+}
+
+function isDateText(value: unknown): boolean {
   const match = typeof value === 'string' ? dateText.exec(value) : null;
   if (match === null) return false;
   const [year, month, day] = match.slice(1).map(Number) as [number, number, number];

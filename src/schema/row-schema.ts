@@ -8,7 +8,7 @@ import type { TypeId } from '../format/types.ts';
 import { normalizeValue } from '../format/values.ts';
 import type { StoredField } from '../format/stored-schema.ts';
 import { fromJson } from '../text/cell-values.ts';
-import { isDateText, kindOf, parseDecimal } from './field-kinds.ts';
+import { dateProblem, kindOf, parseDecimal } from './field-kinds.ts';
 import type { FieldKind } from './field-kinds.ts';
 import { breach } from './field-rules.ts';
 import { issuesOf } from './row-validator.ts';
@@ -146,8 +146,10 @@ class EdgeRows {
     const row: PlainRow = {};
     for (const { field } of this.#fields) {
       const { name, default: fallback } = field;
-      if (document[name] === undefined && fallback !== undefined && 'generated' in fallback) generated.add(name);
-      else row[name] = document[name] ?? (document[name] === undefined ? (constantDefault(field) ?? null) : null);
+      const value = document[name];
+      if (value !== undefined) row[name] = value;
+      else if (fallback !== undefined && 'generated' in fallback) generated.add(name);
+      else row[name] = constantDefault(field) ?? null;
     }
     const issues = await issuesOf(schema, row);
     return issues.filter(({ path: [first] }) => first === undefined || !generated.has(first));
@@ -161,9 +163,8 @@ function valueOf(typeId: TypeId, kind: FieldKind | undefined, given: unknown): u
   if (kind?.kind === 'decimal' && (typeof given === 'string' || typeof given === 'number')) {
     return parseDecimal(given, kind.scale);
   }
-  if (kind?.kind === 'date' && !isDateText(given)) {
-    throw new InvalidOptionError('value', `${describeValue(given)} is no date, such as '2026-11-28'`);
-  }
+  const problem = kind?.kind === 'date' ? dateProblem(given) : undefined;
+  if (problem !== undefined) throw new InvalidOptionError('value', problem);
   const value = hasJsonForm(typeId, given) ? fromJson(typeId, given) : given;
   const normal = normalizeValue(typeId, value);
   return typeId === Types.json ? value : normal;

@@ -4,7 +4,7 @@ import { InvalidSchemaError, ValidationError } from '../base/errors.ts';
 import { describeKey, describeValue } from '../base/messages.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { isDateText, kindOf } from './field-kinds.ts';
+import { dateProblem, kindOf } from './field-kinds.ts';
 import type { PlainRow, SchemaDefinition } from './schema.ts';
 import { describeIssues, isStandardSchema, toRowIssue } from './standard-schema.ts';
 import type { RowIssue, StandardResult, StandardSchema } from './standard-schema.ts';
@@ -39,14 +39,11 @@ export class RowValidator {
   }
 
   #issuesOf(row: PlainRow): readonly RowIssue[] | Promise<readonly RowIssue[]> {
-    const wrong = this.#dates.filter((name) => row[name] !== null && !isDateText(row[name]));
-    if (wrong.length > 0) {
-      return wrong.map((name) => ({
-        message: `${describeValue(row[name])} is no date, such as '2026-11-28'`,
-        path: [name],
-      }));
-    }
-    return this.#schema === undefined ? [] : issuesOf(this.#schema, row);
+    const wrong = this.#dates.flatMap((name) => {
+      const message = row[name] === null ? undefined : dateProblem(row[name]);
+      return message === undefined ? [] : [{ message, path: [name] }];
+    });
+    return wrong.length > 0 || this.#schema === undefined ? wrong : issuesOf(this.#schema, row);
   }
 
   #refuse(issues: readonly RowIssue[], source: RowSource, base: number): void {
