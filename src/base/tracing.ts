@@ -81,6 +81,11 @@ export class WorkChannel<Payload extends TracedWork> {
     return this.#channel?.start.hasSubscribers === true;
   }
 
+  /** Does the work, and tells its beginning and its end if anybody listens. `payloadOf` gets the time for `startedMs`. */
+  run<T>(payloadOf: (startedMs: number) => Payload, work: () => Promise<T>): Promise<T> {
+    return this.isWatched ? this.tell(payloadOf(startOfWork()), work) : work();
+  }
+
   /** Does the work, and tells its beginning and its end: call it only if {@link isWatched}. */
   tell<T>(payload: Payload, work: () => Promise<T>): Promise<T> {
     return this.#channel === undefined ? work() : this.#channel.tracePromise(work, payload);

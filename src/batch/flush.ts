@@ -18,7 +18,8 @@
  */
 import { namingAborts } from '../base/abort.ts';
 import type { SignalPool } from '../base/abort.ts';
-import { flushes, startOfWork } from '../base/tracing.ts';
+import { flushes } from '../base/tracing.ts';
+import type { TracedFlush } from '../base/tracing.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, StorageError } from '../base/errors.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -96,15 +97,11 @@ export class Flush {
    * not committed.
    */
   run(): Promise<void> {
-    if (!flushes.isWatched) return this.#run();
-    const tables = this.#lists.map(({ shape }) => shape.name);
-    const payload = {
-      database: this.#context.engine.prefix,
-      startedMs: startOfWork(),
-      tables,
-      sizeBytes: this.#sizeBytes,
+    const payloadOf = (startedMs: number): TracedFlush => {
+      const tables = this.#lists.map(({ shape }) => shape.name);
+      return { database: this.#context.engine.prefix, startedMs, tables, sizeBytes: this.#sizeBytes };
     };
-    return flushes.tell(payload, () => this.#run());
+    return flushes.run(payloadOf, () => this.#run());
   }
 
   async #run(): Promise<void> {

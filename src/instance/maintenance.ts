@@ -3,7 +3,7 @@ import { Deadline } from '../base/abort.ts';
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
-import { collections, startOfWork } from '../base/tracing.ts';
+import { collections } from '../base/tracing.ts';
 import type { Logger } from '../base/logger.ts';
 import { messageOf } from '../base/brands.ts';
 import type { BackupSource, CopyOptions } from '../maintenance/backup/backup.ts';
@@ -374,12 +374,9 @@ export class Maintenance {
       const { Collector } = await collecting.get();
       return new Collector(context, { ...options, signal: engine.untilClosed(options.signal) }).run();
     };
-    const work = (): Promise<GcReport> => {
-      const { dryRun } = options;
-      return collections.isWatched
-        ? collections.tell({ database: prefix, startedMs: startOfWork(), dryRun }, collect)
-        : collect();
-    };
+    const { dryRun } = options;
+    const work = (): Promise<GcReport> =>
+      collections.run((startedMs) => ({ database: prefix, startedMs, dryRun }), collect);
     return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(work()));
   }
 }

@@ -13,7 +13,8 @@ import { ReadOnlyError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import { defined } from '../base/options.ts';
-import { merges, startOfWork } from '../base/tracing.ts';
+import { merges } from '../base/tracing.ts';
+import type { TracedMerge } from '../base/tracing.ts';
 import type { VersionedBlock0 } from '../block0/block0-reader.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../block0/block0-register.ts';
@@ -182,14 +183,12 @@ export class Merger {
     const startedMs = environment.monotonicMs();
     const { mergeTables } = writing.loaded ?? (await writing.load());
     const write = (): Promise<boolean> => this.#write(view, view.pending, (_, context) => mergeTables(view, context));
-    const tell = (): Promise<boolean> => {
-      const { prefix } = this.#options;
-      return merges.tell(
-        { database: prefix, startedMs: startOfWork(), commits: view.pending.length, position: view.tail },
-        write,
-      );
+    const { prefix: database } = this.#options;
+    const { pending, tail: position } = view;
+    const payloadOf = (began: number): TracedMerge => {
+      return { database, startedMs: began, commits: pending.length, position };
     };
-    const done = await (merges.isWatched ? tell() : write());
+    const done = await merges.run(payloadOf, write);
     if (done) {
       this.counters.merges++;
       const milliseconds = Math.round(environment.monotonicMs() - startedMs);

@@ -5,7 +5,8 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
-import { migrations, startOfWork } from '../base/tracing.ts';
+import { migrations } from '../base/tracing.ts';
+import type { TracedMigration } from '../base/tracing.ts';
 import { authorityAt, untilOwnTurn } from '../coordination/merge-rotation.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Role } from '../coordination/membership.ts';
@@ -172,9 +173,10 @@ export class ChunkWork {
     const { environment, engine, intervalMs } = this.#options;
     for (let lost = 0; lost < maxLost && !this.isStopped; ) {
       const startedMs = environment.monotonicMs();
-      const tell = (): Promise<Step> =>
-        migrations.tell({ database: engine.prefix, startedMs: startOfWork(), work: this.#task.name }, step);
-      const done = await (migrations.isWatched ? tell() : step());
+      const payloadOf = (began: number): TracedMigration => {
+        return { database: engine.prefix, startedMs: began, work: this.#task.name };
+      };
+      const done = await migrations.run(payloadOf, step);
       if (done === 'nothing') return;
       const tookMs = environment.monotonicMs() - startedMs;
       let fillMs = 0;

@@ -1,5 +1,5 @@
 /** A driver around another one that tells each request on the channel `store-db:request`, if anybody listens. */
-import { requests, startOfWork } from '../../base/tracing.ts';
+import { requests } from '../../base/tracing.ts';
 import type { TracedRequest } from '../../base/tracing.ts';
 import type {
   DeleteResult,
@@ -45,8 +45,6 @@ export class TracedDriver extends WrappedDriver implements StorageDriver {
   }
 
   #tell<T>(kind: TracedRequest['kind'], key: string, send: () => Promise<T>): Promise<T> {
-    return requests.isWatched
-      ? requests.tell({ database: this.#database, startedMs: startOfWork(), kind, key }, send)
-      : send();
+    return requests.run((startedMs) => ({ database: this.#database, startedMs, kind, key }), send);
   }
 }
