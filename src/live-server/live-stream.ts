@@ -1,13 +1,7 @@
-/**
- * The stream of one client. It holds one event at most that the client has not taken: a slow client gets the newest result once it has
- * taken the one before, and none in between.
- */
-import { encodeUtf8 } from '../base/bytes.ts';
-import { eventHeaders } from '../web/answers.ts';
+/** The stream of one client: whole results, or their differences from the result that the client has. */
+import { EventStream } from '../web/event-stream.ts';
 import { failureEvent } from './shown-result.ts';
 import type { ShownResult } from './shown-result.ts';
-
-const heartbeat = encodeUtf8(': \n\n');
 
 /** The results that a stream shows. */
 export interface Source {
@@ -20,64 +14,51 @@ export interface Source {
 export class LiveStream {
   /** When it ends at the latest, by the monotonic clock. */
   readonly endsAtMs: number;
-  readonly answer: Response;
   readonly #source: Source;
-  readonly #onEnd: (stream: LiveStream) => void;
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  readonly #stream: EventStream;
   /** The digest of the result that the client has. */
   #has: string | undefined;
   #sent: ShownResult | undefined;
 
   /** `has`: the digest of the result that the client has got from an earlier stream. */
-  constructor(source: Source, has: string | undefined, endsAtMs: number, onEnd: (stream: LiveStream) => void) {
+  constructor(source: Source, has: string | undefined, endsAtMs: number, onEnd: () => void) {
     this.#source = source;
     this.endsAtMs = endsAtMs;
-    this.#onEnd = onEnd;
     this.#has = has;
-    const body = new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        this.#controller = controller;
-      },
-      pull: () => this.show(),
-      cancel: () => this.#left(),
-    });
-    this.answer = new Response(body, { headers: eventHeaders });
+    this.#stream = new EventStream({ newest: () => this.#newest(), ended: onEnd });
   }
 
-  get #hasRoom(): boolean {
-    return (this.#controller?.desiredSize ?? 0) > 0;
+  get answer(): Response {
+    return this.#stream.answer;
+  }
+
+  /** Returns the event of the newest result; undefined if it was sent. */
+  #newest(): Uint8Array | undefined {
+    const { newest } = this.#source;
+    if (newest === undefined || newest === this.#sent) return undefined;
+    const before = this.#source.withDigest(this.#has);
+    this.#sent = newest;
+    this.#has = newest.digest;
+    return before === undefined ? newest.whole() : newest.since(before);
   }
 
   /** Sends the newest result, unless the client has it, or has to take another event first. */
   show(): void {
-    const { newest } = this.#source;
-    if (newest === undefined || newest === this.#sent || !this.#hasRoom) return;
-    const before = this.#source.withDigest(this.#has);
-    this.#sent = newest;
-    this.#has = newest.digest;
-    this.#controller?.enqueue(before === undefined ? newest.whole() : newest.since(before));
+    this.#stream.show();
   }
 
   /** Shows proxies that the connection is in use. */
   beat(): void {
-    if (this.#hasRoom) this.#controller?.enqueue(heartbeat);
+    this.#stream.beat();
   }
 
   /** Says why there are no more results, and ends. */
   fail(code: string, message: string): void {
-    this.#controller?.enqueue(failureEvent(code, message));
-    this.end();
+    this.#stream.end(failureEvent(code, message));
   }
 
   /** Ends: the client asks again. */
   end(): void {
-    this.#controller?.close();
-    this.#left();
-  }
-
-  #left(): void {
-    if (this.#controller === undefined) return;
-    this.#controller = undefined;
-    this.#onEnd(this);
+    this.#stream.end();
   }
 }

@@ -1,5 +1,6 @@
 /** A result of a watched query as clients get it: whole, or as its differences from an earlier one. */
-import { encodeUtf8, joinBytes, toHex } from '../base/bytes.ts';
+import { joinBytes, toHex } from '../base/bytes.ts';
+import { eventOf } from '../web/event-stream.ts';
 import { sha256 } from '#platform';
 import type { LiveRows, LiveValue } from '../query/live-results.ts';
 import { encodeRow, joinedTypes } from '../live-wire/wire-values.ts';
@@ -27,14 +28,9 @@ export class KnownRows {
   }
 }
 
-/** An event as it is sent. */
-function eventText(name: string, id: string, data: string): Uint8Array {
-  return encodeUtf8(`event: ${name}\nid: ${id}\ndata: ${data}\n\n`);
-}
-
 /** Tells clients why there are no more results. */
 export function failureEvent(code: string, message: string): Uint8Array {
-  return encodeUtf8(`event: failure\ndata: ${JSON.stringify({ code, message })}\n\n`);
+  return eventOf('failure', JSON.stringify({ code, message }));
 }
 
 export class ShownResult {
@@ -77,12 +73,12 @@ export class ShownResult {
 
   /** The event for a client that has this result already. */
   current(): Uint8Array {
-    return eventText('current', this.#id, JSON.stringify({ position: this.position }));
+    return eventOf('current', JSON.stringify({ position: this.position }), this.#id);
   }
 
   /** The event for a client that has no result. */
   whole(): Uint8Array {
-    this.#whole ??= eventText('result', this.#id, this.#wholeData());
+    this.#whole ??= eventOf('result', this.#wholeData(), this.#id);
     return this.#whole;
   }
 
@@ -102,7 +98,7 @@ export class ShownResult {
     if (earlier.digest === this.digest) return this.current();
     if (this.#rows === undefined || earlier.#rows === undefined) return this.whole();
     if (this.#change?.from !== earlier) {
-      const event = eventText('change', this.#id, this.#changeData(earlier.#rows, this.#rows));
+      const event = eventOf('change', this.#changeData(earlier.#rows, this.#rows), this.#id);
       // Nothing of the result before is left.
       this.#change = { from: earlier, event: event.length < this.#leastWhole() ? event : this.whole() };
     }

@@ -1,8 +1,8 @@
 /** Tells the pages that the instance shows a newer state. It looks at the instance, and asks nothing of the store. */
-import { encodeUtf8 } from '../base/bytes.ts';
 import type { Environment, Timer } from '../base/env.ts';
 import type { Database } from '../index.ts';
-import { eventHeaders, heartbeatMs, jsonText } from '../web/answers.ts';
+import { heartbeatMs, jsonText } from '../web/answers.ts';
+import { EventStream, eventOf } from '../web/event-stream.ts';
 import type { StateEvent } from './messages.ts';
 
 const lookMs = 500;
@@ -31,43 +31,33 @@ export class StateWatcher {
 
   /** Answers a page with events, until it leaves or `signal` is aborted. */
   answer(signal: AbortSignal): Response {
-    let end = (): void => undefined;
-    let waiting: StateEvent | undefined;
-    const body = new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        const send = (event: StateEvent): void => {
-          controller.enqueue(encodeUtf8(`event: state\ndata: ${jsonText(event)}\n\n`));
-        };
-        const listener: Listener = (event) => {
-          const hasRoom = (controller.desiredSize ?? 0) > 0;
-          if (event !== undefined && hasRoom) send(event);
-          // A page that is slow gets the newest state once it has taken the one before.
-          else if (event !== undefined) waiting = event;
-          else if (hasRoom) controller.enqueue(encodeUtf8(': \n\n'));
-        };
-        end = (): void => {
-          this.#listeners.delete(listener);
-          signal.removeEventListener('abort', close);
-          if (this.#listeners.size > 0) return;
-          this.#timer?.cancel();
-          this.#timer = undefined;
-        };
-        const close = (): void => {
-          end();
-          controller.close();
-        };
-        signal.addEventListener('abort', close, { once: true });
-        send(this.#event());
-        this.#listen(listener);
-      },
-      pull: (controller) => {
-        if (waiting === undefined) return;
-        controller.enqueue(encodeUtf8(`event: state\ndata: ${jsonText(waiting)}\n\n`));
+    let waiting: StateEvent | undefined = this.#event();
+    const close = (): void => stream.end();
+    const listener: Listener = (event) => {
+      if (event === undefined) {
+        stream.beat();
+        return;
+      }
+      waiting = event;
+      stream.show();
+    };
+    const stream = new EventStream({
+      newest: () => {
+        const event = waiting;
         waiting = undefined;
+        return event && eventOf('state', jsonText(event));
       },
-      cancel: () => end(),
+      ended: () => {
+        this.#listeners.delete(listener);
+        signal.removeEventListener('abort', close);
+        if (this.#listeners.size > 0) return;
+        this.#timer?.cancel();
+        this.#timer = undefined;
+      },
     });
-    return new Response(body, { headers: eventHeaders });
+    signal.addEventListener('abort', close, { once: true });
+    this.#listen(listener);
+    return stream.answer;
   }
 
   #listen(listener: Listener): void {
