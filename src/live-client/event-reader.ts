@@ -16,7 +16,9 @@ export class EventReader {
 
   /** Returns the events that are whole with these bytes. */
   take(bytes: Uint8Array): StreamEvent[] {
-    const lines = `${this.#rest}${this.#decoder.decode(bytes, { stream: true })}`.split('\n');
+    const lines = this.#decoder.decode(bytes, { stream: true }).split('\n');
+    // Only what is new is searched: the line of a large result comes in many parts.
+    lines[0] = this.#rest + (lines[0] ?? '');
     this.#rest = lines.pop() ?? '';
     return lines.flatMap((line) => this.#line(line.endsWith('\r') ? line.slice(0, -1) : line) ?? []);
   }
