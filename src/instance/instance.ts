@@ -433,12 +433,13 @@ export class Instance implements BatchOwner, QueryHost {
     const { polling, writeForwardInterval: intervalMs } = this.#options;
     const { environment, registry, bridge } = this;
     const { view: shown } = engine;
-    const registered = Array.from(registry.newest, ({ name }) => name);
+    const known = [...Array.from(registry.newest, ({ name }) => name), ...shown.tables.keys()];
     const names =
       tables &&
-      feedTables(tables, [
-        ...new Set([...registered, ...[...shown.tables.keys()].filter((name) => !isSystemTable(name))]),
-      ]);
+      feedTables(
+        tables,
+        known.filter((name) => !isSystemTable(name)),
+      );
     const keep: FeedStatesOptions['keep'] = (view, feed) => host.keeperOfView(view, feed);
     return new ChangeFeed({
       engine,
