@@ -13,7 +13,7 @@ import type { RowFor } from '../instance/trigger-api.ts';
 import { Query } from '../query/query.ts';
 import { byKey } from '../query/row-getter.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
-import type { QueryHost, QueryMemory } from '../query/planner/query-host.ts';
+import type { QueryHost, QueryTrace, QueryMemory } from '../query/planner/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -39,12 +39,8 @@ class SnapshotHost implements QueryHost {
     return this.#instance;
   }
 
-  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
-    return this.#instance.told?.(table, run);
-  }
-
-  waited<T>(result: Promise<T>): Promise<T> | undefined {
-    return this.#instance.waited?.(result);
+  get trace(): QueryTrace | undefined {
+    return this.#instance.trace;
   }
 
   get queryMemory(): QueryMemory {

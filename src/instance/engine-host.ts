@@ -16,11 +16,10 @@ import {
   NotSupportedError,
   ReadOnlyError,
 } from '../base/errors.ts';
-import { queries, startOfWork } from '../base/tracing.ts';
-import type { TracedQuery } from '../base/tracing.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
+import { ChannelTrace } from './query-trace.ts';
 import type { CommitGuard, FlushContext } from '../batch/flush.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -75,6 +74,7 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly registry: Registry;
   readonly functions: Registry['functions'];
   readonly blobs: BlobStore;
+  readonly trace: ChannelTrace;
   readonly #parts: EngineHostParts;
   /** Flushes and transactions that `stop()` waits for. */
   readonly #underWay = new Set<Promise<unknown>>();
@@ -84,8 +84,6 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly #keepers: StateKeepers;
   readonly #flushing: FlushContext;
   #hasEnded = false;
-  /** The query that was begun last, while it has not returned. */
-  #begun: TracedQuery | undefined;
 
   constructor(engine: Engine, parts: EngineHostParts) {
     const { environment, logger, options } = parts;
@@ -98,6 +96,7 @@ export class EngineHost implements BatchHost, QueryHost {
       inBackground: (work) => void engine.whileRunning(work),
     });
     this.engine = engine;
+    this.trace = new ChannelTrace(engine.prefix);
     this.environment = parts.environment;
     this.owner = parts.owner;
     this.queryMemory = parts.queryMemory;
@@ -124,21 +123,6 @@ export class EngineHost implements BatchHost, QueryHost {
 
   get source(): object {
     return this.owner;
-  }
-
-  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
-    if (!queries.isWatched) return undefined;
-    const begun: TracedQuery = { database: this.engine.prefix, startedMs: startOfWork(), table, waited: false };
-    this.#begun = begun;
-    return queries.isWatchedFromStart ? queries.tell(begun, run) : undefined;
-  }
-
-  waited<T>(result: Promise<T>): Promise<T> | undefined {
-    const begun = this.#begun;
-    if (begun === undefined) return undefined;
-    this.#begun = undefined;
-    begun.waited = true;
-    return queries.isWatchedFromStart ? undefined : queries.tell(begun, () => result);
   }
 
   get prices(): PriceTable {

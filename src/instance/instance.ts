@@ -45,7 +45,7 @@ import { RetryingDriver } from '../storage/wrap/retrying-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { LiveResults } from '../query/live-results.ts';
 import type { LiveCursor } from '../query/live-results.ts';
-import type { QueryHost, StateKeeper, WatchedQuery } from '../query/planner/query-host.ts';
+import type { QueryHost, QueryTrace, StateKeeper, WatchedQuery } from '../query/planner/query-host.ts';
 import { QueryMemory } from '../query/planner/query-host.ts';
 import { Registry, refuseRenames } from '../catalog/registry.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
@@ -161,12 +161,8 @@ export class Instance implements BatchOwner, QueryHost {
     return this;
   }
 
-  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
-    return this.#host?.told(table, run);
-  }
-
-  waited<T>(result: Promise<T>): Promise<T> | undefined {
-    return this.#host?.waited(result);
+  get trace(): QueryTrace | undefined {
+    return this.#host?.trace;
   }
 
   get source(): this {

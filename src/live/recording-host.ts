@@ -2,7 +2,7 @@
 import type { Environment } from '../base/env.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Bridge } from '../migration/bridge.ts';
-import type { QueryHost, QueryMemory, QueryRead } from '../query/planner/query-host.ts';
+import type { QueryHost, QueryTrace, QueryMemory, QueryRead } from '../query/planner/query-host.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { PriceTable } from '../storage/prices.ts';
@@ -39,12 +39,8 @@ export class RecordingHost implements QueryHost {
     this.functions = source.functions;
   }
 
-  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
-    return this.#source.told?.(table, run);
-  }
-
-  waited<T>(result: Promise<T>): Promise<T> | undefined {
-    return this.#source.waited?.(result);
+  get trace(): QueryTrace | undefined {
+    return this.#source.trace;
   }
 
   get source(): object {

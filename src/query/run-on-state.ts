@@ -58,7 +58,7 @@ interface Attempt<T> {
 
 export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
   const begin = (): Promise<T> => run(options, work);
-  return options.host.told?.(options.table, begin) ?? begin();
+  return options.host.trace?.told(options.table, begin) ?? begin();
 }
 
 /** Makes only one promise if neither the state nor the work is a promise. */
@@ -85,7 +85,7 @@ function run<T>(options: RunOptions, work: Work<T>): Promise<T> {
     failure = { error };
   }
   const kept = runUntilKept(options, work, { stored, result, failure });
-  return host.waited?.(kept) ?? kept;
+  return host.trace?.waited(kept) ?? kept;
 }
 
 async function runUntilKept<T>(

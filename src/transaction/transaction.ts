@@ -39,7 +39,7 @@ import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered
 import type { TableShape } from '../schema/table-shape.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import type { QueryHost, QueryRead, QueryMemory } from '../query/planner/query-host.ts';
+import type { QueryHost, QueryTrace, QueryRead, QueryMemory } from '../query/planner/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { changesByTable } from '../view/view.ts';
 import type { View, LoggedCommit } from '../view/view.ts';
@@ -88,12 +88,8 @@ export class TransactionHost implements BatchHost, QueryHost {
     return this.#host.owner;
   }
 
-  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
-    return this.#host.told?.(table, run);
-  }
-
-  waited<T>(result: Promise<T>): Promise<T> | undefined {
-    return this.#host.waited?.(result);
+  get trace(): QueryTrace | undefined {
+    return this.#host.trace;
   }
 
   get queryMemory(): QueryMemory {

@@ -30,6 +30,14 @@ export interface Overlay {
   isOf(owner: object): boolean;
 }
 
+/** Tells of queries to those who listen. */
+export interface QueryTrace {
+  /** Runs a query for those who listen from its beginning on; undefined if nobody does, and the caller runs it. */
+  told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined;
+  /** Tells that the query that was begun last waits for more than memory. Returns the promise to use instead, if any. */
+  waited<T>(result: Promise<T>): Promise<T> | undefined;
+}
+
 /** Holds on to a state on behalf of a loop that takes long. */
 export interface StateKeeper {
   /**
@@ -90,10 +98,8 @@ export interface QueryHost {
   keeperOf(state: TableState, loop: object): StateKeeper | undefined;
   /** Returns the results of a query as `LiveResults`, for hosts whose queries can be watched. */
   watch?(query: WatchedQuery): object;
-  /** Runs a query for those who listen from its beginning on; undefined if nobody does, and the caller runs it. */
-  told?<T>(table: string, run: () => Promise<T>): Promise<T> | undefined;
-  /** Tells that the query that was begun last waits for more than memory. Returns the promise to use instead, if any. */
-  waited?<T>(result: Promise<T>): Promise<T> | undefined;
+  /** Tells of queries, for hosts that do. */
+  readonly trace?: QueryTrace | undefined;
   /** Called with the read set of every query that is run, for hosts that need it. */
   queried?(shape: TableShape, read: QueryRead): void;
 }
