@@ -31,7 +31,7 @@ export const changeMutants: readonly Mutant[] = [
   mutant(
     'the newest earlier state is not the one before the position',
     'src/engine/history.ts',
-    'block0 === undefined || block0.appliedSeq <= position',
-    'block0 === undefined || block0.appliedSeq <= position + 1',
+    '({ appliedSeq }) => appliedSeq <= position, signal',
+    '({ appliedSeq }) => appliedSeq <= position + 1, signal',
   ),
 ];

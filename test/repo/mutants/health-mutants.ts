@@ -46,7 +46,7 @@ export const healthMutants: readonly Mutant[] = [
   ),
   mutant(
     'queries that memory answers have no end',
-    'src/instance/engine-host.ts',
+    'src/instance/query-trace.ts',
     'table, waited: false }',
     'table, waited: true }',
     [channels],
