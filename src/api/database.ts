@@ -410,7 +410,8 @@ export class Database {
    */
   async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
     const { timeToLiveMs, signal } = checkSnapshotOptions('db.snapshot()', options);
-    return new Snapshot(this.#instance, await this.#instance.takeSnapshot(timeToLiveMs, signal));
+    const held = await this.#instance.takeSnapshot(timeToLiveMs, signal);
+    return new Snapshot(this.#instance, held, this.#instance.environment.now());
   }
 
   /**
@@ -425,7 +426,10 @@ export class Database {
       throw new InvalidOptionError('state', `The state is ${describeValue(state)}; it must be a generation or a Date.`);
     }
     const { timeToLiveMs, signal } = checkSnapshotOptions('db.at()', options);
-    return new Snapshot(this.#instance, await this.#instance.takeEarlier(state, timeToLiveMs, signal));
+    const held = await this.#instance.takeEarlier(state, timeToLiveMs, signal);
+    // Rows that have expired since are shown, as they were.
+    const expiryMs = typeof state === 'number' ? held.view.block0.changedMs : state.getTime();
+    return new Snapshot(this.#instance, held, Math.min(expiryMs, this.#instance.environment.now()));
   }
 
   /** Lists the snapshots that are held now, by all instances. */

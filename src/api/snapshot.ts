@@ -24,11 +24,14 @@ class SnapshotHost implements QueryHost {
   readonly environment: Environment;
   readonly #instance: Instance;
   readonly #held: HeldSnapshot;
+  /** The time of the snapshot: rows that expire later are shown until its end. */
+  readonly expiryMs: number;
 
-  constructor(instance: Instance, held: HeldSnapshot) {
+  constructor(instance: Instance, held: HeldSnapshot, expiryMs: number) {
     this.environment = instance.environment;
     this.#instance = instance;
     this.#held = held;
+    this.expiryMs = expiryMs;
   }
 
   get prices(): PriceTable {
@@ -97,9 +100,9 @@ export class Snapshot {
   readonly #blobs: BlobStore;
 
   /** @internal Use `db.snapshot()`. */
-  constructor(instance: Instance, held: HeldSnapshot) {
+  constructor(instance: Instance, held: HeldSnapshot, expiryMs: number) {
     this.#held = held;
-    this.#host = new SnapshotHost(instance, held);
+    this.#host = new SnapshotHost(instance, held, expiryMs);
     this.#blobs = instance.blobs;
   }
 

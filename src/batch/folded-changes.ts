@@ -39,6 +39,8 @@ interface FoldOptions {
   readonly skipsEqual?: boolean;
   /** For an overlay: an operation that contradicts the state is shown as far as it can be; the flush will reject it. Default: false. */
   readonly forOverlay?: boolean;
+  /** The time at which rows that have expired count as not there. Default: the present one. */
+  readonly nowMs?: number;
 }
 
 /** The folded rows in key order. A deletion is a row that is marked as deleted. */
@@ -49,6 +51,7 @@ export class FoldedChanges implements ChangeStream {
   readonly #pacer: Pacer;
   readonly #forOverlay: boolean;
   readonly #skipsEqual: boolean;
+  readonly #nowMs: number;
   /** Whether there is no row between the first key and the last, so that none need be looked up. */
   readonly #isFree: boolean;
   /** Rows that are neither in the batch nor in the state: updates resolved, and marks of deletions. */
@@ -75,7 +78,7 @@ export class FoldedChanges implements ChangeStream {
     state: TableState,
     order: Uint32Array,
     pacer: Pacer,
-    { forOverlay = false, skipsEqual = false }: FoldOptions,
+    { forOverlay = false, skipsEqual = false, nowMs = operations.nowMs }: FoldOptions,
   ) {
     this.#operations = operations;
     this.#pacer = pacer;
@@ -83,6 +86,7 @@ export class FoldedChanges implements ChangeStream {
     this.#order = order;
     this.#forOverlay = forOverlay;
     this.#skipsEqual = skipsEqual;
+    this.#nowMs = nowMs;
     const [first, last] = [order[0], order[order.length - 1]];
     const { keys } = operations;
     this.#isFree =
@@ -207,7 +211,10 @@ export class FoldedChanges implements ChangeStream {
   /** Applies the operations of one key to its row. False if nothing of them is to be committed. */
   #fold(from: number, to: number, stored: RowRef | undefined): boolean {
     const operations = this.#operations;
-    let row = stored;
+    // A row that has expired is not there any more; its blobs and index entries are.
+    const visible = stored !== undefined && operations.shape.isExpired(stored, this.#nowMs) ? undefined : stored;
+    let row = visible;
+    let marks = rowDeletedFlag;
     for (let at = from; at < to; at++) {
       const i = this.#order[at] as number;
       switch (operations.kind(i)) {
@@ -232,12 +239,16 @@ export class FoldedChanges implements ChangeStream {
           this.#checkCondition(i, row);
           row = undefined;
           break;
+        case Operation.expire:
+          row = undefined;
+          marks |= rowUpdatedFlag;
+          break;
       }
     }
     if (row === undefined && stored === undefined && this.#needsLookup(this.#order[from] as number)) return false;
-    if (row !== undefined && stored !== undefined && this.#isAsStored(row, stored)) return false;
+    if (row !== undefined && visible !== undefined && this.#isAsStored(row, visible)) return false;
     this.stored = stored;
-    const rowRef = row ?? this.#deletion();
+    const rowRef = row ?? this.#deletion(marks);
     this.source = rowRef.source;
     this.base = rowRef.base;
     return true;
@@ -281,10 +292,10 @@ export class FoldedChanges implements ChangeStream {
     return { source: this.#resolved, base };
   }
 
-  #deletion(): RowRef {
+  #deletion(marks: number): RowRef {
     const { writer } = this.#resolved;
     const base = appendNullRow(this.#operations.shape.layout, writer);
-    writer.bytes[base] = (writer.bytes[base] as number) | rowDeletedFlag;
+    writer.bytes[base] = (writer.bytes[base] as number) | marks;
     return { source: this.#resolved, base };
   }
 

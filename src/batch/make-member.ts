@@ -72,8 +72,8 @@ export async function makeMember(
   const addChanges = async (list: TableOperations, ofUser: boolean): Promise<void> => {
     const { state, isWhole, active, checked, isSole } = await tableOf(list);
     const order = await list.order(pacer);
-    const fold = (): Promise<FoldedChanges> =>
-      FoldedChanges.of(list, state, order, pacer, { skipsEqual: ofUser && isSole });
+    const folding = { skipsEqual: ofUser && isSole, nowMs: list.nowMs };
+    const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order, pacer, folding);
     const { shape } = list;
     const validator = ofUser ? options.validatorOf?.(shape) : undefined;
     if (validator !== undefined) await validateRows(await fold(), validator, pacer);

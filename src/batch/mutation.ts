@@ -84,7 +84,8 @@ export class CapturedMutation {
   async #describe(before: TableState): Promise<DescribedMutation> {
     const list = this.#set.list(this.#shape);
     const key = list.keys.key(0);
-    const known = await before.lookup(key);
+    const stored = await before.lookup(key);
+    const known = stored !== undefined && this.#shape.isExpired(stored, list.nowMs) ? undefined : stored;
     if (this.#kind === Operation.delete) {
       if (known === undefined) {
         const row = this.#shape.keyDocument(this.#shape.keyValue(key)) as Row;

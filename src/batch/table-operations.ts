@@ -40,6 +40,8 @@ export const Operation = {
   upsertFields: 5,
   /** Numbers are added to fields of the row. */
   increment: 6,
+  /** The deletion of a row because it has expired. */
+  expire: 7,
 } as const;
 export type Operation = (typeof Operation)[keyof typeof Operation];
 
@@ -81,6 +83,11 @@ export class TableOperations {
   /** Bytes that the operations take. */
   get sizeBytes(): number {
     return this.arena.sizeBytes + this.keys.sizeBytes + this.count * 16 + this.#increments.size * incrementBytes;
+  }
+
+  /** The present time, by which rows expire. */
+  get nowMs(): number {
+    return this.#environment.now();
   }
 
   kind(i: number): Operation {
@@ -183,7 +190,7 @@ export class TableOperations {
   }
 
   /** Adds a deletion. Throws `EncodeError`, and then nothing was added. */
-  addDelete(primaryKey: unknown, condition?: object): void {
+  addDelete(primaryKey: unknown, condition?: object, kind: Operation = Operation.delete): void {
     const rows = this.arena.writer.length;
     const heap = this.arena.heapWriter.length;
     const named = this.#named.length;
@@ -196,7 +203,7 @@ export class TableOperations {
     }
     this.#named.zeros(this.#namedBytes);
     this.#bases.push(-1);
-    this.#kinds.push(Operation.delete);
+    this.#kinds.push(kind);
   }
 
   /** Removes everything appended since the rows, their heap and the named fields had these lengths, and the last key. */

@@ -20,6 +20,7 @@ import {
   block0FormatVersion,
   catalogueVersion,
   compoundKeyVersion,
+  expiryVersion,
   fieldRulesVersion,
   functionIndexVersion,
   newestVersion,
@@ -122,6 +123,7 @@ const formats: ReadonlySet<unknown> = new Set([
   partialIndexVersion,
   addedIndexVersion,
   compoundKeyVersion,
+  expiryVersion,
 ]);
 
 /** Returns the lowest format that supports the content: any reader of that format can read it. */

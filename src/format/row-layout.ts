@@ -4,7 +4,8 @@
  *
  *   [flags and null bitmap][field][field]...
  *
- * Bit 0 of the bitmap marks a deletion and bit 1 an update; both occur only in commits. Bit 2 + i says that field i is null,
+ * Bit 0 of the bitmap marks a deletion and bit 1 an update, and both together the deletion of a row that had expired; they occur only
+ * in commits. Bit 2 + i says that field i is null,
  * and its bytes are then zero. Fields are sorted by the code points of their names, not by the order of the definition. Text,
  * json and bytes are 16-byte views:
  *
@@ -19,7 +20,7 @@ import type { TypeId } from './types.ts';
 export const rowDeletedFlag = 1;
 /** Bit of the first bitmap byte: the row image came from an update, so fields that its version does not have carry over. */
 export const rowUpdatedFlag = 2;
-/** Both marks. */
+/** Both marks: the row was deleted because it had expired. */
 export const rowMarks = 3;
 const flagBits = 2;
 

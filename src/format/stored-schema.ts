@@ -5,6 +5,7 @@ import type { TypeId } from './types.ts';
 import {
   blockFormatVersion,
   compoundKeyVersion,
+  expiryVersion,
   fieldRulesVersion,
   functionIndexVersion,
   partialIndexVersion,
@@ -76,6 +77,13 @@ export interface StoredRename {
   readonly from: readonly string[];
 }
 
+/** Rows expire this long after the time in a field. */
+export interface StoredExpiry {
+  /** A timestamp, or milliseconds since 1970. Rows in which it is null do not expire. */
+  readonly field: string;
+  readonly seconds: number;
+}
+
 /** The indexes of a table. */
 export interface StoredIndexes {
   /** The indexes on fields. */
@@ -97,6 +105,8 @@ export interface StoredSchema extends StoredIndexes {
   readonly primaryKey: readonly string[];
   /** Absent if there are none. */
   readonly renames?: readonly StoredRename[];
+  /** Absent if rows do not expire. */
+  readonly expireAfter?: StoredExpiry;
   /**
    * The code that makes rows of this version from the active version, if this is the next version. Absent: unknown. Not part of
    * the definition.
@@ -118,7 +128,9 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
 }
 
 /** Returns the lowest version of Block 0 and commits that supports a schema. */
-export function schemaFormat({ fields, primaryKey, indexes, functionIndexes, renames }: StoredSchema): number {
+export function schemaFormat(schema: StoredSchema): number {
+  const { fields, primaryKey, indexes, functionIndexes, renames, expireAfter } = schema;
+  if (expireAfter !== undefined) return expiryVersion;
   if (primaryKey.length > 1) return compoundKeyVersion;
   if (indexes.some(({ where }) => where !== undefined)) return partialIndexVersion;
   if (fields.some(hasRules)) return fieldRulesVersion;
@@ -127,7 +139,12 @@ export function schemaFormat({ fields, primaryKey, indexes, functionIndexes, ren
 }
 
 /** Returns the canonical text of a schema: two definitions are the same exactly if their texts are equal. */
-export function canonicalSchema(schema: StoredSchema): string {
+export function canonicalSchema({ expireAfter, ...schema }: StoredSchema): string {
+  const text = canonicalTable(schema);
+  return expireAfter === undefined ? text : `${text}${JSON.stringify([expireAfter.field, expireAfter.seconds])}`;
+}
+
+function canonicalTable(schema: StoredSchema): string {
   const byName = (a: { name: string }, b: { name: string }): number => compareStrings(a.name, b.name);
   const fields = schema.fields.toSorted(byName).map((field) => {
     const length = isVariable(field.typeId) ? (field.maxLength ?? null) : null;
@@ -288,6 +305,19 @@ function areRenames(value: unknown, fields: ReadonlyMap<string, unknown>): boole
   );
 }
 
+/** Whether rows can expire by a field of this type: a timestamp, or a number of milliseconds since 1970. */
+export function isTimeType(typeId: TypeId | undefined): boolean {
+  return [Types.timestamp, Types.int64, Types.uint64, Types.float64].some((time) => time === typeId);
+}
+
+function isExpiry(value: unknown, types: ReadonlyMap<string, TypeId>): boolean {
+  if (value === undefined) return true;
+  if (!isObject(value) || typeof value['field'] !== 'string') return false;
+  return (
+    isTimeType(types.get(value['field'])) && Number.isSafeInteger(value['seconds']) && Number(value['seconds']) >= 0
+  );
+}
+
 function isCode(value: unknown): boolean {
   return value === undefined || typeof value === 'boolean' || typeof value === 'string';
 }
@@ -295,7 +325,7 @@ function isCode(value: unknown): boolean {
 /** Whether parsed JSON is a stored schema whose names are consistent. */
 export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isObject(value)) return false;
-  const { name, version, fields, primaryKey, indexes, functionIndexes, renames, code, codeBack } = value;
+  const { name, version, fields, primaryKey, indexes, functionIndexes, renames, expireAfter, code, codeBack } = value;
   if (typeof name !== 'string' || !Number.isInteger(version) || (version as number) < 0) return false;
   if (!Array.isArray(fields) || fields.length > maxFields || !fields.every(isStoredField)) return false;
   if (!Array.isArray(indexes) || indexes.length > maxIndexes || !indexes.every(isStoredIndex)) return false;
@@ -303,7 +333,7 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isNames(primaryKey) || primaryKey.length === 0 || primaryKey.length > maxKeyFields) return false;
   if (new Set(primaryKey).size !== primaryKey.length) return false;
   const types = new Map(fields.map((field) => [field.name, field.typeId]));
-  if (!areRenames(renames, types)) return false;
+  if (!areRenames(renames, types) || !isExpiry(expireAfter, types)) return false;
   if (!isCode(code) || !isCode(codeBack)) return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
   return types.size === fields.length && primaryKey.every(isKey) && indexes.every((index) => fitsFields(index, types));

@@ -51,5 +51,11 @@ export const compoundKeyVersion = 8;
  */
 export const laterRunsVersion = 9;
 
+/**
+ * Version of Block 0 and commits if rows of a table expire. Releases without expiry would show rows that have expired, and refuse
+ * to insert others in their place.
+ */
+export const expiryVersion = 10;
+
 /** The newest version of Block 0 and commits that this release reads. */
-export const newestVersion: number = laterRunsVersion;
+export const newestVersion: number = expiryVersion;

@@ -18,7 +18,7 @@ import type { Bridge } from '../migration/bridge.ts';
 import { tableName } from '../schema/table-ref.ts';
 import type { TableRef } from '../schema/table-ref.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import { isDeleted } from '../view/merged-cursor.ts';
+import { isDeleted, isExpiry } from '../view/merged-cursor.ts';
 import type { TableState } from '../view/table-state.ts';
 import { changesByTable } from '../view/view.ts';
 import type { LoggedCommit, View } from '../view/view.ts';
@@ -79,6 +79,8 @@ export interface Change {
   readonly operation: 'upsert' | 'delete';
   /** Its primary key. */
   readonly key: unknown;
+  /** Whether a row was deleted because it had expired. Absent if not. */
+  readonly expired?: true;
   /** The whole row as it is after an upsert, by the schema of the commit; blobs as references. */
   readonly row?: Record<string, unknown>;
   /** The row as it was just before the change, in the same version; null if there was none. Only with the option `before`. */
@@ -196,7 +198,10 @@ export class CommittedChanges implements AsyncIterable<Change> {
         if (pacer.due()) await pacer.pause();
         const key = shape.keyValue(node.key(i));
         const before = state && { before: await this.#rowIn(state.found, node.key(i)) };
-        if (isDeleted(node, i)) yield { table, version, operation: 'delete', key, ...before };
+        if (isDeleted(node, i)) {
+          const expired = isExpiry(node, i) && ({ expired: true } as const);
+          yield { table, version, operation: 'delete', key, ...expired, ...before };
+        }
         else
           yield { table, version, operation: 'upsert', key, row: decodeRow(layout, node, node.rowBase(i)), ...before };
       }

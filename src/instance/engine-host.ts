@@ -8,6 +8,7 @@
  */
 import { withinDeadline, newAbortController, untilAborted } from '../base/abort.ts';
 import type { SignalPool } from '../base/abort.ts';
+import { messageOf } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
 import {
   DeadlineExceededError,
@@ -20,6 +21,7 @@ import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
 import { ChannelTrace } from './query-trace.ts';
+import type { ExpiredRows } from '../batch/expired-rows.ts';
 import type { CommitGuard, FlushContext } from '../batch/flush.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -38,10 +40,11 @@ import type { Registry } from '../catalog/registry.ts';
 import { firesFor } from '../schema/registered-functions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
-import { View } from '../view/view.ts';
+import { hasExpiry, View } from '../view/view.ts';
 import { TriggerApi } from './trigger-api.ts';
 
 const flushing = new Later('flushes', () => import('../batch/flush.ts'));
+const expiring = new Later('deleting expired rows', () => import('../batch/expired-rows.ts'));
 const loading = new Later('loads', () => import('../load/load.ts'));
 
 /** The pin of a state that a long loop holds counts as abandoned if it is not renewed for so long, in milliseconds. */
@@ -83,6 +86,7 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly #staleReads: StaleReads;
   readonly #keepers: StateKeepers;
   readonly #flushing: FlushContext;
+  #expired: ExpiredRows | undefined;
   #hasEnded = false;
 
   constructor(engine: Engine, parts: EngineHostParts) {
@@ -125,6 +129,37 @@ export class EngineHost implements BatchHost, QueryHost {
     return this.owner;
   }
 
+  /** Begins to delete rows that have expired, in the background, where tables have any. */
+  expireRows(): void {
+    const { engine } = this;
+    const { writeForwardInterval: intervalMs } = this.#parts.options;
+    let lookedMs = Number.NEGATIVE_INFINITY;
+    const look = (): void => {
+      const nowMs = this.environment.monotonicMs();
+      if (this.#hasEnded || nowMs - lookedMs < intervalMs / 2) return;
+      lookedMs = nowMs;
+      if (this.#expired !== undefined) this.#expired.look();
+      else if (hasExpiry(engine.view)) this.#beginToExpire();
+    };
+    engine.events.viewChanged.on(look);
+    engine.events.looked.on(look);
+    look();
+  }
+
+  #beginToExpire(): void {
+    const { environment, engine } = this;
+    const { logger, options } = this.#parts;
+    const begin = async (): Promise<void> => {
+      const { ExpiredRows: Rows } = expiring.loaded ?? (await expiring.load());
+      if (this.#hasEnded) return;
+      const { role, prices, writeForwardInterval: intervalMs } = options;
+      const place = { environment, engine, logger, flushing: this.#flushing };
+      this.#expired ??= new Rows({ ...place, role, prices, intervalMs });
+      this.#expired.look();
+    };
+    begin().catch((error: unknown) => logger.error(`Expired rows are not deleted: ${messageOf(error)}`));
+  }
+
   get prices(): PriceTable {
     return this.#parts.options.prices;
   }
@@ -153,6 +188,7 @@ export class EngineHost implements BatchHost, QueryHost {
       while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     };
     this.#ending.abort();
+    this.#expired?.stop();
     try {
       if (this.#underWay.size === 0) return;
       await withinDeadline(this.environment, 'db.stop()', stopTimeoutMs, undefined, ({ signal }) =>

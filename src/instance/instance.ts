@@ -237,6 +237,7 @@ export class Instance implements BatchOwner, QueryHost {
       maxCommitBytes: this.#maxCommitBytes,
     });
     this.#live?.attach(this.#host);
+    if (this.#options.role === 'writer') this.#host.expireRows();
     this.maintenance.begin(engine);
     const { databaseId, revision, generation } = engine.view.block0;
     this.#logger.debug('Started', { databaseId, revision, generation, nodeId: engine.node.id });

@@ -9,6 +9,7 @@ import type { CompiledQuery, Plan } from './planner/access-paths.ts';
 import { plannedQuery } from './planner/plan-cache.ts';
 import type { PlannedQuery } from './planner/plan-cache.ts';
 import type { QueryHost, QueryRead } from './planner/query-host.ts';
+import { unexpired } from './planner/query-spec.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import { eitherOf } from './run-on-state.ts';
 
@@ -35,7 +36,7 @@ export function execute(
     host.queried?.(shape, readOf(execution));
     return execution;
   };
-  const planned = plannedQuery(host, state, written, signal);
+  const planned = plannedQuery(host, state, unexpired(host, shape, written), signal);
   return andThen(planned, begin);
 }
 

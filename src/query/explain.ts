@@ -16,7 +16,7 @@ import { comparePlans, isWorthProbing, candidatesOf, planOf, planQuery } from '.
 import type { Comparison } from './planner/planner.ts';
 import type { QueryHost } from './planner/query-host.ts';
 import { compiledQuery } from './planner/plan-cache.ts';
-import { countableAccess } from './planner/query-spec.ts';
+import { countableAccess, unexpired } from './planner/query-spec.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 
 /** The cost of a step of a query. Estimates may be fractions. */
@@ -297,7 +297,7 @@ export async function explainQuery(
   written: WrittenQuery,
   options: ExplainedRun,
 ): Promise<Explanation> {
-  const query = await compiledQuery(host, state.shape, written, options.signal);
+  const query = await compiledQuery(host, state.shape, unexpired(host, state.shape, written), options.signal);
   if (options.isRun) return explainRun(state, query, host, options);
   const { prices } = host;
   return explained(state, query, comparePlans(state, query, candidatesOf(state, query), true), { prices });

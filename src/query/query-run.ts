@@ -13,7 +13,7 @@ import { plainValue } from './conditions/comparison.ts';
 import type { FieldValue } from './conditions/comparison.ts';
 import type { Condition } from './conditions/condition.ts';
 import type { Execution, Row } from './operators/executor.ts';
-import { areHeavy, compileWhere } from './planner/query-spec.ts';
+import { areHeavy, compileWhere, isHidden } from './planner/query-spec.ts';
 import type { WrittenQuery, Where } from './planner/query-spec.ts';
 import { eitherOf, orAborted, runOnState } from './run-on-state.ts';
 import type { QueryOptions, RunOptions } from './run-on-state.ts';
@@ -150,7 +150,7 @@ function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Ro
   state.shape.writeKey(key, value);
   // Primary keys are not truncated: no row has a key that is too long.
   const found = state.lookup(key.bytes, key.length);
-  return andThen(found, (rowRef) => decoded(state, rowRef));
+  return andThen(found, (rowRef) => decoded(host, state, rowRef));
 }
 
 /** Returns the primary key if a clause only compares it by `=`. */
@@ -188,6 +188,7 @@ function valuesOf(host: QueryHost, { shape }: TableState, wheres: readonly Where
   return values;
 }
 
-function decoded({ shape: { decoder } }: TableState, rowRef: RowRef | undefined): Row[] {
-  return rowRef === undefined ? [] : [decoder.decode(rowRef.source, rowRef.base)];
+function decoded(host: QueryHost, { shape }: TableState, rowRef: RowRef | undefined): Row[] {
+  if (rowRef === undefined || isHidden(host, shape, rowRef)) return [];
+  return [shape.decoder.decode(rowRef.source, rowRef.base)];
 }

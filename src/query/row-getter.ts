@@ -8,6 +8,7 @@ import { normalizeKey } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import type { QueryHost } from './planner/query-host.ts';
+import { isHidden } from './planner/query-spec.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { RowRef } from '../tree/tree.ts';
@@ -46,7 +47,7 @@ export class RowGetter {
     }
     const found = state.lookup(key.bytes, key.length);
     if (isPromise(found)) return this.#getSlowly(state, found, key.finish());
-    return Promise.resolve(decodeRef(shape, found));
+    return Promise.resolve(this.#decoded(shape, found));
   }
 
   /** Returns the row with a key in a state; null if there is none, and undefined if that is not known from memory. Reads nothing. */
@@ -56,7 +57,7 @@ export class RowGetter {
     const key = this.#key;
     if (!this.#writeKey(shape, primaryKey)) return undefined;
     const found = state.lookupCached(key.bytes, key.length);
-    return found && shape.decoder.decode(found.source, found.base);
+    return found && (this.#decoded(shape, found) ?? null);
   }
 
   /** Writes the key of a row. Returns false if no key can have the value. */
@@ -71,11 +72,16 @@ export class RowGetter {
     }
   }
 
+  #decoded(shape: TableShape, row: RowRef | undefined): Row | undefined {
+    if (row === undefined || isHidden(this.#host, shape, row)) return undefined;
+    return shape.decoder.decode(row.source, row.base);
+  }
+
   async #getSlowly(state: TableState, first: Promise<RowRef | undefined>, key: Uint8Array): Promise<Row | undefined> {
     let found = first;
     for (let present = state; ; ) {
       try {
-        return decodeRef(present.shape, await found);
+        return this.#decoded(present.shape, await found);
       } catch (error) {
         if (!(error instanceof BlockGone) || !(await this.#host.viewMovedOn(present))) throw error;
         present = await this.#host.tableState(present.shape.name);
@@ -83,8 +89,4 @@ export class RowGetter {
       }
     }
   }
-}
-
-function decodeRef(shape: TableShape, rowRef: RowRef | undefined): Row | undefined {
-  return rowRef === undefined ? undefined : shape.decoder.decode(rowRef.source, rowRef.base);
 }

@@ -29,6 +29,7 @@ import type {
 import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
 import { normalizeValue } from '../format/values.ts';
+import { readExpiry } from './expiry.ts';
 import { readRules, constantValue, storedConstant } from './field-rules.ts';
 import { readConditions } from './index-condition.ts';
 import type { StandardSchema } from './standard-schema.ts';
@@ -109,6 +110,17 @@ export interface FunctionIndexDefinition {
   readonly name?: string;
 }
 
+/** When rows of a table expire. */
+export interface ExpiryDefinition {
+  /**
+   * The field with the time: a timestamp, or milliseconds since 1970 in an int64, uint64 or float64 field. An index on all rows begins
+   * with it. A row in which it is null does not expire.
+   */
+  readonly field: string;
+  /** The seconds from that time until the row expires: an integer of at least 0. */
+  readonly seconds: number;
+}
+
 /** A table in one version. */
 export interface SchemaDefinition {
   /** The name of the table: 1 to 128 UTF-8 bytes, not beginning with `_`. */
@@ -133,6 +145,11 @@ export interface SchemaDefinition {
    * instance that migrates rows to this version knows them. Default: none.
    */
   readonly renames?: { readonly [field: string]: string | readonly string[] };
+  /**
+   * Rows expire: queries show a row until the time in a field is that many seconds past, by the clock of the instance that reads, and
+   * instances delete it some minutes later. The field has an index that begins with it. Default: rows do not expire.
+   */
+  readonly expireAfter?: ExpiryDefinition;
   /**
    * Makes a row of this version from a row of another version: of an older one to migrate it, and of a newer one if both are
    * registered and this is the older. It must be synchronous and pure. The function is not stored: definitions with and without it
@@ -335,6 +352,7 @@ const schemaNames: ReadonlySet<string> = new Set<keyof SchemaDefinition>([
   'primaryKey',
   'indexes',
   'renames',
+  'expireAfter',
   'migrate',
   'migrateVersion',
   'validate',
@@ -571,7 +589,7 @@ export function toStoredSchema(definition: unknown): StoredSchema {
       `A schema is an object { name, version, fields, primaryKey }, not ${describeValue(definition)}.`,
     );
   }
-  const { name, version, fields, primaryKey, indexes = [], renames = {} } = definition as SchemaDefinition;
+  const { name, version, fields, primaryKey, indexes = [], renames = {}, expireAfter } = definition as SchemaDefinition;
   // The name may be missing because it is given under another property, which `refuseUnknown` reports.
   const table = typeof (name as unknown) === 'string' ? name : '';
   refuseUnknown(table, table === '' ? 'a table' : `table '${table}'`, definition, schemaNames);
@@ -594,12 +612,14 @@ export function toStoredSchema(definition: unknown): StoredSchema {
   }
   const key = readPrimaryKey(name, stored, primaryKey);
   const read = readRenames(name, stored, renames);
+  const readable = readIndexes(name, stored, indexes);
   return {
     name,
     version,
     fields: stored,
     primaryKey: key,
-    ...readIndexes(name, stored, indexes),
+    ...readable,
     ...(read.length > 0 && { renames: read }),
+    ...(expireAfter !== undefined && { expireAfter: readExpiry(name, stored, readable.indexes, expireAfter) }),
   };
 }

@@ -52,7 +52,7 @@ function toRenameEntry({ field, from }: StoredRename): [string, string | readonl
  * definition has none.
  */
 export function toDefinition(schema: StoredSchema): SchemaDefinition {
-  const { renames } = schema;
+  const { renames, expireAfter } = schema;
   const types = new Map(schema.fields.map(({ name, typeId }) => [name, typeId]));
   const typeOf = (name: string): TypeId => types.get(name) as TypeId;
   const onFields = schema.indexes.map((index) => toIndexDefinition(index, typeOf));
@@ -63,6 +63,6 @@ export function toDefinition(schema: StoredSchema): SchemaDefinition {
     fields: Object.fromEntries(schema.fields.map((field) => [field.name, toFieldDefinition(field)])),
     primaryKey: oneOrList(schema.primaryKey),
     ...(indexes.length > 0 && { indexes }),
-    ...defined({ renames: renames && Object.fromEntries(renames.map(toRenameEntry)) }),
+    ...defined({ renames: renames && Object.fromEntries(renames.map(toRenameEntry)), expireAfter }),
   };
 }

@@ -103,6 +103,8 @@ export class TableShape {
   readonly leafShape: EntryShape;
   /** The shape of leaves in commits, whose rows may be marked as deleted or updated. */
   readonly changeShape: EntryShape;
+  /** The field with the time from which on rows expire, and how many milliseconds later they do; undefined if they do not. */
+  readonly expiry: { readonly field: LayoutField; readonly afterMs: number } | undefined;
   /** Decodes rows to objects. */
   readonly decoder: RowDecoder;
   /** The last shape that was the same. It is kept since comparing texts is slow. */
@@ -131,6 +133,8 @@ export class TableShape {
     this.leafShape = { kind: BlockKind.table, level: 0, layout: this.layout, schemaVersion: schema.version };
     this.changeShape = { ...this.leafShape, keepsMarks: true };
     this.decoder = rowDecoder(this.layout);
+    const { expireAfter } = schema;
+    this.expiry = expireAfter && { field: field(expireAfter.field), afterMs: expireAfter.seconds * 1000 };
   }
 
   /**
@@ -171,6 +175,13 @@ export class TableShape {
         writeKeyComponent(writer, typeId, values[i] as OrderedValue);
       }
     }
+  }
+
+  /** Whether a row has expired at a time. */
+  isExpired({ source, base }: { readonly source: RowSource; readonly base: number }, nowMs: number): boolean {
+    const { expiry } = this;
+    if (expiry === undefined || isNull(source, base, expiry.field)) return false;
+    return Number(readField(source, base, expiry.field)) <= nowMs - expiry.afterMs;
   }
 
   /** Returns a document of a primary key only. A key of several fields is given as an array. */

@@ -61,6 +61,8 @@ export class TransactionHost implements BatchHost, QueryHost {
   readonly #host: EngineHost;
   readonly #engine: Engine;
   readonly #attempt: number;
+  /** For the whole attempt, so that a row does not expire between two of its reads. */
+  readonly expiryMs: number;
   readonly #view: View;
   readonly #watch: CommitWatch;
   readonly #reads = new ReadSet();
@@ -72,6 +74,7 @@ export class TransactionHost implements BatchHost, QueryHost {
   constructor(host: EngineHost, attempt: number) {
     const { engine, environment } = host;
     this.environment = environment;
+    this.expiryMs = environment.now();
     this.#host = host;
     this.#engine = engine;
     this.#attempt = attempt;

@@ -4,12 +4,17 @@
  */
 import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
-import { rowDeletedFlag } from '../format/row-layout.ts';
+import { rowDeletedFlag, rowMarks } from '../format/row-layout.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 
 /** Whether the row of entry `i` only says that the row is gone. */
 export function isDeleted(node: Node, i: number): boolean {
   return ((node.rows[node.rowBase(i)] as number) & rowDeletedFlag) !== 0;
+}
+
+/** Whether an entry of a commit is the deletion of a row that had expired. */
+export function isExpiry(node: Node, i: number): boolean {
+  return ((node.rows[node.rowBase(i)] as number) & rowMarks) === rowMarks;
 }
 
 const noKey = new Uint8Array(0);

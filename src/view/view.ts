@@ -555,3 +555,9 @@ export function changesByTable({ changes }: CommitMember): Map<string, Versioned
   }
   return byTable;
 }
+
+/** Whether a view has a table whose rows expire. */
+export function hasExpiry(view: View): boolean {
+  for (const [, { shape }] of view.tables) if (shape.expiry !== undefined) return true;
+  return false;
+}

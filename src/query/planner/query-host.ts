@@ -72,6 +72,8 @@ export interface QueryHost {
   readonly queryMemory: QueryMemory;
   /** The prices of requests. */
   readonly prices: PriceTable;
+  /** The time at which rows that had expired are not shown; undefined: the present one. */
+  readonly expiryMs?: number;
   /** The registered shape of a table; undefined while it is not registered. */
   shapeOf(table: string): TableShape | undefined;
   /** The registered functions by name. */

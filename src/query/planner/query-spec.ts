@@ -3,8 +3,9 @@ import { InvalidQueryError } from '../../base/errors.ts';
 import { itemsInStep } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
-import { Types } from '../../format/types.ts';
+import { maxTimestampMs, Types } from '../../format/types.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
+import type { RowRef } from '../../tree/tree.ts';
 import { TwoPartTree } from '../../tree/two-part-tree.ts';
 import type { QueryHost } from './query-host.ts';
 import type { TableState } from '../../view/table-state.ts';
@@ -50,6 +51,29 @@ export interface WrittenQuery {
   readonly sorts?: CompiledQuery['sorts'];
   /** Returns conditions that the call that runs the query adds. */
   readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
+}
+
+/** The time by which a host shows no rows that have expired. */
+function expiryTime({ expiryMs, environment }: QueryHost): number {
+  return expiryMs ?? environment.now();
+}
+
+/** Whether a row has expired for a host. */
+export function isHidden(host: QueryHost, shape: TableShape, row: RowRef): boolean {
+  return shape.expiry !== undefined && shape.isExpired(row, expiryTime(host));
+}
+
+/** Returns a query that leaves out rows that have expired. */
+export function unexpired(host: QueryHost, { expiry }: TableShape, written: WrittenQuery): WrittenQuery {
+  if (expiry === undefined) return written;
+  const { name, typeId } = expiry.field;
+  const untilMs = expiryTime(host) - expiry.afterMs;
+  // Before all times, nothing has expired; and only then can the time be none that the field holds.
+  if (untilMs < -maxTimestampMs) return written;
+  const captured = typeId === Types.timestamp ? new Date(untilMs) : untilMs;
+  const condition: WrittenCondition = { name, operator: '<=', value: captured, captured };
+  const clause: WrittenClause = { kind: 'not', clause: { kind: 'condition', condition } };
+  return { ...written, wheres: [...written.wheres, { written: clause, weight: 1, compiled: undefined }] };
 }
 
 /** Returns a field that rows can be ordered by. Throws `InvalidQueryError` if there is none of that name. */

@@ -1,0 +1,208 @@
+/**
+ * Deletes rows that have expired, in the turns of this node, in commits of at most {@link maxRows} rows.
+ *
+ * Invariants:
+ * - A row is deleted only if it has been expired for {@link clockBoundMs} by the clock of this machine, and by that of the store where
+ *   the store tells its time. So a clock that is less than that ahead deletes nothing early.
+ * - A commit deletes only rows that have expired in the state that it follows: a row that another commit gave a later time stays.
+ */
+import type { Environment } from '../base/env.ts';
+import type { Logger } from '../base/logger.ts';
+import type { Role } from '../coordination/membership.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { CommitMember } from '../format/commit.ts';
+import { Types } from '../format/types.ts';
+import type { BridgedTable } from '../migration/bridge.ts';
+import { ChunkWork } from '../migration/chunk-work.ts';
+import type { Step } from '../migration/chunk-work.ts';
+import type { QueryHost } from '../query/planner/query-host.ts';
+import { QueryMemory } from '../query/planner/query-host.ts';
+import { Query } from '../query/query.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { PriceTable } from '../storage/prices.ts';
+import type { TableState } from '../view/table-state.ts';
+import type { View } from '../view/view.ts';
+import { makeMember } from './make-member.ts';
+import type { FlushContext } from './flush.ts';
+import { Operation, TableOperations } from './table-operations.ts';
+
+/** How far ahead a clock may be, in milliseconds, before a row is deleted early: rows stay for so long after they have expired. */
+export const clockBoundMs = 300_000;
+/** The most rows that one commit deletes. */
+export const maxRows = 1000;
+/** How long a table that had no row to delete is left alone, in milliseconds. */
+const restMs = 60_000;
+
+export interface ExpiredRowsOptions {
+  readonly environment: Environment;
+  readonly logger: Logger;
+  readonly engine: Engine;
+  readonly flushing: FlushContext;
+  readonly prices: PriceTable;
+  readonly role: Role;
+  readonly intervalMs: number;
+}
+
+/** What is known of a table. */
+interface Known {
+  /** The state that was looked at. */
+  readonly state: TableState;
+  /** When its next row can be deleted, unless the state has changed. */
+  readonly dueMs: number;
+  /** When it was looked at. */
+  readonly lookedMs: number;
+}
+
+export class ExpiredRows {
+  readonly #options: ExpiredRowsOptions;
+  readonly #chunks: ChunkWork;
+  readonly #known = new Map<string, Known>();
+
+  constructor(options: ExpiredRowsOptions) {
+    this.#options = options;
+    this.#chunks = new ChunkWork(options, {
+      name: 'Deleting expired rows',
+      maxRows,
+      delayMs: (atOnce) => (this.#due().length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
+      work: async () => {
+        for (const table of this.#due()) await this.#chunks.repeat(() => this.#step(table));
+      },
+    });
+  }
+
+  /** Looks for work: the log was read. */
+  look(): void {
+    if (this.#due().length > 0) this.#chunks.look();
+  }
+
+  stop(): void {
+    this.#chunks.stop();
+  }
+
+  /** The time by which rows are deleted that have expired. */
+  get #deletionMs(): number {
+    const { environment, engine } = this.#options;
+    return Math.min(environment.now(), engine.clock.now()) - clockBoundMs;
+  }
+
+  /** The tables that may have rows to delete. */
+  #due(): string[] {
+    const { engine, environment } = this.#options;
+    const { view } = engine;
+    const names: string[] = [];
+    for (const [name, state] of view.tables) {
+      if (state.shape.expiry === undefined || view.nextVersion(name) !== undefined) continue;
+      const known = this.#known.get(name);
+      const isNew =
+        known === undefined || (known.state !== state && environment.monotonicMs() - known.lookedMs >= restMs);
+      if (isNew || known.dueMs <= this.#deletionMs) names.push(name);
+    }
+    return names;
+  }
+
+  /** Deletes the next rows of a table, if it is the turn of this node. */
+  async #step(table: string): Promise<Step> {
+    const { engine, environment, logger } = this.#options;
+    const { view } = engine;
+    const state = view.table(table);
+    if (state?.shape.expiry === undefined || view.nextVersion(table) !== undefined || !this.#chunks.isOwnTurn()) {
+      return 'nothing';
+    }
+    const nowMs = this.#deletionMs;
+    const keys = await this.#expired(state, nowMs);
+    if (keys.length === 0) {
+      this.#known.set(table, { state, dueMs: await this.#nextMs(state), lookedMs: environment.monotonicMs() });
+      return 'nothing';
+    }
+    let rows = 0;
+    await engine.append({
+      signal: engine.stopping,
+      sizeBytes: keys.length * 64,
+      prepare: async (present) => {
+        const list = await this.#deletions(present, table, keys, nowMs);
+        rows = list?.count ?? 0;
+        return list === undefined || rows === 0 ? { changes: [] } : this.#member(present, list);
+      },
+    });
+    const tell = (): void => logger.debug(`${rows} expired rows of table ${table} were deleted`, { table, rows });
+    return { rows: keys.length, isSized: false, tell };
+  }
+
+  /** Returns the keys of the rows of a state that had expired at a time. */
+  async #expired(state: TableState, nowMs: number): Promise<unknown[]> {
+    const { shape } = state;
+    const { name } = (shape.expiry as NonNullable<TableShape['expiry']>).field;
+    const untilMs = nowMs - (shape.expiry?.afterMs ?? 0);
+    const rows = await this.#query(state)
+      .where(name, '<=', timeOf(shape, untilMs))
+      .orderBy(name)
+      .limit(maxRows)
+      .select(...shape.keyFields.map((field) => field.name))
+      .execute();
+    return rows.map((row) => shape.keyOfDocument(row));
+  }
+
+  /** Returns the time at which the first row of a state has expired. */
+  async #nextMs(state: TableState): Promise<number> {
+    const { field, afterMs } = state.shape.expiry as NonNullable<TableShape['expiry']>;
+    const first = await this.#query(state).min(field.name);
+    return first === null ? Number.POSITIVE_INFINITY : Number(first) + afterMs;
+  }
+
+  /** A query on a state that shows expired rows too. */
+  #query(state: TableState): Query<Record<string, unknown>> {
+    const { environment, engine, prices } = this.#options;
+    const host: QueryHost = {
+      environment,
+      prices,
+      owner: this,
+      source: this,
+      databaseId: engine.view.block0.databaseId,
+      queryMemory: new QueryMemory(),
+      expiryMs: Number.NEGATIVE_INFINITY,
+      functions: new Map(),
+      shapeOf: () => state.shape,
+      tableState: () => state,
+      viewMovedOn: () => Promise.resolve(false),
+      keeperOf: () => undefined,
+    };
+    return new Query<Record<string, unknown>>(host, state.shape.name);
+  }
+
+  /** Returns the deletions of those rows that have still expired in a view; undefined where the table takes none now. */
+  async #deletions(
+    view: View,
+    table: string,
+    keys: readonly unknown[],
+    nowMs: number,
+  ): Promise<TableOperations | undefined> {
+    const state = view.table(table);
+    if (state?.shape.expiry === undefined || view.nextVersion(table) !== undefined) return undefined;
+    const { shape } = state;
+    const candidates = new TableOperations(shape, this.#options.environment);
+    for (const key of keys) candidates.addDelete(key);
+    const list = new TableOperations(shape, this.#options.environment);
+    for (const [i, key] of keys.entries()) {
+      const found = state.lookup(candidates.keys.key(i));
+      const row = await found;
+      if (row !== undefined && shape.isExpired(row, nowMs)) list.addDelete(key, undefined, Operation.expire);
+    }
+    return list;
+  }
+
+  #member(view: View, list: TableOperations): Promise<CommitMember> {
+    const tableOf = async ({ shape: { name } }: TableOperations): Promise<BridgedTable> => {
+      const { bridge } = this.#options.flushing;
+      const state = view.table(name);
+      // The table may not be registered here.
+      if (state?.shape !== list.shape) return bridge.writableTable(view, name);
+      return { state, isWhole: true, isSole: true, active: undefined, checked: [] };
+    };
+    return makeMember([list], new Map(), tableOf, { ...this.#options.flushing, slot: view.tail + 1 });
+  }
+}
+
+/** A time as a value of the field by which rows of a table expire. */
+function timeOf({ expiry }: TableShape, ms: number): Date | number {
+  return expiry?.field.typeId === Types.timestamp ? new Date(ms) : ms;
+}
