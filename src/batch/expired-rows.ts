@@ -43,7 +43,7 @@ export interface ExpiredRowsOptions {
   readonly intervalMs: number;
 }
 
-/** What is known of a table. */
+/** The last look at a table. */
 interface Known {
   /** The state that was looked at. */
   readonly state: TableState;

@@ -117,7 +117,7 @@ export class CommitEncoder {
     for (const { changes } of commit.members) {
       for (const { schema, staged } of changes) {
         version = Math.max(version, schemaFormat(schema));
-        if (staged?.runs.some((run) => slotOfRun(run) !== slot) === true) version = laterRunsVersion;
+        if (staged?.runs.some((run) => slotOfRun(run) !== slot) === true) version = Math.max(version, laterRunsVersion);
       }
     }
     sealBlock(commitName(slot), BlockKind.commit, bytes, version);

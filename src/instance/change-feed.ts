@@ -201,8 +201,7 @@ export class CommittedChanges implements AsyncIterable<Change> {
         if (isDeleted(node, i)) {
           const expired = isExpiry(node, i) && ({ expired: true } as const);
           yield { table, version, operation: 'delete', key, ...expired, ...before };
-        }
-        else
+        } else
           yield { table, version, operation: 'upsert', key, row: decodeRow(layout, node, node.rowBase(i)), ...before };
       }
     }

@@ -24,7 +24,8 @@ import { noBlocks } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree, Tree } from '../tree/tree.ts';
 import type { RowRef } from '../tree/tree.ts';
-import { TableState } from '../view/table-state.ts';
+import { layeredState } from '../view/layered-state.ts';
+import type { TableState } from '../view/table-state.ts';
 import type { StagedTree, Staging } from './staged-trees.ts';
 
 /** If the table has more rows than this for each loaded row, each key is looked up. Otherwise both are read in the order of the keys. */
@@ -72,7 +73,7 @@ export class LoadCheck {
   /** Takes the tree in which the same rows are staged now. */
   moved(tree: Tree): void {
     this.#rows = { ...this.#rows, tree };
-    if (this.#loaded !== undefined) this.#loaded = new TableState(this.#loaded.shape, tree, this.#loaded.indexes);
+    if (this.#loaded !== undefined) this.#loaded = layeredState(this.#loaded.shape, tree, this.#loaded.indexes);
   }
 
   /**
@@ -164,7 +165,7 @@ export class LoadCheck {
     const { pacer } = this.#options;
     const entries = new Map<string, Tree>();
     for (const index of indexes) entries.set(index.name, await this.#entriesOf(index));
-    const loaded = new TableState(shape, this.#rows.tree, entries);
+    const loaded = layeredState(shape, this.#rows.tree, entries);
     this.#loaded = loaded;
     for (const index of indexes) {
       const [found] = await findDuplicates(loaded, index, pacer, 1, entries.get(index.name));
@@ -271,7 +272,7 @@ function textOf(indexes: readonly TableIndex[]): string {
 async function* changedRows(before: TableState, now: TableState): AsyncGenerator<ChangedRow, void, undefined> {
   const known = new Set(before.layers);
   const newer = now.layers.filter((layer) => !known.has(layer));
-  const layers = new TableState(now.shape, new Tree(noBlocks, null), new Map(), newer);
+  const layers = layeredState(now.shape, new Tree(noBlocks, null), new Map(), newer);
   for (const cursor = layers.scanLayers(); await cursor.next(); ) {
     const { node, from, to } = cursor;
     for (let i = from; i < to; i++) yield { key: node.key(i), source: node, base: node.rowBase(i) };

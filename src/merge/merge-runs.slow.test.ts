@@ -14,7 +14,7 @@ import { Types } from '../format/types.ts';
 import { BlockCache } from '../cache/block-cache.ts';
 import { MemoryDriver } from '../storage/memory-driver.ts';
 import { indexLeafShape, TableShape } from '../schema/table-shape.ts';
-import { TableState } from '../view/table-state.ts';
+import { layeredState } from '../view/layered-state.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import { checkTree } from '../tree/check.ts';
@@ -69,7 +69,7 @@ class Lab {
   readonly #driver = new MemoryDriver();
   readonly #reader = new BlockReader(this.#driver, 'db', new BlockCache(64 * 1024 * 1024));
   #birth = 0;
-  #state = new TableState(
+  #state = layeredState(
     shape,
     this.#tree(undefined),
     new Map(shape.indexes.map(({ name }) => [name, this.#tree(name)])),
@@ -112,7 +112,7 @@ class Lab {
     });
     const indexes = new Map<string, Tree>();
     for (const [name, tree] of merged.indexes) indexes.set(name, await this.#stored(tree));
-    this.#state = new TableState(shape, await this.#stored(merged.tree), indexes);
+    this.#state = layeredState(shape, await this.#stored(merged.tree), indexes);
     await uploads.finish();
   }
 

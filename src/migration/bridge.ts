@@ -25,6 +25,7 @@ import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';
+import { layeredState } from '../view/layered-state.ts';
 import { TableState } from '../view/table-state.ts';
 import type { MemberChange, NextVersion, View } from '../view/view.ts';
 import type { FieldChangeLog } from './field-changes.ts';
@@ -219,8 +220,8 @@ export class Bridge {
     for (const change of changes.slice(step.changes.length)) step = await nextStep(step, change, view, translation);
     this.#remember(name, step);
     const { state } = step;
-    const { shape: to, tree, indexes, layers, indexVersions, blanks, added, layerIndexes } = state;
-    const made = new TableState(to, tree, indexes, layers, indexVersions, blanks, added, layerIndexes);
+    const { shape: to, tree, indexes, layers, indexVersions, blanks, added, layering } = state;
+    const made = new TableState(to, tree, indexes, layers, indexVersions, blanks, added, layering);
     this.#states.set(active, made);
     this.#origins.set(made, generation);
     return made;
@@ -243,23 +244,23 @@ export class Bridge {
     const below = ownTree?.ref ? [ownTree] : [];
     let state: TableState;
     if (nextVersion !== undefined && made === 'all')
-      state = new TableState(to, nextVersion.rows.tree, nextVersion.rows.indexes);
+      state = layeredState(to, nextVersion.rows.tree, nextVersion.rows.indexes);
     else {
       const indexes = commonIndexes(translation, view.table(name));
       const translated = new TranslatedTree(tree, options);
-      if (typeof made === 'string' || ownTree === undefined) state = new TableState(to, translated, indexes, below);
+      if (typeof made === 'string' || ownTree === undefined) state = layeredState(to, translated, indexes, below);
       else {
         // Indexes have entries for the rows that were made, so those rows are split off and do not form a layer over the
         // others.
         const ahead = await rowsFrom(ownTree, made);
-        state = new TableState(to, new TwoPartTree(ownTree, translated, made), indexes, ahead);
+        state = layeredState(to, new TwoPartTree(ownTree, translated, made), indexes, ahead);
       }
     }
     const active = view.table(name);
     const first = { view, changes: [], stored: nextVersion && active && NextVersionRows.stored(nextVersion, active) };
     if (nextVersion === undefined || (below.length === 0 && made === 'none')) return { ...first, state };
     const layer = await this.#difference(nextVersion, { shape: from, tree }, made, translation);
-    if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);
+    if (layer !== undefined) state = layeredState(to, state.tree, state.indexes, [layer, ...state.layers]);
     return { ...first, state };
   }
 

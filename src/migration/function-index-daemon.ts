@@ -23,7 +23,8 @@ import { TreeCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { indexedFunctions, isSameIndex, isWhole } from '../view/index-version.ts';
 import type { IndexedFunction, IndexVersion } from '../view/index-version.ts';
-import { TableState } from '../view/table-state.ts';
+import { layeredState } from '../view/layered-state.ts';
+import type { TableState } from '../view/table-state.ts';
 import { View } from '../view/view.ts';
 import { ChunkWork } from './chunk-work.ts';
 import type { Step, ChunkLimits } from './chunk-work.ts';
@@ -277,7 +278,7 @@ class IndexVersionBuilder {
   }
 
   #partOfBase(): ReturnType<typeof mergeBase> {
-    const base = new TableState(this.#table.shape, this.#base, new Map());
+    const base = layeredState(this.#table.shape, this.#base, new Map());
     return mergeBase(base, this.#context, this.#toBase.sorted());
   }
 }

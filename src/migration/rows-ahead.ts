@@ -19,7 +19,8 @@ import { sharesOnly } from '../tree/shared-blocks.ts';
 import { isSameTree } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
-import { TableState } from '../view/table-state.ts';
+import { layeredState } from '../view/layered-state.ts';
+import type { TableState } from '../view/table-state.ts';
 import type { NextVersion, View } from '../view/view.ts';
 import type { Chunk } from './chunk.ts';
 import { PlainRows, RowNotMigrated } from './row-translation.ts';
@@ -84,7 +85,7 @@ export async function makeAhead(
   if (made.seen === 0) return undefined;
   const stored = new Map<string, Tree>();
   for (const [name, index] of indexes) stored.set(name, await index.stored());
-  const after = new TableState(shape, await tree.stored(), stored);
+  const after = layeredState(shape, await tree.stored(), stored);
   return { before, after, built: made.built, count: made.count };
 }
 

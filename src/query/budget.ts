@@ -144,8 +144,8 @@ export function meteredState(state: TableState, meterOf: (index?: string) => Blo
     ...indexVersion,
     tree: metered(indexVersion.tree, indexVersion.index.name),
   }));
-  const { shape, blanks, added, layerIndexes } = state;
-  return new TableState(shape, metered(state.tree), indexes, layers, indexVersions, blanks, added, layerIndexes);
+  const { shape, blanks, added, layering } = state;
+  return new TableState(shape, metered(state.tree), indexes, layers, indexVersions, blanks, added, layering);
 }
 
 class MeteredSource implements BlockSource {

@@ -10,7 +10,8 @@ import { PartialNode, Tree, treeOfNode } from '../tree/tree.ts';
 import { LayerIndexes, haveEntries } from './layer-indexes.ts';
 import { endOfValues, TableShape } from '../schema/table-shape.ts';
 import type { TableIndex } from '../schema/table-shape.ts';
-import { TableState } from './table-state.ts';
+import { layeredState } from './layered-state.ts';
+import type { TableState } from './table-state.ts';
 
 const shape = new TableShape({
   name: 't',
@@ -26,7 +27,7 @@ const index = shape.indexes[0] as TableIndex;
 const pacer = new Pacer(realEnvironment);
 
 function stateOf(...layers: readonly Tree[]): TableState {
-  return new TableState(shape, new Tree(noBlocks, null), new Map(), layers);
+  return layeredState(shape, new Tree(noBlocks, null), new Map(), layers);
 }
 
 describe('Entries of a layer', () => {

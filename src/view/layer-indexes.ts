@@ -9,6 +9,7 @@ import type { Tree } from '../tree/tree.ts';
 import { KeyList } from '../format/key-list.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { treeOfNode, brokenIn, loadChild } from '../tree/tree.ts';
+import { onTop, together } from './layers.ts';
 import { isDeleted } from './merged-cursor.ts';
 import { indexLeafShape, writeWholeValues } from '../schema/table-shape.ts';
 import { isPromise } from '../base/brands.ts';
@@ -19,6 +20,11 @@ export class LayerIndexes {
   /** By the root of the layer, and the name of the index. */
   readonly #values = new WeakMap<object, Map<string, LayerValues>>();
   readonly #entries = new WeakMap<Node, WeakMap<TableIndex, LayerEntries | Promise<LayerEntries>>>();
+
+  /** Returns layers with more on top, the newest of these last: small ones are joined. */
+  joined(shape: TableShape, added: readonly Tree[], layers: readonly Tree[]): readonly Tree[] {
+    return together(shape, added).reduce((below, layer) => onTop(shape, layer, below), layers);
+  }
 
   /** Returns the values that the rows of a layer have in an index; rows in which one of the values is null are left out. */
   async valuesOf(layer: Tree, index: TableIndex, pacer: Pacer): Promise<LayerValues> {

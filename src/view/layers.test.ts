@@ -7,7 +7,8 @@ import { SeededRandom } from '../testing/seeded-random.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import { Tree } from '../tree/tree.ts';
 import { TableShape } from '../schema/table-shape.ts';
-import { TableState } from './table-state.ts';
+import { layeredState } from './layered-state.ts';
+import type { TableState } from './table-state.ts';
 
 const shape = new TableShape({
   name: 't',
@@ -27,7 +28,7 @@ function layerOfChanges(changes: readonly Change[]): Tree {
   return layerOf(shape, new Map(changes.map(([id, note]) => [id, note === null ? null : { id, note }])));
 }
 
-const empty = new TableState(shape, new Tree(noBlocks, null), new Map());
+const empty = layeredState(shape, new Tree(noBlocks, null), new Map());
 
 function shown(state: TableState, keys: number): (unknown[] | undefined)[] {
   return Array.from({ length: keys }, (_, id) => {

@@ -22,7 +22,8 @@ import type { RowRef, Tree } from '../tree/tree.ts';
 import { isDeleted } from './merged-cursor.ts';
 import type { MemberChange, NextVersion, View } from './view.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import { TableState } from './table-state.ts';
+import { layeredState } from './layered-state.ts';
+import type { TableState } from './table-state.ts';
 
 /** Opens a change as a layer over a state. */
 type OpenLayer = (change: TableChange, shape: TableShape) => Tree;
@@ -44,7 +45,7 @@ export class NextVersionRows {
 
   /** Returns the rows in the blocks. `active`: the table, whose pending changes do not count. */
   static stored({ rows, base }: NextVersion, active: TableState): NextVersionRows {
-    return new NextVersionRows(rows, base, new TableState(active.shape, active.tree, active.indexes));
+    return new NextVersionRows(rows, base, layeredState(active.shape, active.tree, active.indexes));
   }
 
   /** Returns the rows that a view shows; undefined where a table has no next version. */

@@ -8,7 +8,8 @@ import { SeededRandom } from '../testing/seeded-random.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
 import type { RowRef } from '../tree/tree.ts';
-import { KeyFilter, TableState } from './table-state.ts';
+import { layeredState } from './layered-state.ts';
+import { KeyFilter } from './table-state.ts';
 import { indexLeafShape, TableShape } from '../schema/table-shape.ts';
 
 const shape = new TableShape({
@@ -75,14 +76,14 @@ describe('A filter of keys', () => {
   it('is none where a layer is not all in memory', () => {
     const staged = new Tree(noBlocks, { birth: 0, id: '0'.repeat(16), count: 1, sizeBytes: 1, level: 0 });
     expect(KeyFilter.with(undefined, [staged], [staged])).toBeUndefined();
-    const state = new TableState(shape, new Tree(noBlocks, null), new Map()).withLayer(staged).withLayer(layerOfIds(1));
+    const state = layeredState(shape, new Tree(noBlocks, null), new Map()).withLayer(staged).withLayer(layerOfIds(1));
     expect(state.mayBeOverlaid(keyOf(shape, 2))).toBe(true);
   });
 
   it('spares the search of layers, of committed rows as of those that are being validated', () => {
     // Each a quarter of the one below, so that they are not joined.
     const layers = ids(0, 6).map((i) => counted(layerOfIds(...ids(1e5 * i, 1e5 * i + 4 ** (6 - i)))));
-    const empty = new TableState(shape, new Tree(noBlocks, null), new Map());
+    const empty = layeredState(shape, new Tree(noBlocks, null), new Map());
     const committed = layers.reduce((state, layer) => state.withLayer(layer), empty);
     const validated = layers.reduce((state, layer) => state.withLooseLayer(layer), empty);
     for (const state of [committed, validated]) {
@@ -97,7 +98,7 @@ describe('A filter of keys', () => {
 
   it('is none for layers that were there before there was a filter', () => {
     const below = layerOfIds(1);
-    const state = new TableState(shape, new Tree(noBlocks, null), new Map(), [below]).withLayer(layerOfIds(2, 3, 4));
+    const state = layeredState(shape, new Tree(noBlocks, null), new Map(), [below]).withLayer(layerOfIds(2, 3, 4));
     expect(state.lookup(keyOf(shape, 1))).toBeDefined();
     expect(state.lookup(keyOf(shape, 2))).toBeDefined();
   });

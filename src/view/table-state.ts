@@ -3,6 +3,7 @@
  */
 import { andThen, isPromise } from '../base/brands.ts';
 import { hashOf } from '../base/bytes.ts';
+import { invariant } from '../base/errors.ts';
 import type { Node } from '../format/node.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { AddedIndex, TableIndex, TableShape } from '../schema/table-shape.ts';
@@ -12,8 +13,7 @@ import { brokenIn } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { isSameIndex, isUsable } from './index-version.ts';
 import type { IndexVersion } from './index-version.ts';
-import { LayerIndexes } from './layer-indexes.ts';
-import { onTop, together } from './layers.ts';
+import type { LayerIndexes } from './layer-indexes.ts';
 import { MergedCursor } from './merged-cursor.ts';
 
 function visible(rowRef: RowRef): RowRef | undefined {
@@ -35,8 +35,8 @@ export class TableState {
   readonly blanks: ReadonlyMap<string, Tree>;
   /** Indexes that are being added: queries do not use them. */
   readonly added: readonly AddedIndex[];
-  /** Finds rows of the layers by an index. */
-  readonly layerIndexes: LayerIndexes;
+  /** Joins layers, and finds their rows by an index. Undefined for a state that takes no layers. */
+  readonly layering: LayerIndexes | undefined;
   /** How many of the newest layers were put on loosely. */
   readonly #loose: number;
   /** Of the layers, where all of them were put on a state without any, one by one. */
@@ -50,7 +50,7 @@ export class TableState {
     indexVersions: readonly IndexVersion[] = [],
     blanks: ReadonlyMap<string, Tree> = new Map(),
     added: readonly AddedIndex[] = [],
-    layerIndexes: LayerIndexes = new LayerIndexes(),
+    layering?: LayerIndexes,
     loose = 0,
     filter?: KeyFilter,
   ) {
@@ -61,7 +61,7 @@ export class TableState {
     this.indexVersions = indexVersions;
     this.blanks = blanks;
     this.added = added;
-    this.layerIndexes = layerIndexes;
+    this.layering = layering;
     this.#loose = loose;
     this.#filter = filter;
   }
@@ -73,6 +73,12 @@ export class TableState {
       ?.tree;
   }
 
+  /** Joins layers, and finds their rows by an index. */
+  get layerIndexes(): LayerIndexes {
+    invariant(this.layering !== undefined, 'The state takes no layers');
+    return this.layering;
+  }
+
   /** The state with one more layer on top. */
   withLayer(layer: Tree): TableState {
     return this.withLayers([layer]);
@@ -80,9 +86,7 @@ export class TableState {
 
   /** The state with more layers on top, the newest last. */
   withLayers(added: readonly Tree[]): TableState {
-    let { layers } = this;
-    for (const layer of together(this.shape, added)) layers = onTop(this.shape, layer, layers);
-    return this.#withAll(layers, 0, added);
+    return this.#withAll(this.layerIndexes.joined(this.shape, added, this.layers), 0, added);
   }
 
   /** The state with another layer on top, for a few reads: the layer is not made to be read fast. */
@@ -96,8 +100,8 @@ export class TableState {
   #withAll(layers: readonly Tree[], loose: number, added: readonly Tree[]): TableState {
     const isFiltered = this.layers.length === 0 || this.#filter !== undefined;
     const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;
-    const { shape, tree, indexes, indexVersions, blanks, added: more, layerIndexes } = this;
-    return new TableState(shape, tree, indexes, layers, indexVersions, blanks, more, layerIndexes, loose, filter);
+    const { shape, tree, indexes, indexVersions, blanks, added: more, layering } = this;
+    return new TableState(shape, tree, indexes, layers, indexVersions, blanks, more, layering, loose, filter);
   }
 
   /** Rows of commits that are not merged yet: one that several have changed counts for each. */

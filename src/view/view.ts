@@ -32,6 +32,7 @@ import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
 import type { IndexVersion } from './index-version.ts';
 import { LayerIndexes } from './layer-indexes.ts';
 import { maxLayers } from './layers.ts';
+import { layeredState } from './layered-state.ts';
 import { TableState } from './table-state.ts';
 
 /** A confirmed commit and its slot. */
@@ -201,12 +202,12 @@ export class ViewContext {
     inlined: ReadonlyMap<string, Node>,
   ): NextVersion {
     const base = this.#tree({ table: shape.name }, migration.base, shape.leafShape, inlined);
-    return { migration, rows: this.storedVersion(version, inlined), base: new TableState(shape, base, new Map()) };
+    return { migration, rows: this.storedVersion(version, inlined), base: layeredState(shape, base, new Map()) };
   }
 
   /** Returns a next version without stored rows, on the active version as it is in the blocks. */
   newNextVersion(schema: StoredSchema, { shape, tree }: TableState): NextVersion {
-    return { migration: undefined, rows: this.emptyTable(schema), base: new TableState(shape, tree, new Map()) };
+    return { migration: undefined, rows: this.emptyTable(schema), base: layeredState(shape, tree, new Map()) };
   }
 
   /**

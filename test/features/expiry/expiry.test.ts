@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
+import { sleep } from '../../../src/base/env.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { defineSchema } from '../../../src/schema/define-schema.ts';
@@ -99,7 +100,7 @@ describe('reads of a table whose rows expire', () => {
     const first = await clock.run(all.page({ size: 1 }));
     expect(first.rows.map(({ id }) => id)).toEqual([2]);
     await clock.advance(minuteMs);
-    const next = await clock.run(all.page({ size: 1, after: first.next as string }));
+    const next = await clock.run(all.page({ size: 1, after: first.next }));
     expect(next.rows.map(({ id }) => id)).toEqual([3]);
     const explained = await clock.run(all.where('user', '=', 'ann').explain());
     expect(explained.filters).toContain('seen');
@@ -138,7 +139,7 @@ describe('reads of a table whose rows expire', () => {
     const inTransaction = await clock.run(
       db.transaction(async (tx) => {
         const before = await tx.get(sessions, 1);
-        await new Promise<void>((resolve) => clock.setTimer(resolve, 2 * minuteMs));
+        await sleep(clock, 2 * minuteMs);
         return [before?.id, (await tx.get(sessions, 1))?.id];
       }),
     );
@@ -186,6 +187,30 @@ describe('writes to a table whose rows expire', () => {
     expect(await clock.run(db.query(sessions).overlay(batch).execute())).toMatchObject([{ id: 1, user: null }]);
     await clock.run(batch.flush());
     expect(await clock.run(db.get(sessions, 1))).toMatchObject({ user: null, hits: null });
+  });
+
+  it('count an expired row in a unique index until it is deleted', async () => {
+    const invitations = {
+      name: 'invitations',
+      version: 1,
+      fields: { id: { typeId: Types.int32 }, code: { typeId: Types.varchar }, end: { typeId: Types.int64 } },
+      primaryKey: 'id',
+      indexes: ['end', { fields: ['code'], unique: true }],
+      expireAfter: { field: 'end', seconds: 0 },
+    } as const;
+    db.registerSchema(invitations);
+    const insert = async (id: number): Promise<void> => {
+      const batch = db.batch();
+      void batch.insert(invitations, { id, code: 'secret', end: clock.now() + minuteMs });
+      await clock.run(batch.flush());
+    };
+    await insert(1);
+    await clock.advance(2 * minuteMs);
+    expect(await clock.run(db.query(invitations).count())).toBe(0);
+    await expect(insert(2)).rejects.toMatchObject({ code: 'UNIQUE_INDEX' });
+    await clock.advance(12 * minuteMs);
+    await insert(2);
+    expect(await clock.run(db.get(invitations, 2))).toMatchObject({ code: 'secret' });
   });
 
   it('tell triggers of an insert, not of an update', async () => {

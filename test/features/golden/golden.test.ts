@@ -24,6 +24,7 @@ import {
   blockFormatVersion,
   catalogueVersion,
   compoundKeyVersion,
+  expiryVersion,
   functionIndexVersion,
   laterRunsVersion,
   fieldRulesVersion,
@@ -41,6 +42,8 @@ import {
   compound,
   compoundKeys,
   compoundSchema,
+  expiring,
+  expiringSchema,
   failure,
   findCatalogue,
   functional,
@@ -78,6 +81,7 @@ const laterVersions = {
   '-adding': addedIndexVersion,
   '-compound': compoundKeyVersion,
   '-later-runs': laterRunsVersion,
+  '-expiry': expiryVersion,
 };
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
@@ -209,6 +213,11 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expect([since, change?.staged]).toEqual([commitOfLoad.since, commitOfLoad.members[0]?.changes[0]?.staged]);
     expectChildren(change?.node as Node);
   },
+  'commit-expiry': (bytes) => {
+    // What knows of no expiry must not show rows that have expired.
+    expectCommit(bytes, expiryVersion, expiringSchema);
+  },
+  'block0-expiry': (bytes) => expectBlock0(bytes, expiryVersion, expiring),
   'block0-adding': (bytes) => expectBlock0(bytes, addedIndexVersion, adding),
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);

@@ -522,6 +522,13 @@ const commitOfCompound: Commit = {
   ],
 };
 
+/** The same table with rows that expire. */
+export const expiringSchema: StoredSchema = { ...schema, expireAfter: { field: 'timestamp', seconds: 3600 } };
+
+export const expiring: Block0 = block0Of(expiringSchema, 10);
+
+const commitOfExpiring = commitOf(expiringSchema);
+
 /** The same table while two indexes are added to it, one of which cannot be. */
 export const adding: Block0 = {
   ...block0,
@@ -571,6 +578,8 @@ export const objects = {
   'commit-compound': { name: commitName(slot), bytes: encodeCommit(slot, commitOfCompound) },
   'block0-compound': { name: 'block0', bytes: encodeBlock0(compound) },
   'commit-later-runs': { name: commitName(slot), bytes: encodeCommit(slot, commitOfLoad) },
+  'commit-expiry': { name: commitName(slot), bytes: encodeCommit(slot, commitOfExpiring) },
+  'block0-expiry': { name: 'block0', bytes: encodeBlock0(expiring) },
   'block0-adding': { name: 'block0', bytes: encodeBlock0(adding) },
   'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
   catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },

@@ -449,8 +449,8 @@ describe('a block that is gone', () => {
     await other.commit([], [77]);
     await other.merge();
     const indexes = table.state.indexes;
-    const { TableState } = await import('../../../src/view/table-state.ts');
-    table.state = new TableState(table.shape, other.state.tree, indexes);
+    const { layeredState } = await import('../../../src/view/layered-state.ts');
+    table.state = layeredState(table.shape, other.state.tree, indexes);
     await expect(table.query().where('age', '=', 77).execute()).rejects.toThrow(/Index 'age' has an entry for a row/);
   });
 });

@@ -6,7 +6,7 @@ import { Types } from '../../../src/format/types.ts';
 import type { TypeId } from '../../../src/format/types.ts';
 import type { Explanation } from '../../../src/query/explain.ts';
 import { candidatesOf } from '../../../src/query/planner/planner.ts';
-import { TableState } from '../../../src/view/table-state.ts';
+import { layeredState } from '../../../src/view/layered-state.ts';
 import { Tree } from '../../../src/tree/tree.ts';
 import { compile, runEveryPlan } from './every-plan.ts';
 import type { PlanRun } from './every-plan.ts';
@@ -266,7 +266,7 @@ describe('queries that an index answers by itself', () => {
     const { state, shape } = table;
     const query = compile(table, { ...all, wheres: [['shop', '=', 'shop 3']] }, false, { names: ['id', 'price'] });
     const brokenTree = new Tree(state.tree.source, state.tree.ref, undefined, true);
-    const broken = new TableState(shape, brokenTree, state.indexes);
+    const broken = layeredState(shape, brokenTree, state.indexes);
     expect(candidatesOf(state, query).some(({ use }) => use !== undefined)).toBe(true);
     expect(candidatesOf(broken, query).some(({ use }) => use !== undefined)).toBe(false);
   });

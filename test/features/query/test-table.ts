@@ -23,7 +23,8 @@ import { toStoredSchema } from '../../../src/schema/schema.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { indexLeafShape } from '../../../src/schema/table-shape.ts';
 import type { TableShape } from '../../../src/schema/table-shape.ts';
-import { TableState } from '../../../src/view/table-state.ts';
+import { layeredState } from '../../../src/view/layered-state.ts';
+import type { TableState } from '../../../src/view/table-state.ts';
 import { ViewContext } from '../../../src/view/view.ts';
 import { BlockReader } from '../../../src/tree/block-source.ts';
 import { Uploads } from '../../../src/tree/block-writer.ts';
@@ -127,7 +128,7 @@ export class TestTable implements QueryHost {
     const indexes = new Map<string, Tree>();
     for (const [name, index] of merged.indexes) indexes.set(name, await this.#treeOf(index));
     await uploads.finish();
-    this.state = new TableState(this.shape, tree, indexes);
+    this.state = layeredState(this.shape, tree, indexes);
   }
 
   async #treeOf({ place, writer, root }: MergedTree): Promise<Tree> {
@@ -183,5 +184,5 @@ export class TestTable implements QueryHost {
 
 /** The state with a layer on top that is not joined with those below. */
 export function stacked(state: TableState, layer: Tree): TableState {
-  return new TableState(state.shape, state.tree, state.indexes, [layer, ...state.layers]);
+  return layeredState(state.shape, state.tree, state.indexes, [layer, ...state.layers]);
 }

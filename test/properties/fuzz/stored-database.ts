@@ -18,7 +18,7 @@ import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { defineSchema } from '../../../src/schema/define-schema.ts';
 import { TableShape } from '../../../src/schema/table-shape.ts';
-import { TableState } from '../../../src/view/table-state.ts';
+import { layeredState } from '../../../src/view/layered-state.ts';
 import { noBlocks } from '../../../src/tree/block-source.ts';
 import { Uploads } from '../../../src/tree/block-writer.ts';
 import { Tree, treeOfNode } from '../../../src/tree/tree.ts';
@@ -134,7 +134,7 @@ class Builder {
     const uploads = new Uploads({ driver: this.driver, prefix: dbPrefix, environment });
     const sink = new StagedSink(uploads, () => stagedRun(slot, randomUuid(environment)));
     const shape = new TableShape(schema);
-    const state = new TableState(shape, new Tree(noBlocks, null), new Map(), [treeOfNode(node)]);
+    const state = layeredState(shape, new Tree(noBlocks, null), new Map(), [treeOfNode(node)]);
     const root = await applyChanges(new Tree(noBlocks, null), await LayerChanges.of(state), {
       sink,
       leaf: shape.changeShape,

@@ -180,7 +180,7 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: bridge,
-        find: '    if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);',
+        find: '    if (layer !== undefined) state = layeredState(to, state.tree, state.indexes, [layer, ...state.layers]);',
         replace: '    void layer;',
       },
     ],

@@ -9,6 +9,7 @@ import { indexes } from './guide/indexes.ts';
 import { functions } from './guide/functions.ts';
 import { instances } from './guide/instances.ts';
 import { liveInTheBrowser } from './guide/live-in-the-browser.ts';
+import { expiringRows } from './guide/expiry.ts';
 import { liveQueries } from './guide/live-queries.ts';
 import { webhooks } from './guide/webhooks.ts';
 import { memory } from './guide/memory.ts';
@@ -46,6 +47,7 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/instances.md': instances,
   'docs/guide/snapshots.md': snapshots,
   'docs/guide/changes.md': changes,
+  'docs/guide/expiry.md': expiringRows,
   'docs/guide/live-queries.md': liveQueries,
   'docs/guide/live-in-the-browser.md': liveInTheBrowser,
   'docs/guide/webhooks.md': webhooks,

@@ -1,0 +1,23 @@
+import type { PagePromises } from '../page-promises.ts';
+
+const expiry = 'test/features/expiry/expiry.test.ts';
+
+export const expiringRows: PagePromises = {
+  'To a write, an expired row is not there: `insert` puts a new row in its place, `upsert` takes no fields from it, and `update` and `increment` reject with `RowNotFoundError`.':
+    [
+      `${expiry}: insert a row in the place of an expired one, whose blob goes`,
+      `${expiry}: take an upsert for that of a new row`,
+      `${expiry}: refuse to update an expired row, or to add to it`,
+    ],
+  'Another row with its values is refused.': [`${expiry}: count an expired row in a unique index until it is deleted`],
+  'Instances delete expired rows in their turns, at most 1,000 in a commit.': [
+    `${expiry}: says so in the changes, fires no triggers, and takes commits of at most 1,000 rows`,
+  ],
+  'So a clock that is less than five minutes ahead deletes nothing early.': [
+    `${expiry}: deletes nothing early by a clock that is less than five minutes ahead`,
+  ],
+  'A row that gets a later time meanwhile stays.': [
+    `${expiry}: leaves a row that another instance gives a later time meanwhile`,
+  ],
+  'While nothing has expired, this costs no commit.': [`${expiry}: makes no commit where nothing has expired`],
+};
