@@ -20,7 +20,7 @@ import type { RowSource } from '../format/row-layout.ts';
 import { describeKey, describeValue } from '../base/messages.ts';
 import { asList } from '../base/one-or-list.ts';
 import { maxLookups } from '../query/operators/lookups.ts';
-import { endOfValue, valuesIn, writeWholeValues } from '../schema/table-shape.ts';
+import { primaryKeyIn, valuesIn, writeWholeValues } from '../schema/table-shape.ts';
 import type { AddedIndex, TableIndex, TableShape } from '../schema/table-shape.ts';
 import { entryAt } from '../view/layer-indexes.ts';
 import type { LayerValues } from '../view/layer-indexes.ts';
@@ -274,7 +274,7 @@ export class UniqueCheck {
   ): Promise<Uint8Array | undefined> {
     for (let i = from; i < to; i++) {
       const entry = node.key(i);
-      const key = entry.subarray(endOfValue(node, entry, entry.length, values.index));
+      const key = primaryKeyIn(node, entry, values.index);
       if (this.#isChanged(key) || (await this.#state.isOverlaid(key))) continue;
       if (!isCut) return key;
       const row = await this.#state.tree.lookup(key);

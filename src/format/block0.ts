@@ -21,6 +21,7 @@ import {
   catalogueVersion,
   compoundKeyVersion,
   expiryVersion,
+  entryFormsVersion,
   fieldRulesVersion,
   functionIndexVersion,
   newestVersion,
@@ -124,6 +125,7 @@ const formats: ReadonlySet<unknown> = new Set([
   addedIndexVersion,
   compoundKeyVersion,
   expiryVersion,
+  entryFormsVersion,
 ]);
 
 /** Returns the lowest format that supports the content: any reader of that format can read it. */

@@ -118,6 +118,25 @@ function unflipFloat64(high: number, low: number): number {
   return scratch.getFloat64(0, false);
 }
 
+function writeFloat(view: DataView, at: number, typeId: TypeId, value: number): void {
+  if (typeId === Types.float64) {
+    view.setFloat64(at, value, false);
+    flipFloat64(view, at);
+    return;
+  }
+  view.setFloat32(at, value, false);
+  const raw = view.getUint32(at, false);
+  view.setUint32(at, (raw >= 0x80000000 ? ~raw : raw | 0x80000000) >>> 0, false);
+}
+
+/** Appends the component of a float that keeps the sign of -0, which then sorts before 0. */
+export function writeSignedComponent(writer: ByteWriter, typeId: TypeId, value: number): void {
+  writer.ensure(9);
+  writer.bytes[writer.length++] = tagValue;
+  writeFloat(writer.view, writer.length, typeId, value);
+  writer.length += widthOf(typeId);
+}
+
 const timestampBias = 0x8000_0000_0000_0000n;
 
 /** Appends one component. The value must be null or normalized (values.ts). */
@@ -165,15 +184,9 @@ export function writeKeyComponent(writer: ByteWriter, typeId: TypeId, value: Ord
       view.setBigUint64(at, (value as bigint) + timestampBias, false);
       break;
     case Types.float64:
-      view.setFloat64(at, value === 0 ? 0 : (value as number), false);
-      flipFloat64(view, at);
+    case Types.float32:
+      writeFloat(view, at, typeId, value === 0 ? 0 : (value as number));
       break;
-    case Types.float32: {
-      view.setFloat32(at, value === 0 ? 0 : (value as number), false);
-      const raw = view.getUint32(at, false);
-      view.setUint32(at, (raw >= 0x80000000 ? ~raw : raw | 0x80000000) >>> 0, false);
-      break;
-    }
     case Types.timestamp:
       view.setBigUint64(at, BigInt((value as Date).getTime()) + timestampBias, false);
       break;

@@ -5,6 +5,7 @@ import type { TypeId } from './types.ts';
 import {
   blockFormatVersion,
   compoundKeyVersion,
+  entryFormsVersion,
   expiryVersion,
   fieldRulesVersion,
   functionIndexVersion,
@@ -15,7 +16,7 @@ import {
 /** Limits of a schema, so that work on a row and its index entries stays proportional to their length. */
 export const maxFields = 1000;
 export const maxIndexes = 1000;
-/** Most fields of one index: that many long values still fit in a key. */
+/** Most fields of one index, with those that it includes: that many long values still fit in a key. */
 export const maxIndexFields = 16;
 /** Most fields of a primary key. */
 export const maxKeyFields = 16;
@@ -49,6 +50,8 @@ export interface StoredIndex {
   readonly unique?: true;
   /** The conditions that a row must meet to have an entry, sorted by field. Absent: all rows have entries. */
   readonly where?: readonly StoredIndexCondition[];
+  /** Names of other fields whose values entries hold behind the primary key, in the order of their components. Absent: none. */
+  readonly include?: readonly string[];
 }
 
 /** A value of a field in the form that JSON holds, or null. */
@@ -130,6 +133,7 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
 /** Returns the lowest version of Block 0 and commits that supports a schema. */
 export function schemaFormat(schema: StoredSchema): number {
   const { fields, primaryKey, indexes, functionIndexes, renames, expireAfter } = schema;
+  if (indexes.some(({ include }) => include !== undefined)) return entryFormsVersion;
   if (expireAfter !== undefined) return expiryVersion;
   if (primaryKey.length > 1) return compoundKeyVersion;
   if (indexes.some(({ where }) => where !== undefined)) return partialIndexVersion;
@@ -155,10 +159,10 @@ function canonicalTable(schema: StoredSchema): string {
     const values = oneOf?.map(String).toSorted(compareStrings) ?? null;
     return [name, typeId, length, fallback, required ?? false, values];
   });
-  const indexes = schema.indexes.toSorted(byName).map(({ name, fields: names, unique, where }) => {
-    if (where !== undefined) {
-      return [name, names, unique === true ? 'unique' : null, where.map(({ field, values }) => [field, values])];
-    }
+  const indexes = schema.indexes.toSorted(byName).map(({ name, fields: names, unique, where, include }) => {
+    const conditions = where?.map(({ field, values }) => [field, values]);
+    if (include !== undefined) return [name, names, unique === true ? 'unique' : null, conditions ?? null, include];
+    if (conditions !== undefined) return [name, names, unique === true ? 'unique' : null, conditions];
     return unique === true ? [name, names, 'unique'] : [name, names];
   });
   const text = [schema.name, schema.version, fields, schema.primaryKey, indexes];
@@ -241,10 +245,10 @@ function isConstant(typeId: TypeId, constant: unknown): boolean {
 
 function isStoredIndex(value: unknown): value is StoredIndex {
   if (!isObject(value) || typeof value['name'] !== 'string') return false;
-  const { fields, unique } = value;
-  return (
-    isNames(fields) && fields.length > 0 && fields.length <= maxIndexFields && (unique === undefined || unique === true)
-  );
+  const { fields, unique, include = [] } = value;
+  if (!isNames(fields) || !isNames(include) || (unique !== undefined && unique !== true)) return false;
+  if (fields.length === 0 || fields.length + include.length > maxIndexFields) return false;
+  return value['include'] === undefined || include.length > 0;
 }
 
 /** Whether a value is a valid condition of an index: on fields of key types, each at most once. */
@@ -264,12 +268,20 @@ function areConditions(value: unknown, types: ReadonlyMap<string, TypeId>): bool
 }
 
 /** Whether parsed JSON is an index that a table of a schema can have. */
-export function isIndexOf({ fields }: StoredSchema, value: unknown): value is StoredIndex {
-  return isStoredIndex(value) && fitsFields(value, new Map(fields.map((field) => [field.name, field.typeId])));
+export function isIndexOf({ fields, primaryKey }: StoredSchema, value: unknown): value is StoredIndex {
+  if (!isStoredIndex(value)) return false;
+  return fitsFields(value, primaryKey, new Map(fields.map((field) => [field.name, field.typeId])));
 }
 
-function fitsFields({ fields, where }: StoredIndex, types: ReadonlyMap<string, TypeId>): boolean {
-  return fields.every((field) => isKeyType(types.get(field) ?? Types.json)) && areConditions(where, types);
+function fitsFields(
+  { fields, where, include = [] }: StoredIndex,
+  primaryKey: readonly string[],
+  types: ReadonlyMap<string, TypeId>,
+): boolean {
+  const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
+  if (!fields.every(isKey) || !include.every(isKey) || !areConditions(where, types)) return false;
+  // An entry has each value once.
+  return include.every((field, i) => ![...fields, ...primaryKey, ...include.slice(0, i)].includes(field));
 }
 
 function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {
@@ -336,5 +348,6 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!areRenames(renames, types) || !isExpiry(expireAfter, types)) return false;
   if (!isCode(code) || !isCode(codeBack)) return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
-  return types.size === fields.length && primaryKey.every(isKey) && indexes.every((index) => fitsFields(index, types));
+  if (types.size !== fields.length || !primaryKey.every(isKey)) return false;
+  return indexes.every((index) => fitsFields(index, primaryKey, types));
 }

@@ -57,5 +57,11 @@ export const laterRunsVersion = 9;
  */
 export const expiryVersion = 10;
 
+/**
+ * Version of Block 0 and commits if an index holds other fields besides those that it is on. Releases without such indexes would
+ * make entries that lack them.
+ */
+export const entryFormsVersion = 12;
+
 /** The newest version of Block 0 and commits that this release reads. */
-export const newestVersion: number = expiryVersion;
+export const newestVersion: number = entryFormsVersion;

@@ -124,7 +124,7 @@ class AddedBuilder {
     this.#context = context;
     const { shape } = table;
     const begun = missing.indexes.map((stored): AddedIndex => {
-      const index = tableIndex(shape.layout, stored);
+      const index = tableIndex(shape.layout, shape.keyFields, stored);
       const tree = emptyIndex(stored.name);
       return { stored, index, tree, built: undefined, rows: 0, birth: context.birth, problem: undefined };
     });

@@ -14,6 +14,7 @@ import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { redefined } from '../catalog/registry.ts';
 import type { Registry } from '../catalog/registry.ts';
 import { blockName } from '../format/object-names.ts';
+import type { LayoutField } from '../format/row-layout.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { isSameCondition } from '../schema/index-condition.ts';
 import type { MigrateFunction } from '../schema/schema.ts';
@@ -344,18 +345,25 @@ function checkVersions(shape: TableShape, { shape: active }: TableState, nextVer
 function commonIndexes(translation: RowTranslation, active: TableState | undefined): Map<string, Tree> {
   const indexes = new Map<string, Tree>();
   if (active === undefined) return indexes;
-  for (const { name, fields, where } of translation.to.indexes) {
+  for (const { name, fields, where, included } of translation.to.indexes) {
     const index = active.shape.indexes.find((candidate) => candidate.name === name);
-    const own = index?.fields;
     const tree = active.indexes.get(name);
+    if (index === undefined || tree === undefined) continue;
+    const held = included?.fields ?? [];
     const isSame =
-      own?.length === fields.length &&
-      own.every((field, i) => field.name === fields[i]?.name) &&
-      isSameCondition(index?.where, where) &&
-      [...fields, ...(where?.tests ?? []).map(({ field }) => field)].every((field) => translation.keeps(field));
-    if (isSame && tree !== undefined) indexes.set(name, tree);
+      areNamedAlike(index.fields, fields) &&
+      areNamedAlike(index.included?.fields ?? [], held) &&
+      isSameCondition(index.where, where) &&
+      [...fields, ...held, ...(where?.tests ?? []).map(({ field }) => field)].every((field) =>
+        translation.keeps(field),
+      );
+    if (isSame) indexes.set(name, tree);
   }
   return indexes;
+}
+
+function areNamedAlike(fields: readonly LayoutField[], others: readonly LayoutField[]): boolean {
+  return fields.length === others.length && fields.every(({ name }, i) => name === others[i]?.name);
 }
 
 /** Returns the key in the next version; undefined if the key does not fit there. */

@@ -36,6 +36,8 @@ export interface IndexStatus {
   readonly unique: boolean;
   /** The conditions of the rows that have entries. Absent: all rows have entries. */
   readonly where?: IndexConditions;
+  /** Other fields whose values the index holds too. Absent: none. */
+  readonly include?: readonly string[];
   /**
    * `ready`: queries use it. `waiting`: it is registered but not begun, because a migration of the table is under way or no
    * turn has come. `building`: its entries are being made, and queries do not use it. `failed`: it cannot be added or used;
@@ -117,10 +119,15 @@ function isIn(registered: TableShape | undefined, index: string): boolean {
 
 function described(
   { layout }: TableShape,
-  { name, fields, unique, where }: StoredIndex,
-): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where'> {
+  { name, fields, unique, where, include }: StoredIndex,
+): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where' | 'include'> {
   const typeOf = (field: string): LayoutField['typeId'] => (layout.field(field) as LayoutField).typeId;
-  return { name, fields, unique: unique === true, ...defined({ where: where && conditionsOf(where, typeOf) }) };
+  return {
+    name,
+    fields,
+    unique: unique === true,
+    ...defined({ where: where && conditionsOf(where, typeOf), include }),
+  };
 }
 
 function functionStatus(

@@ -93,6 +93,12 @@ export interface IndexDefinition {
       | readonly (string | number | bigint | boolean | Date | Uint8Array | null)[]
       | { readonly not: null };
   };
+  /**
+   * The names of other fields whose values the index holds too, up to 16 fields in all, none of type json or blob. A query that needs
+   * only fields of the index and of the primary key reads no rows then, except those with a text of more than 1,024 bytes there. Their
+   * values neither order the entries nor find them, and take up space a second time. Default: none.
+   */
+  readonly include?: readonly string[];
   /** The name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
   readonly name?: string;
 }
@@ -364,7 +370,13 @@ const fieldNames: ReadonlySet<string> = new Set<keyof FieldDefinition>([
   'required',
   'oneOf',
 ]);
-const indexNames: ReadonlySet<string> = new Set<keyof IndexDefinition>(['fields', 'unique', 'where', 'name']);
+const indexNames: ReadonlySet<string> = new Set<keyof IndexDefinition>([
+  'fields',
+  'unique',
+  'where',
+  'include',
+  'name',
+]);
 const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefinition>(['function', 'typeId', 'name']);
 
 /** Names of other libraries for properties of a field, and their equivalents here. */
@@ -486,13 +498,42 @@ function readPrimaryKey(table: string, fields: readonly StoredField[], primaryKe
   throw new InvalidSchemaError(table, `The primary key of table '${table}' has the field '${twice}' twice.`);
 }
 
-function readIndex(table: string, fields: readonly StoredField[], index: unknown): StoredIndex {
+/** Checks the fields that an index holds besides those that it is on, and besides the primary key. */
+function readIncluded(
+  table: string,
+  fields: readonly StoredField[],
+  {
+    name,
+    indexed,
+    key,
+  }: { readonly name: string; readonly indexed: readonly string[]; readonly key: readonly string[] },
+  include: unknown,
+): readonly string[] {
+  if (!Array.isArray(include) || include.length === 0) {
+    const message = `\`include\` of the index '${name}' must be an array of names of fields, not ${describeValue(include)}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  const included = include.map((field: unknown) => checkKeyField(table, fields, field, 'included field of an index'));
+  for (const [i, field] of included.entries()) {
+    const has = [...indexed, ...key].includes(field) ? 'holds anyway' : 'has there twice';
+    if (![...indexed, ...key, ...included.slice(0, i)].includes(field)) continue;
+    throw new InvalidSchemaError(
+      table,
+      `\`include\` of the index '${name}' names the field '${field}', which it ${has}.`,
+    );
+  }
+  if (indexed.length + included.length <= maxIndexFields) return included;
+  const message = `The index '${name}' is on ${indexed.length} fields and includes ${included.length}: it takes up to ${maxIndexFields} in all.`;
+  throw new InvalidSchemaError(table, message);
+}
+
+function readIndex(table: string, fields: readonly StoredField[], key: readonly string[], index: unknown): StoredIndex {
   if (typeof index !== 'object' || index === null) {
     const field = checkKeyField(table, fields, index, 'index');
     return { name: field, fields: [field] };
   }
   refuseUnknown(table, `an index of table '${table}'`, index, indexNames);
-  const { fields: names, unique = false, where, name } = index as IndexDefinition;
+  const { fields: names, unique = false, where, include, name } = index as IndexDefinition;
   if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
     const allowed = `an array of 1 to ${maxIndexFields} names`;
     throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${describeValue(names)}.`);
@@ -508,7 +549,9 @@ function readIndex(table: string, fields: readonly StoredField[], index: unknown
   const stored = name ?? indexed.join(',');
   checkName(table, 'name of an index (by default, its fields joined by commas)', stored);
   const conditions = where === undefined ? {} : { where: readConditions(table, stored, fields, where) };
-  return { name: stored, fields: indexed, ...(unique ? { unique } : {}), ...conditions };
+  const more =
+    include === undefined ? {} : { include: readIncluded(table, fields, { name: stored, indexed, key }, include) };
+  return { name: stored, fields: indexed, ...(unique ? { unique } : {}), ...conditions, ...more };
 }
 
 function isOnFunction(index: unknown): index is FunctionIndexDefinition {
@@ -530,7 +573,12 @@ function readFunctionIndex(table: string, index: FunctionIndexDefinition): Store
   return { name, function: on, typeId };
 }
 
-function readIndexes(table: string, fields: readonly StoredField[], definitions: unknown): StoredIndexes {
+function readIndexes(
+  table: string,
+  fields: readonly StoredField[],
+  key: readonly string[],
+  definitions: unknown,
+): StoredIndexes {
   if (!Array.isArray(definitions)) {
     throw new InvalidSchemaError(table, `The indexes of table '${table}' must be an array of field names.`);
   }
@@ -538,7 +586,7 @@ function readIndexes(table: string, fields: readonly StoredField[], definitions:
   if (all.length > maxIndexes) {
     throw new InvalidSchemaError(table, `Table '${table}' has ${all.length} indexes: it takes up to ${maxIndexes}.`);
   }
-  const indexes = all.filter((index) => !isOnFunction(index)).map((index) => readIndex(table, fields, index));
+  const indexes = all.filter((index) => !isOnFunction(index)).map((index) => readIndex(table, fields, key, index));
   const functionIndexes = all.filter((index) => isOnFunction(index)).map((index) => readFunctionIndex(table, index));
   const names = [...indexes, ...functionIndexes].map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) < i);
@@ -612,7 +660,7 @@ export function toStoredSchema(definition: unknown): StoredSchema {
   }
   const key = readPrimaryKey(name, stored, primaryKey);
   const read = readRenames(name, stored, renames);
-  const readable = readIndexes(name, stored, indexes);
+  const readable = readIndexes(name, stored, key, indexes);
   return {
     name,
     version,

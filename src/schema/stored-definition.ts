@@ -27,14 +27,15 @@ function toFieldDefinition(field: StoredField): FieldDefinition {
 }
 
 function toIndexDefinition(
-  { name, fields, unique, where }: StoredIndex,
+  { name, fields, unique, where, include }: StoredIndex,
   typeOf: (field: string) => TypeId,
 ): string | IndexDefinition {
-  if (unique === undefined && where === undefined && fields.length === 1 && fields[0] === name) return name;
+  const isPlain = unique === undefined && where === undefined && include === undefined;
+  if (isPlain && fields.length === 1 && fields[0] === name) return name;
   const isDefaultName = name === fields.join(',');
   return {
     fields,
-    ...defined({ unique, where: where && conditionsOf(where, typeOf) }),
+    ...defined({ unique, where: where && conditionsOf(where, typeOf), include }),
     ...(!isDefaultName && { name }),
   };
 }

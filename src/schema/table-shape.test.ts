@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
+import { MalformedKey } from '../format/ordered-key.ts';
+import { appendNullRow, RowArena, writeField } from '../format/row-encode.ts';
+import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { toStoredSchema } from './schema.ts';
-import { shapeOf, TableShape } from './table-shape.ts';
-import type { KeyValue } from './table-shape.ts';
+import { primaryKeyOf, shapeOf, TableShape } from './table-shape.ts';
+import type { KeyValue, TableIndex } from './table-shape.ts';
 
 function schemaOf(name: string, fields: readonly string[] = ['id', 'text']): ReturnType<typeof toStoredSchema> {
   const typed = new Map(fields.map((field) => [field, { typeId: field === 'id' ? Types.int32 : Types.varchar }]));
@@ -78,5 +81,47 @@ describe('keys of several fields', () => {
       expect(one.hasKeysOf(other), primaryKey.join()).toBe(false);
       expect(other.hasKeysOf(one), primaryKey.join()).toBe(false);
     }
+  });
+});
+
+describe('index entries', () => {
+  it('are the indexed values, the primary key and the included values, to the byte', () => {
+    const schema = toStoredSchema({
+      name: 'noted',
+      version: 1,
+      fields: {
+        id: { typeId: Types.uint8 },
+        size: { typeId: Types.int16 },
+        note: { typeId: Types.varchar },
+        price: { typeId: Types.float32 },
+      },
+      primaryKey: 'id',
+      indexes: [{ fields: ['size'], include: ['price', 'note'] }],
+    });
+    const shape = shapeOf(schema);
+    const [index] = shape.indexes as [TableIndex];
+    const entryOf = (row: Readonly<Record<string, unknown>>): number[] => {
+      const arena = new RowArena('memory/row');
+      const base = appendNullRow(shape.layout, arena.writer);
+      for (const [name, value] of Object.entries(row)) {
+        writeField(arena.writer, base, arena.heapWriter, shape.layout.field(name) as LayoutField, value);
+      }
+      const writer = new ByteWriter(8);
+      shape.writeIndexEntry(writer, index, arena, base, Uint8Array.of(1, 7));
+      const entry = writer.finish();
+      expect([...primaryKeyOf(entry, index)]).toEqual([1, 7]);
+      return [...entry];
+    };
+    expect(entryOf({ id: 7, size: 2, note: 'a', price: 1 })).toEqual(
+      [
+        [1, 0x80, 2],
+        [1, 7],
+        [1, 0xbf, 0x80, 0, 0],
+        [1, 0x61, 0, 1],
+      ].flat(),
+    );
+    expect(entryOf({ id: 7, price: -0 })).toEqual([0, 1, 7, 1, 0x7f, 0xff, 0xff, 0xff, 0]);
+    expect(entryOf({ id: 7, price: 0 })).toEqual([0, 1, 7, 1, 0x80, 0, 0, 0, 0]);
+    expect(() => primaryKeyOf(Uint8Array.of(0, 1), index)).toThrow(MalformedKey);
   });
 });

@@ -14,9 +14,11 @@ import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import {
   MalformedKey,
+  mergesZeros,
   readKeyComponent,
   skipKeyComponent,
   writeKeyComponent,
+  writeSignedComponent,
   writeTextComponent,
   writeWholeTextComponent,
   endOfResult,
@@ -56,6 +58,14 @@ export interface TableIndex {
   readonly where?: IndexCondition;
   /** The function whose results its entries begin with, for an index on a function. */
   readonly result?: FunctionResult;
+  /** The fields whose values follow the primary key in an entry. Undefined: none. */
+  readonly included?: IncludedFields;
+}
+
+/** The fields whose values follow the primary key in the entries of an index, and the fields of that key, which tell where it ends. */
+export interface IncludedFields {
+  readonly fields: readonly LayoutField[];
+  readonly keyFields: readonly LayoutField[];
 }
 
 /** The result of one version of a function. */
@@ -122,7 +132,7 @@ export class TableShape {
     this.keyFields = schema.primaryKey.map(field);
     this.keyField = this.keyFields.length === 1 ? this.keyFields[0] : undefined;
     this.keyPlaces = this.layout.fields.map((_, i) => this.keyFields.findIndex(({ index }) => index === i));
-    this.indexes = schema.indexes.map((index) => tableIndex(this.layout, index));
+    this.indexes = schema.indexes.map((index) => tableIndex(this.layout, this.keyFields, index));
     this.functionIndexes = schema.functionIndexes ?? [];
     this.defaults = schema.fields.flatMap((stored) => {
       if (stored.default === undefined) return [];
@@ -219,8 +229,8 @@ export class TableShape {
   }
 
   /**
-   * Appends the index entry of a row: its indexed values and its primary key. Returns false and appends nothing if the row does not meet
-   * the condition of the index.
+   * Appends the index entry of a row: its indexed values, its primary key, and the values of included fields. Returns false and appends
+   * nothing if the row does not meet the condition of the index.
    */
   writeIndexEntry(
     writer: ByteWriter,
@@ -230,22 +240,30 @@ export class TableShape {
     primaryKey: Uint8Array,
     primaryKeyLength: number = primaryKey.length,
   ): boolean {
-    const { fields, where } = index;
+    const { fields, where, included } = index;
     if (where !== undefined && !isInside(where, source, base)) return false;
     for (let i = 0; i < fields.length; i++) writeFieldComponent(writer, source, base, fields[i] as LayoutField);
     writer.appendRange(primaryKey, 0, primaryKeyLength);
+    if (included !== undefined) for (const field of included.fields) writeIncluded(writer, source, base, field);
     return true;
   }
 }
 
 /** Compiles an index on fields. */
-export function tableIndex(layout: RowLayout, { name, fields, unique, where }: StoredIndex): TableIndex {
+export function tableIndex(
+  layout: RowLayout,
+  keyFields: readonly LayoutField[],
+  { name, fields, unique, where, include }: StoredIndex,
+): TableIndex {
   const field = (each: string): LayoutField => layout.field(each) as LayoutField;
   return {
     name,
     fields: fields.map(field),
     unique: unique === true,
-    ...defined({ where: where && compiledCondition(where, field) }),
+    ...defined({
+      where: where && compiledCondition(where, field),
+      included: include && { fields: include.map(field), keyFields },
+    }),
   };
 }
 
@@ -259,8 +277,9 @@ export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map
 }
 
 /** Returns a text that is the same for equal indexes on fields. */
-export function indexText({ fields, unique, where }: StoredIndex): string {
-  return JSON.stringify([fields, unique ?? false, where?.map(({ field, values }) => [field, values]) ?? null]);
+export function indexText({ fields, unique, where, include }: StoredIndex): string {
+  const conditions = where?.map(({ field, values }) => [field, values]) ?? null;
+  return JSON.stringify([fields, unique ?? false, conditions, include ?? null]);
 }
 
 function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
@@ -304,6 +323,13 @@ export function writeFieldComponent(writer: ByteWriter, source: RowSource, base:
   } else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
 }
 
+/** Appends the component of an included field, which tells -0 from 0: it need not be found. */
+function writeIncluded(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+  const { typeId } = field;
+  if (!mergesZeros(typeId) || isNull(source, base, field)) writeFieldComponent(writer, source, base, field);
+  else writeSignedComponent(writer, typeId, readField(source, base, field) as number);
+}
+
 /**
  * Appends the values of a row in the fields of an index, without shortening them: equal bytes are equal values. Returns false if a value
  * is null or the row does not meet the condition of the index: the row then agrees with no other, and the appended bytes mean nothing.
@@ -342,14 +368,50 @@ export function endOfValues(key: Uint8Array, { fields, result }: TableIndex): nu
   return end;
 }
 
+/** Returns the end of the primary key that begins at `start` in the key of an entry of `length` bytes. Throws `MalformedKey`. */
+export function endOfPrimaryKey(key: Uint8Array, start: number, length: number, { included }: TableIndex): number {
+  if (included === undefined) return length;
+  let end = start;
+  for (const { typeId } of included.keyFields) end = skipKeyComponent(key, end, typeId);
+  if (end > length) throw new MalformedKey('key ends within a component');
+  return end;
+}
+
+/** Returns the primary key in the key of an entry; a part of it, not a copy. Throws `MalformedKey`. */
+export function primaryKeyOf(key: Uint8Array, index: TableIndex): Uint8Array {
+  const start = endOfValues(key, index);
+  return key.subarray(start, endOfPrimaryKey(key, start, key.length, index));
+}
+
+/** As {@link primaryKeyOf}, but throws `CorruptionError`, also if there is no primary key. */
+export function primaryKeyIn(node: Node, key: Uint8Array, index: TableIndex): Uint8Array {
+  const start = endOfValue(node, key, key.length, index);
+  return key.subarray(start, endOfKey(node, key, start, key.length, index));
+}
+
+/** As {@link endOfPrimaryKey}, but throws `CorruptionError`. */
+export function endOfKey(node: Node, key: Uint8Array, start: number, length: number, index: TableIndex): number {
+  if (index.included === undefined) return length;
+  try {
+    return endOfPrimaryKey(key, start, length, index);
+  } catch (error) {
+    throw malformedEntry(node, error);
+  }
+}
+
+/** Returns the error for an entry that could not be read. */
+function malformedEntry(node: Node, error: unknown): unknown {
+  if (!(error instanceof MalformedKey)) return error;
+  return new CorruptionError(node.name, `An index entry is malformed: ${error.message}`, { cause: error });
+}
+
 /** As {@link endOfValues}, but throws `CorruptionError`, also if there is no primary key. */
 export function endOfValue(node: Node, key: Uint8Array, keyLength: number, index: TableIndex): number {
   let end: number;
   try {
     end = endOfValues(key, index);
   } catch (error) {
-    if (!(error instanceof MalformedKey)) throw error;
-    throw new CorruptionError(node.name, `An index entry is malformed: ${error.message}`, { cause: error });
+    throw malformedEntry(node, error);
   }
   if (end >= keyLength) throw new CorruptionError(node.name, 'An index entry names no primary key');
   return end;

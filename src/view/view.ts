@@ -124,11 +124,15 @@ export class ViewContext {
     return new TableState(shape, rows, new Map(indexes), [], stored, new Map(blanks), more, this.#layerIndexes);
   }
 
-  #addedIndex({ name, layout }: TableShape, added: StoredAddedIndex, inlined: ReadonlyMap<string, Node>): AddedIndex {
+  #addedIndex(
+    { name, layout, keyFields }: TableShape,
+    added: StoredAddedIndex,
+    inlined: ReadonlyMap<string, Node>,
+  ): AddedIndex {
     const { index, root, built, rows, birth, problem } = added;
     return {
       stored: index,
-      index: tableIndex(layout, index),
+      index: tableIndex(layout, keyFields, index),
       tree: this.#tree({ table: name, index: index.name }, root, indexLeafShape, inlined),
       built: decodeBound(built),
       rows,

@@ -21,10 +21,11 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
         const { function: made, name = made, typeId } = index;
         return `${name} (${typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
       }
-      const { fields, unique = false, where, name = fields.join('+') } = index;
+      const { fields, unique = false, where, include, name = fields.join('+') } = index;
       const told = [
         ...(unique ? ['unique'] : []),
         ...(where === undefined ? [] : [`where ${describeConditions(where)}`]),
+        ...(include === undefined ? [] : [`includes ${include.join(', ')}`]),
       ];
       return told.length === 0 ? name : `${name} (${told.join(' ')})`;
     })

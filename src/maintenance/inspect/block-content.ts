@@ -76,7 +76,8 @@ export function tableKeys(schema: StoredSchema): KeyForm {
 export function indexKeys(schema: StoredSchema, index: string): KeyForm | undefined {
   const { types } = tableKeys(schema);
   const onFields = schema.indexes.find(({ name }) => name === index);
-  if (onFields !== undefined) return { types: [...typesOf(schema, onFields.fields), ...types] };
+  if (onFields !== undefined)
+    return { types: [...typesOf(schema, onFields.fields), ...types, ...typesOf(schema, onFields.include ?? [])] };
   const onFunction = schema.functionIndexes?.find(({ name }) => name === index);
   return onFunction === undefined ? undefined : { types: [onFunction.typeId, ...types], isOfFunction: true };
 }

@@ -13,7 +13,7 @@ import { decodeRow } from '../../format/row-decode.ts';
 import { rowMarks } from '../../format/row-layout.ts';
 import { isBehind } from '../../format/stored-table.ts';
 import type { Bound } from '../../format/stored-table.ts';
-import { endOfValues, indexLeafShape } from '../../schema/table-shape.ts';
+import { indexLeafShape, primaryKeyOf } from '../../schema/table-shape.ts';
 import type { TableIndex, FunctionResult } from '../../schema/table-shape.ts';
 import { defaultMaxFindings } from '../../tree/check.ts';
 import type { UnreadableNode } from '../../tree/check.ts';
@@ -276,7 +276,7 @@ export class TableCheck {
       const entry = leaf.key(i);
       const add = (message: string): void => findings.add(subject, leaf.name, `Index entry ${i} ${message}`);
       try {
-        const primaryKey = entry.subarray(endOfValues(entry, index));
+        const primaryKey = primaryKeyOf(entry, index);
         if (isBehind(primaryKey, built)) {
           add('is of a row whose turn has not come');
           continue;
@@ -414,7 +414,7 @@ class IndexVersionCheck {
       findings.add({ table: name, index: index.name }, leaf.name, `Index entry ${i} ${message}`);
     };
     try {
-      const primaryKey = entry.subarray(endOfValues(entry, index));
+      const primaryKey = primaryKeyOf(entry, index);
       if (isFailedEntry(entry)) this.failed++;
       if (built !== null && (built === undefined || compareBytes(primaryKey, built) > 0)) {
         add('is of a row whose turn has not come');

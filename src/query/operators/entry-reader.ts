@@ -29,10 +29,11 @@ export class EntryReader {
   readonly #stride: number;
   /** The first bytes of a row in which the needed fields have values, and no others. */
   readonly #bitmap: Uint8Array;
-  /** Fields of an entry, in its order, those of the primary key last. */
+  /** Fields of an entry, in its order: those that it is on, those of the primary key, and included ones. */
   readonly #fields: readonly LayoutField[];
-  /** Which field the primary key comes behind. */
+  /** The fields before the primary key, and up to its end. */
   readonly #keyAt: number;
+  readonly #behindKey: number;
   /** Bytes of the component of each field that has a value; 0 where they differ. */
   readonly #widths: readonly number[];
   /** Which of them rows are made with. */
@@ -46,8 +47,9 @@ export class EntryReader {
   /** `needed`: fields that rows made of entries are to have. */
   constructor({ layout, keyFields }: TableShape, index: TableIndex, needed: ReadonlySet<LayoutField>) {
     this.#stride = layout.stride;
-    this.#fields = [...index.fields, ...keyFields];
-    this.#keyAt = index.fields.length - 1;
+    this.#fields = [...index.fields, ...keyFields, ...(index.included?.fields ?? [])];
+    this.#keyAt = index.fields.length;
+    this.#behindKey = this.#keyAt + keyFields.length;
     this.#widths = this.#fields.map((field) => (isTextField(field) ? 0 : 1 + widthOf(field.typeId)));
     this.#needed = this.#fields.map((field) => needed.has(field));
     this.#ends = this.#fields.map(() => 0);
@@ -61,12 +63,17 @@ export class EntryReader {
 
   /** Where the primary key begins in {@link key}. */
   get primaryKeyStart(): number {
-    return this.#ends[this.#keyAt] as number;
+    return this.#ends[this.#keyAt - 1] as number;
+  }
+
+  /** Where the primary key ends in {@link key}. */
+  get primaryKeyEnd(): number {
+    return this.#ends[this.#behindKey - 1] as number;
   }
 
   /** The primary key; a copy. */
   get primaryKey(): Uint8Array {
-    return this.key.slice(this.primaryKeyStart, this.length);
+    return this.key.slice(this.primaryKeyStart, this.primaryKeyEnd);
   }
 
   /** Reads entry `i` of a leaf. Throws `CorruptionError` if it is none. */
@@ -84,7 +91,7 @@ export class EntryReader {
       else end = this.#skip(node, f, end);
       ends[f] = end;
     }
-    if (end !== length) throw new CorruptionError(node.name, 'An index entry does not end with a primary key');
+    if (end !== length) throw new CorruptionError(node.name, 'An index entry does not end where its last value does');
   }
 
   #skip(node: Node, f: number, start: number): number {

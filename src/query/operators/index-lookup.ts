@@ -13,7 +13,7 @@ import { TwoPartTree } from '../../tree/two-part-tree.ts';
 import { missingRow, LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
 import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
-import { endOfValue } from '../../schema/table-shape.ts';
+import { endOfKey, endOfValue } from '../../schema/table-shape.ts';
 import type { IndexAccess } from '../planner/access-paths.ts';
 import type { Filter } from '../conditions/filter.ts';
 
@@ -146,9 +146,10 @@ export class IndexStream implements RowStream {
     }
     const entry = this.#entry;
     node.copyKey(i, entry, 0);
-    const end = endOfValue(node, entry, length, this.#index);
-    copyRange(entry, end, length, this.#primaryKey, 0);
-    return length - end;
+    const start = endOfValue(node, entry, length, this.#index);
+    const end = endOfKey(node, entry, start, length, this.#index);
+    copyRange(entry, start, end, this.#primaryKey, 0);
+    return end - start;
   }
 
   /** Searches for a row. `places` is to remember that it is the one of entry `i`. */

@@ -182,9 +182,9 @@ export class EntryStream implements RowStream {
 
   /** Whether all other indexes have the primary key; a promise if one must read first. */
   #probe(): boolean | Promise<void> {
-    const { key, primaryKeyStart, length } = this.#reader;
+    const { key, primaryKeyStart, primaryKeyEnd } = this.#reader;
     for (const probe of this.#probes) {
-      const known = probe.has(key, primaryKeyStart, length);
+      const known = probe.has(key, primaryKeyStart, primaryKeyEnd);
       if (known !== true) return known;
     }
     return true;

@@ -1,7 +1,7 @@
 /** Tests for intersections whether an index has entries for primary keys in certain ranges. */
 import { latin1Slice } from '#platform';
 import { isPromise } from '../../base/brands.ts';
-import { copyRange, prefixEnd } from '../../base/bytes.ts';
+import { compareRanges, copyRange, prefixEnd } from '../../base/bytes.ts';
 import { widthOf } from '../../format/types.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
@@ -9,7 +9,7 @@ import { TreeCursor } from '../../tree/cursor.ts';
 import { minKeyBytes } from '../planner/index-intersections.ts';
 import type { KeyRange, RunCursor } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
-import { endOfValue, isTextField } from '../../schema/table-shape.ts';
+import { endOfKey, endOfValue, isTextField } from '../../schema/table-shape.ts';
 
 export interface KeyProbe {
   /**
@@ -96,14 +96,23 @@ export class SortedProbe implements KeyProbe {
     // Often it is the next one.
     if (node.compareKey(this.#from, entry, length) < 0)
       this.#from = Math.max(this.#from, node.lowerBound(entry, length));
-    return this.#from < this.#to ? node.compareKey(this.#from, entry, length) === 0 : undefined;
+    return this.#from < this.#to ? this.#isAt(this.#from, length) : undefined;
+  }
+
+  /** Whether entry `i` is the one that was asked for, whatever follows its primary key. */
+  #isAt(i: number, length: number): boolean {
+    const { node } = this.#cursor;
+    const entry = this.#entry as Uint8Array;
+    if (this.#index.included === undefined) return node.compareKey(i, entry, length) === 0;
+    const key = node.key(i);
+    return key.length >= length && compareRanges(key, 0, length, entry, 0, length) === 0;
   }
 
   #findBelow(length: number): boolean | undefined {
     const { node } = this.#cursor;
     const entry = this.#entry as Uint8Array;
     const at = node.lowerBound(entry, length);
-    if (at >= this.#from && at < this.#to && node.compareKey(at, entry, length) === 0) return true;
+    if (at >= this.#from && at < this.#to && this.#isAt(at, length)) return true;
     this.#to = Math.min(this.#to, at);
     return this.#from < this.#to ? false : undefined;
   }
@@ -161,9 +170,10 @@ export class KeySet implements KeyProbe {
       for (let i = from; i < to; i++) {
         const key = node.key(i);
         const start = endOfValue(node, key, key.length, index);
-        if (within?.has(key, start, key.length) === false) continue;
-        this.#keys.add(this.#held(key, start, key.length));
-        this.sizeBytes += minKeyBytes + (this.#isNumber ? 0 : key.length - start);
+        const end = endOfKey(node, key, start, key.length, index);
+        if (within?.has(key, start, end) === false) continue;
+        this.#keys.add(this.#held(key, start, end));
+        this.sizeBytes += minKeyBytes + (this.#isNumber ? 0 : end - start);
       }
       entries += to - from;
       if (this.sizeBytes > maxBytes) return undefined;

@@ -5,7 +5,7 @@ import type { Pacer } from '../../base/pacer.ts';
 import type { ReadMemory } from '../../cache/memory-budget.ts';
 import { KeyList } from '../../format/key-list.ts';
 import type { RowSource } from '../../format/row-layout.ts';
-import { endOfValue } from '../../schema/table-shape.ts';
+import { endOfKey, endOfValue } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
 import type { RowRef } from '../../tree/tree.ts';
@@ -228,7 +228,8 @@ export class SortedLookups implements RowStream {
         const length = node.keyLength(i);
         if (length > entry.length) entry = new Uint8Array(length * 2);
         node.copyKey(i, entry, 0);
-        keys.writer.appendRange(entry, endOfValue(node, entry, length, access.index), length);
+        const start = endOfValue(node, entry, length, access.index);
+        keys.writer.appendRange(entry, start, endOfKey(node, entry, start, length, access.index));
         keys.end();
       }
       work.entries += to - from;

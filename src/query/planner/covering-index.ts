@@ -26,9 +26,10 @@ export interface EntryUse {
 export function mayHoldAll(
   { layout, keyFields }: TableShape,
   takes: TakenFields | undefined,
-  { fields }: TableIndex,
+  { fields, included }: TableIndex,
 ): boolean {
-  return takes !== undefined || layout.fields.length <= fields.length + keyFields.length;
+  const more = included === undefined ? 0 : included.fields.length;
+  return takes !== undefined || layout.fields.length <= fields.length + keyFields.length + more;
 }
 
 /** Returns the use of entries beyond their primary keys; undefined if there is none. `residual`: the conditions to test. */
@@ -42,12 +43,15 @@ export function entryUseOf(
   if (residual.length === 0 && !mayHoldAll(shape, takes, index)) return undefined;
   // A reader must get an error for a row that could not be migrated, and the index does not know of it.
   if (tree.mayBreak || index.result !== undefined) return undefined;
-  const held = new Set([...index.fields, ...shape.keyFields]);
+  const exact = index.included?.fields ?? [];
+  const held = new Set([...index.fields, ...shape.keyFields, ...exact]);
   const tests = residual.filter(({ reads }) => reads?.every((field) => held.has(field)) === true);
   const only =
     tests.length === residual.length &&
     order.every(({ field }) => held.has(field)) &&
-    (takes?.fields ?? shape.layout.fields).every((field) => held.has(field) && isExact(field, takes?.signs !== false));
+    (takes?.fields ?? shape.layout.fields).every(
+      (field) => held.has(field) && (exact.includes(field) || isExact(field, takes?.signs !== false)),
+    );
   if (!only && tests.length === 0) return undefined;
   const fields = new Set(tests.flatMap(({ reads }) => reads as readonly LayoutField[]));
   if (only) {

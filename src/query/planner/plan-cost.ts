@@ -3,7 +3,7 @@
  * estimates come from the blocks in memory, without reading.
  */
 import { concatBytes } from '../../base/bytes.ts';
-import { endOfValue, endOfValues } from '../../schema/table-shape.ts';
+import { endOfValues, primaryKeyIn } from '../../schema/table-shape.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import type { TreeEstimate } from '../../tree/tree-estimate.ts';
 import type { Tree } from '../../tree/tree.ts';
@@ -472,7 +472,7 @@ function scannedPart(
   // The entries begin in the next leaf, or there are none.
   if (first >= behind) return undefined;
   const last = leaf.key(descending ? first : behind - 1);
-  const primaryKey = last.subarray(endOfValue(leaf, last, last.length, index));
+  const primaryKey = primaryKeyIn(leaf, last, index);
   const read = descending ? { ...range, from: primaryKey } : { ...range, to: primaryKey };
   const entriesIn = (one: KeyRange): number => estimateRanges(state.tree, [one]).entries;
   // The other entries lie in other leaves. Their rows are assumed to be as far apart as these.

@@ -7,7 +7,7 @@ import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { PartialNode } from '../../tree/tree.ts';
 import type { RowRef, Tree } from '../../tree/tree.ts';
-import { endOfValue } from '../../schema/table-shape.ts';
+import { primaryKeyIn } from '../../schema/table-shape.ts';
 import type { Access, IndexAccess, TableAccess } from './access-paths.ts';
 import type { Filter } from '../conditions/filter.ts';
 
@@ -126,8 +126,7 @@ class Sampler {
       if (part === undefined) continue;
       for (let k = 0; k < Math.min(entriesOfLeaf, this.#maxRows, part.to - part.from); k++) {
         const key = part.leaf.key(part.from + this.#sequence.below(part.to - part.from));
-        const end = endOfValue(part.leaf, key, key.length, index);
-        const row = peekRow(state.tree, key.subarray(end));
+        const row = peekRow(state.tree, primaryKeyIn(part.leaf, key, index));
         if (row === undefined) continue;
         this.tested++;
         if (this.#filter.matches(row.source, row.base)) this.matched++;

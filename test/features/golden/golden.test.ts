@@ -25,6 +25,7 @@ import {
   catalogueVersion,
   compoundKeyVersion,
   expiryVersion,
+  entryFormsVersion,
   functionIndexVersion,
   laterRunsVersion,
   fieldRulesVersion,
@@ -47,6 +48,8 @@ import {
   failure,
   findCatalogue,
   functional,
+  including,
+  includingSchema,
   indexEntries,
   layout,
   migrating,
@@ -80,6 +83,7 @@ const laterVersions = {
   '-partial': partialIndexVersion,
   '-adding': addedIndexVersion,
   '-compound': compoundKeyVersion,
+  '-including': entryFormsVersion,
   '-later-runs': laterRunsVersion,
   '-expiry': expiryVersion,
 };
@@ -205,6 +209,11 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expect(compoundKeys.map((_, i) => shape.rowKey(node, node.rowBase(i)))).toEqual(compoundKeys);
   },
   'block0-compound': (bytes) => expectBlock0(bytes, compoundKeyVersion, compound),
+  'commit-including': (bytes) => {
+    // Releases that know of no included fields must not make entries without them.
+    expectCommit(bytes, entryFormsVersion, includingSchema);
+  },
+  'block0-including': (bytes) => expectBlock0(bytes, entryFormsVersion, including),
   'commit-later-runs': (bytes) => {
     // Releases that know of no runs of later slots must not take the commit for a damaged one.
     expectCommit(bytes, laterRunsVersion, schema);

@@ -480,7 +480,18 @@ export const compoundSchema: StoredSchema = { ...schema, version: 8, primaryKey:
 
 export const compound: Block0 = block0Of(compoundSchema, 8);
 
-/** Keys of such a table, in their order. */
+/** The same table with an index that holds more fields than it is on. */
+export const includingSchema: StoredSchema = {
+  ...schema,
+  version: 12,
+  indexes: schema.indexes.map((index) => ({ ...index, include: ['float64', 'varchar'] })),
+};
+
+export const including: Block0 = block0Of(includingSchema, 12);
+
+const commitOfIncluding = commitOf(includingSchema);
+
+/** Keys of a table with a primary key of two fields, in their order. */
 export const compoundKeys: readonly (readonly [number, string])[] = [
   [0, ''],
   [0, 'a'],
@@ -577,6 +588,8 @@ export const objects = {
   'block0-partial': { name: 'block0', bytes: encodeBlock0(partial) },
   'commit-compound': { name: commitName(slot), bytes: encodeCommit(slot, commitOfCompound) },
   'block0-compound': { name: 'block0', bytes: encodeBlock0(compound) },
+  'commit-including': { name: commitName(slot), bytes: encodeCommit(slot, commitOfIncluding) },
+  'block0-including': { name: 'block0', bytes: encodeBlock0(including) },
   'commit-later-runs': { name: commitName(slot), bytes: encodeCommit(slot, commitOfLoad) },
   'commit-expiry': { name: commitName(slot), bytes: encodeCommit(slot, commitOfExpiring) },
   'block0-expiry': { name: 'block0', bytes: encodeBlock0(expiring) },

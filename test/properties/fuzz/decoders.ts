@@ -181,6 +181,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-expiry': (bytes) => void decodeBlock0(bytes),
   'commit-compound': (bytes) => void decodeCommit(slot, bytes),
   'block0-compound': (bytes) => void decodeBlock0(bytes),
+  'commit-including': (bytes) => void decodeCommit(slot, bytes),
+  'block0-including': (bytes) => void decodeBlock0(bytes),
   'commit-later-runs': (bytes) => {
     for (const { changes } of decodeCommit(slot, bytes).members) for (const { node } of changes) readNode(node);
   },
@@ -220,7 +222,14 @@ function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node' | 'result-leaf'
 }
 
 function sealedCommit(random: SeededRandom): void {
-  const kind = random.pick(['commit', 'commit-functions', 'commit-renames', 'commit-rules', 'commit-partial'] as const);
+  const kind = random.pick([
+    'commit',
+    'commit-functions',
+    'commit-renames',
+    'commit-rules',
+    'commit-partial',
+    'commit-including',
+  ] as const);
   const { name, bytes } = objects[kind];
   const damaged = random.chance(0.3) ? mutateCommitHeader(name, bytes, random) : mutate(bytes, random);
   resealCommit(name, damaged, random.chance(0.7));
@@ -234,6 +243,7 @@ function sealedBlock0(random: SeededRandom): void {
     'block0-renames',
     'block0-rules',
     'block0-partial',
+    'block0-including',
     'block0-adding',
     'block0-catalogue',
   ] as const);

@@ -24,6 +24,7 @@ import { studioMutants } from './studio-mutants.ts';
 import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
 import { validationMutants } from './validation-mutants.ts';
+import { indexMutants } from './index-mutants.ts';
 import { uniqueMutants } from './unique-mutants.ts';
 
 export interface Finding {
@@ -49,6 +50,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...clusterMutants,
     ...transactionMutants,
     ...uniqueMutants,
+    ...indexMutants,
     ...planMutants,
     ...functionMutants,
     ...addedMutants,

@@ -34,6 +34,13 @@ export const indexes: PagePromises = {
   'Queries on snapshots and earlier states cannot use an index that was added later.': [
     'test/features/added-indexes/adding.test.ts: snapshots and earlier states show the earlier schema',
   ],
+  'A query that takes only fields of the index, of the primary key and of `include` then reads no rows.': [
+    'test/features/query/included-fields.test.ts: reads no row, except of a text that it holds in part',
+    'test/features/query/included-fields-stored.test.ts: answers a page from a cold store in two requests, where rows would take one each',
+  ],
+  'An index takes up to 16 fields in all.': [
+    'test/features/query/included-fields-stored.test.ts: takes 16 fields in all',
+  ],
   'It serves conditions on its first fields': [
     'test/features/query/compound-indexes.test.ts: gives rows by values of its first fields and a range of the next',
   ],
