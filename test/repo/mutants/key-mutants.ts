@@ -69,8 +69,8 @@ export const keyMutants: readonly Mutant[] = [
     edits: [
       {
         file: bytes,
-        find: 'view.setFloat64(at, value === 0 ? 0 : (value as number), false);',
-        replace: 'view.setFloat64(at, value as number, false);',
+        find: 'writeFloat(view, at, typeId, value === 0 ? 0 : (value as number));',
+        replace: 'writeFloat(view, at, typeId, value as number);',
       },
     ],
     tests: [tuples],
