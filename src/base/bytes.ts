@@ -204,7 +204,7 @@ export class ByteWriter {
 
   append(bytes: Uint8Array): void {
     this.ensure(bytes.length);
-    copyRange(bytes, 0, bytes.length, this.bytes, this.length);
+    this.bytes.set(bytes, this.length);
     this.length += bytes.length;
   }
 

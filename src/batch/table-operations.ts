@@ -218,21 +218,26 @@ export class TableOperations {
     const { layout, keyField, keyPlaces, defaults } = this.shape;
     checkDocument(document);
     const { writer, heapWriter } = this.arena;
+    const { fields } = layout;
     const base = appendNullRow(layout, writer);
-    const named = this.#named.length;
-    this.#named.zeros(this.#namedBytes);
     // Each value is read once: the row and its key must not differ.
-    const key: unknown[] = [];
+    const key: unknown[] = [undefined];
     let present = 0;
-    for (const field of layout.fields) {
+    let named = 0;
+    for (let i = 0; i < fields.length; i++) {
+      const field = fields[i] as LayoutField;
       const value = documentValue(document, field);
-      if (value === undefined) continue;
-      present++;
-      const at = named + (field.index >> 3);
-      this.#named.bytes[at] = (this.#named.bytes[at] as number) | (1 << (field.index & 7));
-      if (value !== null) writeField(writer, base, heapWriter, field, value);
-      const place = keyPlaces[field.index] as number;
-      if (place >= 0) key[place] = value;
+      if (value !== undefined) {
+        present++;
+        named |= 1 << (i & 7);
+        if (value !== null) writeField(writer, base, heapWriter, field, value);
+        const place = keyPlaces[i] as number;
+        if (place >= 0) key[place] = value;
+      }
+      if ((i & 7) === 7 || i === fields.length - 1) {
+        this.#named.u8(named);
+        named = 0;
+      }
     }
     checkKeys(layout, document, present);
     if (!changesFields(kind)) {

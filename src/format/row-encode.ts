@@ -6,6 +6,7 @@ import { nearestName } from '../base/options.ts';
 import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
 import { Types } from './types.ts';
+import type { TypeId } from './types.ts';
 import { maxValueBytes, normalizeValue, ValueProblem, writeUuid } from './values.ts';
 
 /** A field of a document cannot be encoded. The caller, which knows the table, throws an `EncodeError` for it. */
@@ -78,19 +79,46 @@ export function appendNullRow(layout: RowLayout, rows: ByteWriter): number {
 
 /** Writes a value that is not null into the row at `base`, which holds null there. */
 export function writeField(rows: ByteWriter, base: number, heap: ByteWriter, field: LayoutField, value: unknown): void {
-  try {
-    writeValue(rows, base + field.offset, heap, field, value);
-  } catch (error) {
-    if (error instanceof ValueProblem) throw new FieldProblem(field.name, value, error.message);
-    throw error;
-  }
+  if (!writePlain(rows, base + field.offset, field.typeId, value)) writeChecked(rows, base, heap, field, value);
   const at = base + field.nullByte;
   rows.bytes[at] = (rows.bytes[at] as number) & ~field.nullMask;
 }
 
-function writeValue(rows: ByteWriter, at: number, heap: ByteWriter, field: LayoutField, value: unknown): void {
-  const { typeId } = field;
-  if (typeId === Types.varchar && typeof value === 'string' && writeInlineAscii(rows, at, value)) return;
+/**
+ * Writes a value of the most frequent types that is stored as it is. Returns false for all others, and then has changed nothing:
+ * {@link writeChecked} writes or refuses those.
+ */
+function writePlain(rows: ByteWriter, at: number, typeId: TypeId, value: unknown): boolean {
+  if (typeof value === 'string') return typeId === Types.varchar && writeInlineAscii(rows, at, value);
+  if (typeof value !== 'number') return false;
+  switch (typeId) {
+    case Types.float64:
+      if (Number.isNaN(value)) return false;
+      rows.view.setFloat64(at, value, true);
+      return true;
+    case Types.uint32:
+      if (value >>> 0 !== value) return false;
+      rows.view.setUint32(at, value, true);
+      return true;
+    case Types.int32:
+      if ((value | 0) !== value) return false;
+      rows.view.setInt32(at, value, true);
+      return true;
+    default:
+      return false;
+  }
+}
+
+function writeChecked(rows: ByteWriter, base: number, heap: ByteWriter, field: LayoutField, value: unknown): void {
+  try {
+    writeValue(rows, base + field.offset, heap, field.typeId, value);
+  } catch (error) {
+    if (error instanceof ValueProblem) throw new FieldProblem(field.name, value, error.message);
+    throw error;
+  }
+}
+
+function writeValue(rows: ByteWriter, at: number, heap: ByteWriter, typeId: TypeId, value: unknown): void {
   const normal = normalizeValue(typeId, value);
   const { view } = rows;
   switch (typeId) {

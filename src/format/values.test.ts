@@ -5,6 +5,7 @@ import { formatUuid } from '../base/ids.ts';
 import { appendNullRow, checkDocument, checkKeys, documentValue, FieldProblem, writeField } from './row-encode.ts';
 import { decodeRow } from './row-decode.ts';
 import { RowLayout } from './row-layout.ts';
+import type { LayoutField } from './row-layout.ts';
 import { Types } from './types.ts';
 import type { TypeId } from './types.ts';
 import { describeValue } from '../base/messages.ts';
@@ -75,11 +76,22 @@ const refused: readonly (readonly [type: TypeId, what: string, values: readonly 
   ],
 ];
 
+/** A row of one field, which is null. */
+function emptyRow(typeId: TypeId): { layout: RowLayout; rows: ByteWriter; field: LayoutField } {
+  const layout = new RowLayout([{ name: 'a', typeId }]);
+  const rows = new ByteWriter();
+  appendNullRow(layout, rows);
+  return { layout, rows, field: layout.fields[0] as LayoutField };
+}
+
 describe('values that a type cannot hold', () => {
   for (const [typeId, what, values] of refused) {
     it(`type ${typeId} refuses values ${what}`, () => {
       for (const value of values) {
         expect(() => normalizeValue(typeId, value), describeValue(value)).toThrow(ValueProblem);
+        const { layout, rows, field } = emptyRow(typeId);
+        expect(() => writeField(rows, 0, new ByteWriter(), field, value), describeValue(value)).toThrow(FieldProblem);
+        expect(rows.finish()).toEqual(layout.nullRow);
       }
     });
   }
@@ -103,6 +115,34 @@ describe('values that a type cannot hold', () => {
 });
 
 describe('values that a type holds', () => {
+  it('are the first and the last of each type of numbers, and -0', () => {
+    const held: readonly (readonly [TypeId, readonly number[]])[] = [
+      [Types.uint8, [0, 255]],
+      [Types.int8, [-128, 127]],
+      [Types.uint16, [0, 65_535]],
+      [Types.int16, [-32_768, 32_767]],
+      [Types.uint32, [0, 2 ** 31, 2 ** 32 - 1]],
+      [Types.int32, [-(2 ** 31), -1, 2 ** 31 - 1]],
+      [Types.float64, [-Infinity, Number.MIN_VALUE, 0.1, 2 ** 53, Number.MAX_VALUE, Infinity]],
+    ];
+    for (const [typeId, values] of held) {
+      for (const value of [...values, -0]) {
+        const { layout, rows, field } = emptyRow(typeId);
+        writeField(rows, 0, new ByteWriter(), field, value);
+        const source = {
+          rows: rows.bytes,
+          rowsView: rows.view,
+          rowsStart: 0,
+          heap: rows.bytes,
+          heapStart: 0,
+          heapEnd: 0,
+        };
+        const read = decodeRow(layout, { ...source, name: 'row', text: undefined }, 0);
+        expect(read, `type ${typeId}`).toEqual({ a: typeId === Types.float64 ? value : value + 0 });
+      }
+    }
+  });
+
   it('are brought into one form', () => {
     expect(normalizeValue(Types.uint64, 5)).toBe(5n);
     expect(normalizeValue(Types.int64, Number.MIN_SAFE_INTEGER)).toBe(BigInt(Number.MIN_SAFE_INTEGER));
