@@ -104,7 +104,9 @@ async function runUntilKept<T>(
     } catch (error) {
       if (!(error instanceof BlockGone) || !(await host.viewMovedOn(stored))) throw error;
       if (attempt < maxAttempts) continue;
-      const message = `gc() deleted blocks that the query on table '${table}' was reading, ${maxAttempts} times in a row. Try a limit.`;
+      const message =
+        `Garbage collection deleted blocks that the query on table '${table}' was reading, ${maxAttempts} times in a row. ` +
+        'Run it again, or make it shorter with conditions or a limit.';
       throw new SnapshotExpiredError(message, { cause: error });
     }
   }

@@ -116,7 +116,7 @@ class Bundles {
     if (found.status !== 'found') {
       throw new SnapshotExpiredError(
         `The manifest ${name} of the newest bundle is missing: a cache on the way answered with an old pointer, or the bundle was ` +
-          'removed. Try again; the pointer must not be cached.',
+          'removed. Try again, and see that the pointer is not cached.',
       );
     }
     const manifest = decodeManifest(name, unpackBundleObject(name, found.bytes, maxManifestBytes));
