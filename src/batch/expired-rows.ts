@@ -11,14 +11,10 @@ import type { Logger } from '../base/logger.ts';
 import type { Role } from '../coordination/membership.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
-import { Types } from '../format/types.ts';
 import type { BridgedTable } from '../migration/bridge.ts';
 import { ChunkWork } from '../migration/chunk-work.ts';
 import type { Step } from '../migration/chunk-work.ts';
-import type { QueryHost } from '../query/planner/query-host.ts';
-import { QueryMemory } from '../query/planner/query-host.ts';
-import { Query } from '../query/query.ts';
-import type { TableShape } from '../schema/table-shape.ts';
+import { RowsByExpiry } from '../query/rows-by-expiry.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
@@ -109,9 +105,10 @@ export class ExpiredRows {
       return 'nothing';
     }
     const nowMs = this.#deletionMs;
-    const keys = await this.#expired(state, nowMs);
+    const stored = this.#rowsOf(state);
+    const keys = await stored.keys({ untilMs: nowMs, limit: maxRows });
     if (keys.length === 0) {
-      this.#known.set(table, { state, dueMs: await this.#nextMs(state), lookedMs: environment.monotonicMs() });
+      this.#known.set(table, { state, dueMs: await stored.nextMs(), lookedMs: environment.monotonicMs() });
       return 'nothing';
     }
     let rows = 0;
@@ -128,45 +125,11 @@ export class ExpiredRows {
     return { rows: keys.length, isSized: false, tell };
   }
 
-  /** Returns the keys of the rows of a state that had expired at a time. */
-  async #expired(state: TableState, nowMs: number): Promise<unknown[]> {
-    const { shape } = state;
-    const { name } = (shape.expiry as NonNullable<TableShape['expiry']>).field;
-    const untilMs = nowMs - (shape.expiry?.afterMs ?? 0);
-    const rows = await this.#query(state)
-      .where(name, '<=', timeOf(shape, untilMs))
-      .orderBy(name)
-      .limit(maxRows)
-      .select(...shape.keyFields.map((field) => field.name))
-      .execute();
-    return rows.map((row) => shape.keyOfDocument(row));
-  }
-
-  /** Returns the time at which the first row of a state has expired. */
-  async #nextMs(state: TableState): Promise<number> {
-    const { field, afterMs } = state.shape.expiry as NonNullable<TableShape['expiry']>;
-    const first = await this.#query(state).min(field.name);
-    return first === null ? Number.POSITIVE_INFINITY : Number(first) + afterMs;
-  }
-
-  /** A query on a state that shows expired rows too. */
-  #query(state: TableState): Query<Record<string, unknown>> {
+  #rowsOf(state: TableState): RowsByExpiry {
     const { environment, engine, prices } = this.#options;
-    const host: QueryHost = {
-      environment,
-      prices,
-      owner: this,
-      source: this,
-      databaseId: engine.view.block0.databaseId,
-      queryMemory: new QueryMemory(),
-      expiryMs: Number.NEGATIVE_INFINITY,
-      functions: new Map(),
-      shapeOf: () => state.shape,
-      tableState: () => state,
-      viewMovedOn: () => Promise.resolve(false),
-      keeperOf: () => undefined,
-    };
-    return new Query<Record<string, unknown>>(host, state.shape.name);
+    const { databaseId } = engine.view.block0;
+    const viewMovedOn = (): Promise<boolean> => Promise.resolve(false);
+    return new RowsByExpiry({ environment, prices, databaseId, state: () => state, viewMovedOn });
   }
 
   /** Returns the deletions of those rows that have still expired in a view; undefined where the table takes none now. */
@@ -200,9 +163,4 @@ export class ExpiredRows {
     };
     return makeMember([list], new Map(), tableOf, { ...this.#options.flushing, slot: view.tail + 1 });
   }
-}
-
-/** A time as a value of the field by which rows of a table expire. */
-function timeOf({ expiry }: TableShape, ms: number): Date | number {
-  return expiry?.field.typeId === Types.timestamp ? new Date(ms) : ms;
 }

@@ -13,6 +13,7 @@ import type { WatchedQuery } from '../query/planner/query-host.ts';
 import { changesByTable } from '../view/view.ts';
 import type { LoggedCommit } from '../view/view.ts';
 import { ChangedRows } from './changed-rows.ts';
+import { ExpiryWatch } from './expiry-watch.ts';
 import { LiveQuery } from './live-query.ts';
 import type { LiveOwner } from './live-query.ts';
 import type { LiveSource } from './recording-host.ts';
@@ -29,6 +30,8 @@ const maxRuns = 16;
 export class LiveQueries implements LiveOwner {
   readonly #options: LiveQueriesOptions;
   readonly #byTable = new Map<string, Set<LiveQuery>>();
+  /** For the tables among them whose rows expire. */
+  readonly #expiring = new Map<string, ExpiryWatch>();
   readonly #pacer: Pacer;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
@@ -65,6 +68,7 @@ export class LiveQueries implements LiveOwner {
   /** The instance is being stopped. Loops wait for the next start. */
   detach(): void {
     this.#detach?.();
+    for (const table of this.#expiring.keys()) this.#endExpiry(table);
     this.#source = undefined;
     this.#looking?.abort();
     this.#looking = undefined;
@@ -80,7 +84,27 @@ export class LiveQueries implements LiveOwner {
     }
     ofTable.add(query);
     this.#look();
+    this.#beginExpiry(table);
     return this.#source;
+  }
+
+  /** Tells the queries of a table when its rows expire, if they do. */
+  #beginExpiry(table: string): void {
+    const source = this.#source;
+    if (source?.shapeOf(table)?.expiry === undefined || this.#expiring.has(table)) return;
+    const { intervalMs } = this.#options;
+    const expired = (nowMs: number, keys: readonly Uint8Array[] | undefined): void => {
+      for (const query of this.#byTable.get(table) ?? []) {
+        query.expire(nowMs, keys);
+        query.wakeIfTouched();
+      }
+    };
+    this.#expiring.set(table, new ExpiryWatch({ source, table, intervalMs, expired }));
+  }
+
+  #endExpiry(table: string): void {
+    this.#expiring.get(table)?.end();
+    this.#expiring.delete(table);
   }
 
   remove(query: LiveQuery): void {
@@ -88,6 +112,7 @@ export class LiveQueries implements LiveOwner {
     const ofTable = this.#byTable.get(table);
     if (ofTable?.delete(query) !== true || ofTable.size > 0) return;
     this.#byTable.delete(table);
+    this.#endExpiry(table);
     if (this.#byTable.size > 0) return;
     this.#looking?.abort();
     this.#looking = undefined;
@@ -131,6 +156,8 @@ export class LiveQueries implements LiveOwner {
           if (queries === undefined) continue;
           const changed = new ChangedRows(changes);
           for (const query of queries) query.apply(slot, changed);
+          const shape = this.#source?.shapeOf(table);
+          if (shape !== undefined) this.#expiring.get(table)?.note(shape, changed.of(shape.version));
         }
       }
     }
@@ -144,6 +171,7 @@ export class LiveQueries implements LiveOwner {
   }
 
   #touchAll(): void {
+    for (const expiring of this.#expiring.values()) expiring.noteAny();
     for (const queries of this.#byTable.values()) {
       for (const query of queries) {
         query.touch();

@@ -47,6 +47,8 @@ interface Known {
   readonly state: TableState | undefined;
   /** The position of the state. */
   readonly tail: number;
+  /** The time at which rows that had expired were left out. */
+  readonly expiryMs: number;
 }
 
 function readOf({ keys, range, matches }: QueryRead): Read {
@@ -67,6 +69,8 @@ type Touched = Set<string> | undefined;
 interface Run {
   /** The position of the state that it reads; undefined before it has one. */
   tail: number | undefined;
+  /** The time at which it leaves out rows that have expired; undefined before it reads a state. */
+  expiryMs: number | undefined;
   /** Whether a commit came that it may not show. */
   missed: boolean;
   /** Rows that may differ from those of the run before. */
@@ -86,6 +90,8 @@ export class LiveQuery implements LiveCursor<object> {
   #shown: ShownRows | undefined;
   #value: { readonly value: unknown } | undefined;
   #wake: (() => void) | undefined;
+  /** Whether nothing but time has passed since the last run. */
+  #hasOnlyAged = false;
   #isOver = false;
   /** Calls are answered in turn, whether or not the caller waits for them. */
   #last: Promise<unknown> = Promise.resolve();
@@ -149,6 +155,7 @@ export class LiveQuery implements LiveCursor<object> {
   /** The present result has to be found out. */
   touch(): void {
     this.#known = undefined;
+    this.#hasOnlyAged = false;
     this.#touched = undefined;
     if (this.#running === undefined) return;
     this.#running.missed = true;
@@ -164,17 +171,21 @@ export class LiveQuery implements LiveCursor<object> {
   async #run(source: LiveSource): Promise<object | undefined> {
     const { query } = this;
     const { signal } = query.options;
-    const running: Run = { tail: undefined, missed: false, touched: this.#touched };
+    const running: Run = { tail: undefined, expiryMs: undefined, missed: false, touched: this.#touched };
     this.#running = running;
     this.#touched = new Set();
+    const isNewest = this.#hasOnlyAged;
+    this.#hasOnlyAged = false;
     try {
-      const run = new RecordingHost(source, (tail) => (running.tail = tail));
+      const run = new RecordingHost(source, isNewest, ({ tail, expiryMs }) =>
+        Object.assign(running, { tail, expiryMs }),
+      );
       const work = this.#all.inTurn(() => query.run(run, this.#fields(source)));
       const result = await untilAborted(work, signal);
       if (this.#isOver) return undefined;
-      const { reads, state, shape, tail } = run;
+      const { reads, state, shape, tail, expiryMs } = run;
       if (shape !== undefined && tail !== undefined && !running.missed) {
-        this.#known = { shape, reads: reads.map(readOf), state, tail };
+        this.#known = { shape, reads: reads.map(readOf), state, tail, expiryMs };
       }
       // A row of another version may have other values though no commit changed it.
       if (this.#version !== shape?.version) running.touched = undefined;
@@ -232,15 +243,42 @@ export class LiveQuery implements LiveCursor<object> {
     const rows = version === undefined ? undefined : changed.of(version);
     if (known !== undefined && rows?.some((row) => this.#isAffectedBy(known, row)) === false) return;
     this.#known = undefined;
+    this.#hasOnlyAged = false;
     this.#touched = withKeys(this.#touched, rows);
     if (running === undefined) return;
     if (running.tail === undefined || slot > running.tail) running.missed = true;
     running.touched = withKeys(running.touched, rows);
   }
 
-  #isAffectedBy({ reads, state }: Known, { key, text, node, at }: ChangedRow): boolean {
+  /** Takes into account that rows have expired at a time. `keys`: theirs; undefined if they are too many to look at each of them. */
+  expire(nowMs: number, keys: readonly Uint8Array[] | undefined): void {
+    const running = this.#running;
+    const known = this.#known;
+    if (known !== undefined) {
+      if (known.expiryMs >= nowMs) return;
+      if (keys?.some((key) => this.#shows(known, key)) === false) return;
+      this.#known = undefined;
+      this.#hasOnlyAged = true;
+    }
+    if (running?.expiryMs !== undefined && running.expiryMs < nowMs) running.missed = true;
+  }
+
+  /** Whether a row that has just expired may be part of the result. */
+  #shows({ reads, state }: Known, key: Uint8Array): boolean {
+    const text = toLatin1(key);
+    if (this.#wholeRows !== undefined) return this.#wholeRows.has(text);
+    const suspects = reads.filter((read) => isWithin(key, text, read));
+    return suspects.length > 0 && matchedBefore(suspects, state, key);
+  }
+
+  /** The rows of the last result, if all rows that it depends on are among them. */
+  get #wholeRows(): ShownRows | undefined {
     const { kind, asked } = this.query;
-    const shown = kind === 'rows' && asked.offset === 0 ? this.#shown : undefined;
+    return kind === 'rows' && asked.offset === 0 ? this.#shown : undefined;
+  }
+
+  #isAffectedBy({ reads, state }: Known, { key, text, node, at }: ChangedRow): boolean {
+    const shown = this.#wholeRows;
     if (shown?.has(text) === true) return true;
     const suspects = reads.filter((read) => isWithin(key, text, read));
     if (suspects.length === 0) return false;
@@ -249,10 +287,14 @@ export class LiveQuery implements LiveCursor<object> {
       if (matchesAny(suspects, node, base)) return shown?.isBeyond(key, node, base) !== true;
     }
     // It does not match any more, or has not matched before. All rows that do, up to the last one, are shown.
-    if (shown !== undefined) return false;
-    const before = state?.lookupCached(key, key.length);
-    return before === undefined || (before !== null && matchesAny(suspects, before.source, before.base));
+    return shown === undefined && matchedBefore(suspects, state, key);
   }
+}
+
+/** Whether a row of a state matches one of several reads, for all that is in memory. */
+function matchedBefore(reads: readonly Read[], state: TableState | undefined, key: Uint8Array): boolean {
+  const before = state?.lookupCached(key, key.length);
+  return before === undefined || (before !== null && matchesAny(reads, before.source, before.base));
 }
 
 function withKeys(touched: Touched, rows: readonly ChangedRow[] | undefined): Touched {

@@ -25,12 +25,18 @@ export class RecordingHost implements QueryHost {
   shape: TableShape | undefined;
   state: TableState | undefined;
   tail: number | undefined;
+  /** For all reads of a run, so that no row expires between two of them. */
+  expiryMs: number;
   readonly #source: LiveSource;
-  readonly #onState: (tail: number) => void;
+  readonly #isNewest: boolean;
+  readonly #onState: (run: RecordingHost) => void;
 
-  constructor(source: LiveSource, onState: (tail: number) => void) {
+  /** `isNewest`: the instance shows the newest state, for all that is known. `onState` is called when a run begins on a state. */
+  constructor(source: LiveSource, isNewest: boolean, onState: (run: RecordingHost) => void) {
     this.#source = source;
+    this.#isNewest = isNewest;
     this.#onState = onState;
+    this.expiryMs = source.environment.now();
     this.environment = source.environment;
     this.owner = source.owner;
     this.databaseId = source.databaseId;
@@ -53,12 +59,13 @@ export class RecordingHost implements QueryHost {
 
   async tableState(table: string): Promise<TableState> {
     // Waits until the instance shows what others have committed, as every query does.
-    await this.#source.tableState(table);
-    const { engine, bridge } = this.#source;
+    if (!this.#isNewest) await this.#source.tableState(table);
+    const { engine, bridge, environment } = this.#source;
     const { view } = engine;
     this.tail = view.tail;
+    this.expiryMs = environment.now();
     this.reads.length = 0;
-    this.#onState(view.tail);
+    this.#onState(this);
     this.state = await bridge.stateOf(view, table);
     return this.state;
   }

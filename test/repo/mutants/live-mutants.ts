@@ -7,6 +7,8 @@ const feed = 'src/engine/log-feed.ts';
 const rows = 'src/live/shown-rows.ts';
 const watch = 'test/features/live/watch.test.ts';
 const histories = 'test/features/live/histories.test.ts';
+const expiring = 'src/live/expiry-watch.ts';
+const expiry = 'test/features/live/expiry.test.ts';
 
 function mutant(name: string, file: string, find: string, replace: string, tests: readonly string[]): Mutant {
   return { name: `live: ${name}`, edits: [{ file, find, replace }], tests };
@@ -51,15 +53,15 @@ export const liveMutants: readonly Mutant[] = [
   mutant(
     'rows before an offset are passed over',
     query,
-    "const shown = kind === 'rows' && asked.offset === 0 ? this.#shown : undefined;",
-    "const shown = kind === 'rows' && asked.offset >= 0 ? this.#shown : undefined;",
+    "return kind === 'rows' && asked.offset === 0 ? this.#shown : undefined;",
+    "return kind === 'rows' && asked.offset >= 0 ? this.#shown : undefined;",
     [histories],
   ),
   mutant(
     'a count passes over a row that does not match any more',
     query,
-    'if (shown !== undefined) return false;\n    const before',
-    "if (shown !== undefined || kind === 'value') return false;\n    const before",
+    'return shown === undefined && matchedBefore(suspects, state, key);',
+    "return shown === undefined && this.query.kind !== 'value' && matchedBefore(suspects, state, key);",
     [histories],
   ),
   mutant(
@@ -117,5 +119,40 @@ export const liveMutants: readonly Mutant[] = [
     "if (error instanceof StorageError) return error.reason !== 'forbidden';",
     'if (error instanceof StorageError) return false;',
     [watch],
+  ),
+  mutant(
+    'rows that have expired are shown until the next commit',
+    query,
+    'this.#known = undefined;\n      this.#hasOnlyAged = true;',
+    'this.#hasOnlyAged = true;',
+    [expiry],
+  ),
+  mutant(
+    'rows that expire while the query runs are forgotten',
+    query,
+    'running.expiryMs < nowMs) running.missed = true;',
+    'running.expiryMs < nowMs) running.missed ||= false;',
+    [expiry],
+  ),
+  mutant(
+    'each row that expires runs every query again',
+    query,
+    'if (keys?.some((key) => this.#shows(known, key)) === false) return;',
+    'if (keys?.some((key) => key.length > 0 || this.#shows(known, key)) === false) return;',
+    [expiry],
+  ),
+  mutant(
+    'the times of rows of later commits are not awaited',
+    expiring,
+    'for (const row of rows) dueMs = Math.min(dueMs, expiryOf(shape, row));',
+    'for (const row of rows.slice(0, 0)) dueMs = Math.min(dueMs, expiryOf(shape, row));',
+    [expiry],
+  ),
+  mutant(
+    'a clock that was set back brings no row back',
+    expiring,
+    'if (nowMs < this.#coveredMs) {',
+    'if (nowMs < this.#coveredMs && nowMs < 0) {',
+    [expiry],
   ),
 ];

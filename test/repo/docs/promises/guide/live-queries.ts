@@ -2,15 +2,21 @@ import type { PagePromises } from '../page-promises.ts';
 
 const watch = 'test/features/live/watch.test.ts';
 const histories = 'test/features/live/histories.test.ts';
+const expiry = 'test/features/live/expiry.test.ts';
 
 export const liveQueries: PagePromises = {
   'A row that did not change is the same object as in the result before, so that a page can compare by `===`.': [
     `${watch}: come at once, and again with each change, with the differences`,
     `${histories}: gives what a fresh run gives, on an instance that writes (seed %i)`,
   ],
-  'Each result is of a later state than the one before.': [
-    `${histories}: gives what a fresh run gives, on an instance that writes (seed %i)`,
-    `${histories}: gives what a fresh run gives, on a replica (seed %i)`,
+  'Each result is of a later state than the one before, except where nothing but time has passed and rows have [expired](expiry.md).':
+    [
+      `${histories}: gives what a fresh run gives, on an instance that writes (seed %i)`,
+      `${histories}: gives what a fresh run gives, on a replica (seed %i)`,
+      `${expiry}: drops rows at their times, without a commit and without requests`,
+    ],
+  'That takes no requests while the index of the field is in memory.': [
+    `${expiry}: drops rows at their times, without a commit and without requests`,
   ],
   'If your loop takes long, you get the newest result next, with the differences from the one that you had before.': [
     `${watch}: are those of the newest state for a loop that takes long`,
