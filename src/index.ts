@@ -171,7 +171,8 @@ export type {
 } from './batch/batch.ts';
 export type { UpsertOptions } from './batch/table-operations.ts';
 export type { LoadOptions, LoadProgress, LoadReport } from './load/load.ts';
-export type { LoadSource } from './load/row-source.ts';
+export type { LoadPosition, LoadSource, ResumableSource } from './load/row-source.ts';
+export type { UnfinishedLoad } from './load/unfinished.ts';
 export type { MemoryStats } from './cache/instance-memory.ts';
 export { MemoryBudget } from './cache/memory-budget.ts';
 export type { SharedMemoryStats } from './cache/memory-budget.ts';

@@ -7,7 +7,8 @@ import { signalOptions } from '../base/options.ts';
 import { gets, startOfWork } from '../base/tracing.ts';
 import { Batch } from '../batch/batch.ts';
 import type { LoadOptions, LoadReport } from '../load/load.ts';
-import type { LoadSource } from '../load/row-source.ts';
+import type { ResumableSource } from '../load/row-source.ts';
+import type { UnfinishedLoad } from '../load/unfinished.ts';
 import type { InsertDocument, KeyFor, TriggerHandler } from '../batch/batch.ts';
 import { tableName } from '../schema/table-ref.ts';
 import type { TableRef } from '../schema/table-ref.ts';
@@ -257,13 +258,32 @@ export class Database {
    * trigger of this instance fires for inserts, and with `MigrationActiveError` while the table is being migrated. Blobs are refused with
    * `EncodeError`. Nothing was written then, except that the outcome is unknown after `CommitOutcomeUnknownError`: `resolveCommit()`
    * tells it.
+   *
+   * With option `resume`, what is stored stays, and the next call with the same name goes on behind it. The source is then the same rows in
+   * the same order, or a function that gives the rows behind a position. Rejects with `LoadResumeError` if that cannot be, or if another
+   * call has taken the load over.
    */
   async load<T extends TableRef>(
     table: T,
-    source: LoadSource<InsertDocument<T>>,
+    source: ResumableSource<InsertDocument<T>>,
     options: LoadOptions = {},
   ): Promise<LoadReport> {
     return this.#instance.admit('db.load()').load(tableName(table), source, options);
+  }
+
+  /** Lists the loads with option `resume` that are not finished, of all instances, ordered by name: interrupted ones, and those under way. */
+  async unfinishedLoads(options: CallOptions = {}): Promise<UnfinishedLoad[]> {
+    const { signal } = signalOptions.check('db.unfinishedLoads()', options);
+    return this.#instance.admit('db.unfinishedLoads()').unfinishedLoads(signal);
+  }
+
+  /**
+   * Gives up the unfinished load with a name, and deletes its rows, which nobody has seen. A call of `db.load()` that works on it rejects
+   * with `LoadResumeError`. Returns false if there is none. Rejects with `ReadOnlyError` on a replica.
+   */
+  async discardLoad(name: string, options: CallOptions = {}): Promise<boolean> {
+    const { signal } = signalOptions.check('db.discardLoad()', options);
+    return this.#instance.admit('db.discardLoad()').discardLoad(name, signal);
   }
 
   /** Starts a query on a table, which is given by name or, for typed rows, by its schema definition. */

@@ -399,6 +399,28 @@ export class AbortedError extends StoreDbError {
   }
 }
 
+/**
+ * Why a load cannot be resumed: `taken`, another call has taken it over or given it up; `table`, its name belongs to a load into another
+ * table; `schema`, the table has another version than its stored rows; `source`, the source does not begin with its stored rows.
+ */
+export type LoadResumeReason = 'taken' | 'table' | 'schema' | 'source';
+
+/** A load with option `resume` cannot go on where it was interrupted, or must not. This call has written no row of it. */
+export class LoadResumeError extends StoreDbError {
+  /** The name of the load. */
+  readonly load: string;
+  /** Name of the table. */
+  readonly table: string;
+  /** Why it cannot go on. */
+  readonly reason: LoadResumeReason;
+  constructor(load: string, table: string, reason: LoadResumeReason, message: string) {
+    super('LOAD_RESUME', message);
+    this.load = load;
+    this.table = table;
+    this.reason = reason;
+  }
+}
+
 /** The state that a snapshot or stream showed is gone from the store. Run the query again. */
 export class SnapshotExpiredError extends StoreDbError {
   constructor(message: string, options?: { cause?: unknown }) {

@@ -158,6 +158,16 @@ export interface StageOptions extends UploadOptions {
   readonly blockSizeBytes: number;
   /** Returns the id of the next run: its slot is the last one whose commit may name the run. */
   readonly newRun: () => string;
+  /** Whether the root is stored behind the other blocks as well, so that the tree can be opened without a commit. */
+  readonly storesRoot?: boolean;
+}
+
+/** A tree in objects of its own. */
+export interface StagedChanges {
+  readonly node: Node;
+  readonly staged: StagedRuns;
+  /** The root, where it is stored. */
+  readonly root?: BlockRef;
 }
 
 /**
@@ -170,7 +180,7 @@ export async function stageChanges(
   changes: ChangeStream,
   pacer: Pacer,
   options: StageOptions,
-): Promise<{ node: Node; staged: StagedRuns }> {
+): Promise<StagedChanges> {
   const sink = new StagedSink(new Uploads(options), options.newRun);
   const root = await applyChanges(new Tree(noBlocks, null), changes, {
     sink,
@@ -179,11 +189,13 @@ export async function stageChanges(
     pacer,
     counters: { splits: 0, joins: 0, rootSplits: 0 },
   });
-  await sink.finish();
   invariant(root.kind === 'new', 'The root of staged changes is not a new node');
+  const { entries } = root;
+  const stored = options.storesRoot === true ? await sink.put(entries, 0, entries.count) : undefined;
+  await sink.finish();
   const name = commitBlockName(table);
-  const node = openSealed(name, root.entries.encode(name, 0, root.entries.count));
-  return { node, staged: { runs: sink.runs } };
+  const node = openSealed(name, entries.encode(name, 0, entries.count));
+  return { node, staged: { runs: sink.runs }, ...(stored && { root: stored }) };
 }
 
 /** Folded rows; each is passed to the bookkeeping of blobs as it is read. */

@@ -29,6 +29,7 @@ import type { HeldSnapshot, HeldSnapshots } from '../maintenance/snapshots/held-
 import { StateKeepers } from '../maintenance/snapshots/state-keepers.ts';
 import type { Engine, PinnedView } from '../engine/engine.ts';
 import type { LoadOptions, LoadReport } from '../load/load.ts';
+import type { UnfinishedLoad } from '../load/unfinished.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import { StaleReads } from '../engine/stale-reads.ts';
 import type { Bridge } from '../migration/bridge.ts';
@@ -46,6 +47,7 @@ import { TriggerApi } from './trigger-api.ts';
 const flushing = new Later('flushes', () => import('../batch/flush.ts'));
 const expiring = new Later('deleting expired rows', () => import('../batch/expired-rows.ts'));
 const loading = new Later('loads', () => import('../load/load.ts'));
+const unfinished = new Later('unfinished loads', () => import('../load/unfinished.ts'));
 
 /** The pin of a state that a long loop holds counts as abandoned if it is not renewed for so long, in milliseconds. */
 const loopPinMs = 600_000;
@@ -324,6 +326,28 @@ export class EngineHost implements BatchHost, QueryHost {
     const run = engine.whileRunning(new Load(this.#flushing, { shape, source, options, logger, pinLog }).run());
     this.waitFor(run);
     return run;
+  }
+
+  /** Lists the loads that can be resumed. */
+  async unfinishedLoads(signal: AbortSignal | undefined): Promise<UnfinishedLoad[]> {
+    const callName = 'db.unfinishedLoads()';
+    const { engine } = this.admit(callName);
+    const { listLoads } = unfinished.loaded ?? (await unfinished.load());
+    return engine.withDeadline(callName, signal, ({ signal: inner }) => listLoads(engine, inner));
+  }
+
+  /** Gives a load up. False if there is none with this name. */
+  async discardLoad(name: string, given: AbortSignal | undefined): Promise<boolean> {
+    const callName = 'db.discardLoad()';
+    const { engine } = this.admit(callName);
+    const { logger, options } = this.#parts;
+    if (options.role === 'replica') throw new ReadOnlyError(callName);
+    engine.register.checkNotReplaced();
+    const { discardLoad } = unfinished.loaded ?? (await unfinished.load());
+    const discarding = engine.withDeadline(callName, given, ({ signal }) =>
+      discardLoad(this.#flushing, name, { callName, logger, signal }),
+    );
+    return engine.whileRunning(discarding);
   }
 
   async resolveCommit(commit: CommitRef, options: FlushOptions, callName: string = 'batch.flush()'): Promise<boolean> {

@@ -10,16 +10,19 @@
  * - A commit was validated on exactly the state that it follows: the view whose tail is the slot before it.
  * - The commit names staged runs whose slot is its own or a later one, so gc keeps them for as long as the commit may be read.
  * - Staged runs are deleted only if no commit names them and no put of such a commit is open.
- * - A load of several buffers pins a state with its log, so that gc deletes none of its runs while it works.
+ * - A load of several buffers pins a state with its log, so that gc deletes none of its runs while it works. If it can be resumed, the pin
+ *   and the runs that are recorded stay until it is finished ({@link Resumption}).
  */
-import { compareBytes } from '../base/bytes.ts';
+import { compareBytes, encodeUtf8 } from '../base/bytes.ts';
 import { anySignal, namingAborts } from '../base/abort.ts';
 import {
   CommitOutcomeUnknownError,
   ContentionError,
+  InvalidOptionError,
   MigrationActiveError,
   SnapshotExpiredError,
 } from '../base/errors.ts';
+import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import { Pacer } from '../base/pacer.ts';
@@ -35,7 +38,10 @@ import { BlockGone } from '../tree/block-source.ts';
 import type { View } from '../view/view.ts';
 import { LoadCheck } from './load-check.ts';
 import type { LoadedRows } from './load-check.ts';
+import { Resumption } from './resumption.ts';
+import type { LoadedRun } from './resumption.ts';
 import { RowReader, RowRun } from './row-source.ts';
+import type { SourcePlace } from './row-source.ts';
 import { Staging } from './staged-trees.ts';
 import type { StagedTree } from './staged-trees.ts';
 
@@ -51,11 +57,17 @@ export interface LoadOptions {
   readonly signal?: AbortSignal;
   /** Called now and then while rows are read. */
   readonly onProgress?: (progress: LoadProgress) => void;
+  /**
+   * Names the load, so that it can be resumed: if it ends early, the next call with this name goes on behind the rows that are stored, for a
+   * week. Default: a load that ends early leaves nothing.
+   */
+  readonly resume?: string;
 }
 
 export const loadOptions: OptionTable<LoadOptions> = new OptionTable({
   signal: kinds.signal,
   onProgress: kinds.callback,
+  resume: kinds.named,
 });
 
 /** The result of a load. */
@@ -84,6 +96,13 @@ export const loadCallName = 'db.load()';
 /** The share of the memory for work in which rows, or entries of an index, are sorted at once; and the most bytes of it. */
 const bufferShare = 1 / 12;
 const maxBufferBytes = 32 * 1024 * 1024;
+/** Most bytes of the name of a load. */
+const maxNameBytes = 200;
+/** Runs of a load that can be resumed are recorded once they have so many buffers of rows, or so many bytes. */
+const recordedBuffers = 4;
+const recordedBytes = 32 * 1024 * 1024;
+/** They are recorded once so many milliseconds have passed, however few there are. */
+const recordedMs = 30_000;
 /** Attempts at appending the commit. */
 const maxAttempts = 32;
 /** Attempts at pinning the log. */
@@ -109,6 +128,7 @@ export class Load {
   readonly #pacer: Pacer;
   readonly #staging: Staging;
   readonly #bufferBytes: number;
+  readonly #resumption: Resumption | undefined;
   #held: HeldLog | undefined;
 
   constructor(context: FlushContext, input: LoadInput) {
@@ -125,6 +145,12 @@ export class Load {
       logger: input.logger,
       tail: () => engine.view.tail,
     });
+    const { shape, logger } = input;
+    const { resume: name } = input.options;
+    if (name === undefined) return;
+    checkName(name);
+    const parts = { context, shape, name, logger, signal: this.#signal, staging: this.#staging };
+    this.#resumption = new Resumption({ ...parts, callName: loadCallName });
   }
 
   /** Resolves once all rows are durable, and this instance shows them. If it rejects, none of them were written, or the outcome is unknown. */
@@ -133,31 +159,56 @@ export class Load {
   }
 
   async #run(): Promise<LoadReport> {
+    let reader: RowReader | undefined;
+    try {
+      if (this.#resumption === undefined) reader = this.#readerFrom(undefined);
+      await this.#refresh();
+      await this.#refuse(this.#context.engine.view);
+      const stored = await this.#resumed();
+      reader ??= this.#readerFrom(stored.at(-1)?.end);
+      const loaded = await this.#read(reader, stored);
+      if (loaded === undefined) return { rows: 0 };
+      await this.#commit(loaded);
+      this.#resumption?.ended();
+      await this.#staging.dropOthers([loaded.staged]);
+      return { rows: loaded.tree.count };
+    } catch (error) {
+      reader?.close();
+      const reason = isCollected(error) ? await this.#lost(error) : error;
+      if (!(reason instanceof CommitOutcomeUnknownError)) await this.#staging.dropOthers();
+      throw reason;
+    } finally {
+      // If it cannot be released now, it expires.
+      await this.#held?.release().catch(() => undefined);
+    }
+  }
+
+  #readerFrom(from: SourcePlace | undefined): RowReader {
     const { shape, source, options } = this.#input;
-    const reader = new RowReader(shape, source, {
+    return new RowReader(shape, source, {
       environment: this.#context.environment,
       pacer: this.#pacer,
       signal: this.#signal,
       bufferBytes: this.#bufferBytes,
       told: (rows) => options.onProgress?.({ rows }),
       validator: this.#context.validatorOf?.(shape),
+      resume: options.resume === undefined ? undefined : { from, load: options.resume, maxFillMs: recordedMs },
     });
-    try {
-      await this.#refresh();
-      await this.#refuse(this.#context.engine.view);
-      const loaded = await this.#read(reader);
-      if (loaded === undefined) return { rows: 0 };
-      await this.#commit(loaded);
-      await this.#staging.dropOthers([loaded.staged]);
-      return { rows: loaded.tree.count };
-    } catch (error) {
-      reader.close();
-      if (!(error instanceof CommitOutcomeUnknownError)) await this.#staging.dropOthers();
-      throw isCollected(error) ? collected(shape.name, error) : error;
-    } finally {
-      // If it cannot be released now, it expires.
-      await this.#held?.release().catch(() => undefined);
-    }
+  }
+
+  /** Returns the runs that an earlier call has stored. */
+  async #resumed(): Promise<LoadedRun[]> {
+    const resumption = this.#resumption;
+    if (resumption === undefined) return [];
+    this.#held = resumption;
+    return resumption.begin();
+  }
+
+  /** Returns the error for staged rows that are gone. */
+  async #lost(cause: BlockGone): Promise<unknown> {
+    const error = collected(this.#input.shape.name, cause);
+    // If that is not known now, the next call finds it out.
+    return this.#resumption?.lost(error).catch(() => error) ?? error;
   }
 
   /** Keeps gc from the staged rows. Rejects if gc is faster several times in a row. */
@@ -165,7 +216,9 @@ export class Load {
     for (let attempt = 1; ; attempt++) {
       await this.#refresh();
       try {
-        this.#held = await this.#input.pinLog(this.#context.engine.view);
+        const { view } = this.#context.engine;
+        if (this.#resumption === undefined) this.#held = await this.#input.pinLog(view);
+        else await this.#resumption.pin(view);
         return;
       } catch (error) {
         if (!(error instanceof SnapshotExpiredError) || attempt >= maxPinAttempts) throw error;
@@ -177,23 +230,31 @@ export class Load {
     await this.#context.engine.refresh(this.#signal);
   }
 
-  /** Stages all rows of the source as one sorted tree. Undefined if there are none. */
-  async #read(reader: RowReader): Promise<Loaded | undefined> {
+  /** Stages all rows of the source as one sorted tree, with those that are stored. Undefined if there are none. */
+  async #read(reader: RowReader, stored: readonly LoadedRun[]): Promise<Loaded | undefined> {
     const { name, changeShape } = this.#input.shape;
-    const parts: StagedTree[] = [];
-    let firstKey: Uint8Array | undefined;
-    let lastKey = new Uint8Array(0);
+    const runs = [...stored];
+    const records = new Records(this.#context.environment, this.#bufferBytes, this.#resumption);
     let next = await reader.next();
     if (next !== undefined && !reader.isOver) await this.#hold();
     while (next !== undefined) {
-      const run = new RowRun(reader, next);
-      parts.push(await this.#staging.stage(name, changeShape, run));
-      if (firstKey === undefined || isBelow(run.firstKey, firstKey)) firstKey = run.firstKey;
-      if (isBelow(lastKey, run.lastKey)) lastKey = run.lastKey.slice();
+      const run = new RowRun(reader, next, (one) => records.isDue(one.sizeBytes));
+      const part = await this.#staging.stage(name, changeShape, run, this.#resumption !== undefined);
+      const { firstKey, lastKey, end } = run;
+      const staged = { part, firstKey, lastKey, end };
+      runs.push(staged);
       next = run.next;
+      await records.add(staged, run.sizeBytes, next === undefined);
     }
-    if (firstKey === undefined) return undefined;
+    const [first] = runs;
+    if (first === undefined) return undefined;
+    let { firstKey, lastKey } = first;
+    for (const run of runs) {
+      if (isBelow(run.firstKey, firstKey)) firstKey = run.firstKey;
+      if (isBelow(lastKey, run.lastKey)) lastKey = run.lastKey;
+    }
     const refused = (key: Uint8Array): Error => duplicateKey(this.#input.shape, key);
+    const parts = runs.map(({ part }) => part);
     const staged = await this.#staging.merge(name, changeShape, parts, refused);
     return { staged, tree: staged.tree, firstKey, lastKey };
   }
@@ -271,7 +332,8 @@ export class Load {
         check.forget();
         throw new CheckFirst('A block of the state that was checked is gone');
       }
-      return { changes: [change] };
+      const ending = await this.#resumption?.ending(view);
+      return { changes: [change, ...(ending?.changes ?? [])] };
     };
     await engine.withDeadline(loadCallName, this.#signal, ({ signal }) =>
       // Nothing else fits into its commit.
@@ -294,6 +356,49 @@ export class Load {
         'when the migration has ended, or use batches.',
     );
   }
+}
+
+/** Decides when the runs of a load that can be resumed are recorded, and has that done. */
+class Records {
+  readonly #environment: Environment;
+  readonly #resumption: Resumption | undefined;
+  readonly #dueBytes: number;
+  #runs: LoadedRun[] = [];
+  #sizeBytes = 0;
+  #sinceMs: number;
+
+  constructor(environment: Environment, bufferBytes: number, resumption: Resumption | undefined) {
+    this.#environment = environment;
+    this.#resumption = resumption;
+    this.#dueBytes = Math.min(recordedBytes, recordedBuffers * bufferBytes);
+    this.#sinceMs = environment.monotonicMs();
+  }
+
+  /** Whether runs are due with so many bytes that are not recorded yet. */
+  isDue(moreBytes: number): boolean {
+    if (this.#resumption === undefined) return false;
+    return this.#sizeBytes + moreBytes >= this.#dueBytes || this.#environment.monotonicMs() - this.#sinceMs >= recordedMs;
+  }
+
+  /** Adds a run. `isLast`: no other follows, so if there is a record, it gets the rest. */
+  async add(run: LoadedRun, sizeBytes: number, isLast: boolean): Promise<void> {
+    const resumption = this.#resumption;
+    if (resumption === undefined) return;
+    this.#runs.push(run);
+    this.#sizeBytes += sizeBytes;
+    if (isLast ? !resumption.isRecorded : !this.isDue(0)) return;
+    await resumption.record(this.#runs);
+    this.#runs = [];
+    this.#sizeBytes = 0;
+    this.#sinceMs = this.#environment.monotonicMs();
+  }
+}
+
+/** Throws `InvalidOptionError` for a name that is too long for a key. */
+function checkName(name: string): void {
+  if (encodeUtf8(name).length <= maxNameBytes) return;
+  const message = `The name of the load in option resume has more than ${maxNameBytes} bytes: choose a shorter one.`;
+  throw new InvalidOptionError('resume', message);
 }
 
 function isBelow(a: Uint8Array, b: Uint8Array): boolean {

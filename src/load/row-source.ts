@@ -1,9 +1,9 @@
 /** Reads the rows of a load from its source, checks and encodes them as inserts, and sorts them, one buffer at a time. */
 import { untilAborted } from '../base/abort.ts';
 import { isPromise } from '../base/brands.ts';
-import { compareBytes } from '../base/bytes.ts';
+import { checksum, compareBytes } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
-import { EncodeError, InvalidOptionError } from '../base/errors.ts';
+import { EncodeError, InvalidOptionError, LoadResumeError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { duplicateKey } from '../batch/folded-changes.ts';
@@ -17,6 +17,36 @@ import type { ChangeStream } from '../tree/write.ts';
 /** The rows of a load, in any order. */
 export type LoadSource<T> = Iterable<T> | AsyncIterable<T>;
 
+/** The place in the source at which a load goes on. */
+export interface LoadPosition {
+  /** Rows of the source that are stored already: the source must begin behind them. 0 if the load begins. */
+  readonly rows: number;
+  /** Primary key of the last of these rows, in the order of the source: an array if it has several fields; undefined if the load begins. */
+  readonly lastKey: unknown;
+}
+
+/** The rows of a load that can be resumed: all of them, in the same order each time, or a function that gives those behind a position. */
+export type ResumableSource<T> = LoadSource<T> | ((position: LoadPosition) => LoadSource<T>);
+
+/** A place behind some rows of a source. */
+export interface SourcePlace {
+  readonly rows: number;
+  /** A checksum of the keys of these rows. */
+  readonly keys: number;
+  /** The key of the last one. */
+  readonly lastKey: Uint8Array;
+}
+
+/** Of a load that can be resumed. */
+export interface ResumeSource {
+  /** The place up to which rows are stored; undefined if there are none. */
+  readonly from: SourcePlace | undefined;
+  /** The name of the load. */
+  readonly load: string;
+  /** A buffer ends after so many milliseconds, however few rows have come. */
+  readonly maxFillMs: number;
+}
+
 export interface RowSourceOptions {
   readonly environment: Environment;
   readonly pacer: Pacer;
@@ -27,16 +57,39 @@ export interface RowSourceOptions {
   readonly told: (rows: number) => void;
   /** The checks of the rows; undefined if the table has none. */
   readonly validator: RowValidator | undefined;
+  /** Undefined if the load cannot be resumed. */
+  readonly resume?: ResumeSource | undefined;
 }
 
 /** Rows in the order of their keys, which all differ. */
 export interface SortedRows {
   readonly rows: TableOperations;
   readonly order: Uint32Array;
+  /** The place in the source behind these rows. */
+  readonly end: SourcePlace;
 }
 
 /** Rows between two looks at the clock. */
 const rowsInStep = 32;
+
+/** Calls a source that is a function. Throws `InvalidOptionError` unless the load can be resumed. */
+function givenSource(source: unknown, shape: TableShape, resume: ResumeSource | undefined): unknown {
+  if (typeof source !== 'function') return source;
+  if (resume === undefined) {
+    const message =
+      'db.load() takes a function that returns rows only with option resume, as it is called with a position. Without, pass an ' +
+      'iterable or async iterable: call the function yourself.';
+    throw new InvalidOptionError('source', message);
+  }
+  const { rows = 0, lastKey } = resume.from ?? {};
+  const position: LoadPosition = { rows, lastKey: lastKey && shape.keyValue(lastKey) };
+  return (source as (position: LoadPosition) => unknown)(position);
+}
+
+/** Whether a row without a value for its key gets another key each time. */
+function makesKeys({ defaults, keyPlaces }: TableShape): boolean {
+  return defaults.some(({ field, stored }) => 'generated' in stored && (keyPlaces[field.index] as number) >= 0);
+}
 
 /** Iterates over a source in either form. Throws `InvalidOptionError` for a value that is no source. */
 function iteratorOf(source: unknown): AsyncIterator<unknown> | Iterator<unknown> {
@@ -58,19 +111,29 @@ export class RowReader {
   readonly #iterator: AsyncIterator<unknown> | Iterator<unknown>;
   /** Whether the source has no more rows. */
   isOver = false;
-  /** The rows that were read. */
+  /** The rows that were read, those that an earlier call has stored included. */
   count = 0;
+  /** The rows that the source gives again although they are stored. */
+  #skipped = 0;
+  #keys = 0;
 
   constructor(shape: TableShape, source: unknown, options: RowSourceOptions) {
     this.#shape = shape;
     this.#options = options;
-    this.#iterator = iteratorOf(source);
+    const { resume } = options;
+    this.#iterator = iteratorOf(givenSource(source, shape, resume));
+    if (resume?.from === undefined) return;
+    if (typeof source === 'function') {
+      this.count = resume.from.rows;
+      this.#keys = resume.from.keys;
+    } else this.#skipped = resume.from.rows;
   }
 
   /** Reads the next buffer of rows; undefined at the end. Rejects with `EncodeError`, `ValidationError`,
    * `DuplicateKeyError` or the error of the source. */
   async next(): Promise<SortedRows | undefined> {
     const { pacer, signal, told, validator } = this.#options;
+    if (this.#skipped > 0) await this.#skip();
     if (this.isOver) return undefined;
     const rows = await untilAborted(this.#fill(), signal);
     if (rows.count === 0) return undefined;
@@ -83,13 +146,43 @@ export class RowReader {
       if ((i & 0xfff) === 0 && pacer.due()) await pacer.pause();
     }
     told(this.count);
-    return { rows, order };
+    const end = { rows: this.count, keys: this.#note(rows), lastKey: keys.key(rows.count - 1) };
+    return { rows, order, end };
   }
 
-  async #fill(): Promise<TableOperations> {
-    const { environment, pacer, signal, bufferBytes } = this.#options;
+  /** Continues the checksum of the keys, if the load can be resumed. */
+  #note({ keys }: TableOperations): number {
+    const { resume } = this.#options;
+    if (resume !== undefined) this.#keys = checksum(keys.bytes.subarray(0, keys.sizeBytes), this.#keys);
+    return this.#keys;
+  }
+
+  /** Passes over the rows that are stored. Rejects with `LoadResumeError` if they are not the first rows of the source. */
+  async #skip(): Promise<void> {
+    const { signal, told, resume } = this.#options;
+    const { load, from } = resume as ResumeSource;
+    const { rows, keys, lastKey } = from as SourcePlace;
+    while (this.#skipped > 0 && !this.isOver) {
+      const some = await untilAborted(this.#fill(this.#skipped), signal);
+      this.#skipped -= some.count;
+      this.#note(some);
+      const isLast = this.#skipped === 0 && some.count > 0;
+      const isSame = compareBytes(isLast ? some.keys.key(some.count - 1) : lastKey, lastKey) === 0;
+      if (isLast && !makesKeys(this.#shape) && (this.#keys !== keys || !isSame)) {
+        throw otherSource(load, this.#shape.name, `the keys of its first ${rows} rows are others`);
+      }
+      told(this.count);
+    }
+    if (this.#skipped > 0) throw otherSource(load, this.#shape.name, `it has only ${this.count} of the ${rows} rows`);
+    this.#keys = keys;
+  }
+
+  /** Reads rows, `most` of them at most. */
+  async #fill(most: number = Number.POSITIVE_INFINITY): Promise<TableOperations> {
+    const { environment, pacer, signal, bufferBytes, resume } = this.#options;
     const rows = new TableOperations(this.#shape, environment);
-    while (rows.sizeBytes < bufferBytes) {
+    const endMs = resume && environment.monotonicMs() + resume.maxFillMs;
+    while (rows.sizeBytes < bufferBytes && rows.count < most) {
       const answer = this.#iterator.next();
       const result: IteratorResult<unknown, unknown> = isPromise(answer) ? await answer : answer;
       if (result.done === true) {
@@ -99,6 +192,7 @@ export class RowReader {
       this.#add(rows, result.value);
       if (++this.count % rowsInStep === 0 && pacer.due()) await pacer.pause();
       signal.throwIfAborted();
+      if (endMs !== undefined && isPromise(answer) && environment.monotonicMs() >= endMs) break;
     }
     return rows;
   }
@@ -138,9 +232,19 @@ export class RowReader {
   }
 }
 
-/** One sorted run of rows: buffers for as long as each begins behind the last key of the one before. */
+function otherSource(load: string, table: string, why: string): LoadResumeError {
+  const message =
+    `db.load() cannot resume the load '${load}' into table '${table}': the source does not begin with the rows that are stored: ${why}. ` +
+    'Nothing was changed: pass the same rows in the same order, or give the load up with db.discardLoad().';
+  return new LoadResumeError(load, table, 'source', message);
+}
+
+/** One sorted run of rows: buffers for as long as each begins behind the last key of the one before, and the run is not large. */
 export class RowRun implements ChangeStream {
   readonly #reader: RowReader;
+  readonly #isFull: (run: RowRun) => boolean;
+  /** Bytes of the rows. */
+  sizeBytes: number;
   #buffer: SortedRows;
   #at = 0;
   done = false;
@@ -153,12 +257,20 @@ export class RowRun implements ChangeStream {
   readonly firstKey: Uint8Array;
   lastKey: Uint8Array;
 
-  constructor(reader: RowReader, first: SortedRows) {
+  /** `isFull`: whether the run ends with the rows that were read for it. */
+  constructor(reader: RowReader, first: SortedRows, isFull: (run: RowRun) => boolean = () => false) {
     this.#reader = reader;
+    this.#isFull = isFull;
     this.#buffer = first;
+    this.sizeBytes = first.rows.sizeBytes;
     this.firstKey = keyAt(first, 0);
     this.lastKey = keyAt(first, first.order.length - 1);
     this.#take();
+  }
+
+  /** The place in the source behind the rows that were read for the run. */
+  get end(): SourcePlace {
+    return this.#buffer.end;
   }
 
   get key(): Uint8Array {
@@ -185,12 +297,13 @@ export class RowRun implements ChangeStream {
 
   async #refill(): Promise<void> {
     const buffer = await this.#reader.next();
-    if (buffer === undefined || compareBytes(keyAt(buffer, 0), this.lastKey) <= 0) {
+    if (buffer === undefined || this.#isFull(this) || compareBytes(keyAt(buffer, 0), this.lastKey) <= 0) {
       this.next = buffer;
       this.done = true;
       return;
     }
     this.#buffer = buffer;
+    this.sizeBytes += buffer.rows.sizeBytes;
     this.#at = 0;
     this.lastKey = keyAt(buffer, buffer.order.length - 1);
     this.#take();

@@ -15,20 +15,28 @@ import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import { stagedName, stagedRun } from '../format/object-names.ts';
 import { BlockKind } from '../format/block.ts';
+import type { BlockRef } from '../format/block.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { BlockReader } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { RunCursor } from '../tree/cursor.ts';
-import { treeOfNode } from '../tree/tree.ts';
-import type { Tree } from '../tree/tree.ts';
+import { Tree, treeOfNode } from '../tree/tree.ts';
 import type { ChangeStream, RowRun } from '../tree/write.ts';
 import { MergedCursor } from '../view/merged-cursor.ts';
 
 /** A staged tree. */
-export interface StagedTree {
-  readonly tree: Tree;
+export interface StagedTree extends StagedPart {
+  /** Its root, as a commit holds it. */
   readonly node: Node;
+}
+
+/** A tree that was staged, perhaps by an earlier process. */
+export interface StagedPart {
+  readonly tree: Tree;
   readonly staged: StagedRuns;
+  readonly node?: Node;
+  /** The stored root, if it is one of a load that can be resumed: the last block of the last run. */
+  readonly root?: BlockRef;
 }
 
 export interface StagingOptions {
@@ -56,6 +64,8 @@ export class Staging {
   readonly #firstTail: number;
   /** The runs that were begun, whether or not they are stored. */
   readonly #runs = new Set<string>();
+  /** Runs that are not deleted, because a record names them. */
+  readonly #recorded = new Set<string>();
 
   constructor(options: StagingOptions) {
     this.#options = options;
@@ -63,14 +73,36 @@ export class Staging {
   }
 
   /** Stages a tree of changes that only add entries. */
-  async stage(table: string, leaf: EntryShape, changes: ChangeStream): Promise<StagedTree> {
+  async stage(table: string, leaf: EntryShape, changes: ChangeStream, storesRoot = false): Promise<StagedTree> {
     const { reader, pacer } = this.#options;
-    const { node, staged } = await stageChanges(table, leaf, changes, pacer, {
+    const stored = await stageChanges(table, leaf, changes, pacer, {
       ...this.#options,
       newRun: () => this.#newRun(),
+      storesRoot,
     });
+    const { node, staged } = stored;
     const root = new CachedNode(node.name, node.kind, node.rows);
-    return { tree: treeOfNode(root, reader.staged(staged.runs, stagedName, leaf)), node, staged };
+    return { ...stored, tree: treeOfNode(root, reader.staged(staged.runs, stagedName, leaf)) };
+  }
+
+  /** Opens a tree that an earlier process has staged and recorded. */
+  open(leaf: EntryShape, runs: readonly string[], root: BlockRef & { readonly level: number }): StagedPart {
+    const part = { tree: new Tree(this.#options.reader.staged(runs, stagedName, leaf), root), staged: { runs } };
+    this.keep([part]);
+    return part;
+  }
+
+  /** Keeps trees from being deleted, because a record names them. */
+  keep(parts: readonly StagedPart[]): void {
+    for (const run of parts.flatMap(({ staged }) => staged.runs)) {
+      this.#runs.add(run);
+      this.#recorded.add(run);
+    }
+  }
+
+  /** Lets the trees go that were kept: no record names them any more. */
+  letGo(): void {
+    this.#recorded.clear();
   }
 
   #newRun(): string {
@@ -83,15 +115,16 @@ export class Staging {
     return run;
   }
 
-  /** Merges staged trees into one, and deletes them. Rejects with the error that `refused` returns for a key that two of them have. */
+  /** Merges staged trees into one, and deletes those that no record names. Rejects with the error that `refused` returns for a key that two of them have. */
   async merge(
     table: string,
     leaf: EntryShape,
-    parts: readonly StagedTree[],
+    parts: readonly StagedPart[],
     refused: (key: Uint8Array) => Error,
   ): Promise<StagedTree> {
     const trees = parts.map(({ tree }) => tree);
-    if (parts.length === 1) return parts[0] as StagedTree;
+    const [first] = parts;
+    if (parts.length === 1 && first?.node !== undefined) return { ...first, node: first.node };
     const merged = await this.stage(table, leaf, await TreeEntries.of(trees));
     if (merged.tree.count < trees.reduce((sum, { count }) => sum + count, 0)) {
       const common = await commonKey(trees, this.#options.pacer);
@@ -106,8 +139,8 @@ export class Staging {
     return this.stage(table, leaf, await TreeEntries.of([tree]));
   }
 
-  /** Deletes trees that no commit names and never will. What cannot be deleted is left to gc. */
-  async drop(trees: readonly StagedTree[]): Promise<void> {
+  /** Deletes trees that no commit and no record names and never will. What cannot be deleted is left to gc. */
+  async drop(trees: readonly StagedPart[]): Promise<void> {
     await this.#delete(trees.flatMap(({ staged }) => [...staged.runs]));
   }
 
@@ -117,8 +150,9 @@ export class Staging {
     await this.#delete([...this.#runs].filter((run) => !keep.has(run)));
   }
 
-  async #delete(runs: readonly string[]): Promise<void> {
+  async #delete(given: readonly string[]): Promise<void> {
     const { driver, prefix, logger } = this.#options;
+    const runs = given.filter((run) => !this.#recorded.has(run));
     for (let i = 0; i < runs.length; i += deletedTogether) {
       const some = runs.slice(i, i + deletedTogether);
       try {
