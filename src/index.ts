@@ -271,6 +271,7 @@ export {
   InvalidQueryError,
   InvalidSchemaError,
   InvariantError,
+  LoadResumeError,
   MemoryBudgetError,
   MigrationActiveError,
   MigrationError,
@@ -291,6 +292,7 @@ export {
   UnsafeStoreError,
 } from './base/errors.ts';
 export { UniqueIndexError, ValidationError } from './base/errors.ts';
+export type { LoadResumeReason } from './base/errors.ts';
 export { BookmarkError, BudgetExceededError } from './base/errors.ts';
 export { EncryptionKeyError, NotEncryptedError } from './base/errors.ts';
 export type { Compression, EncryptionOptions } from './storage/wrap/encryption-options.ts';

@@ -102,7 +102,9 @@ export interface StoredLoadRun {
 }
 
 function rowOf(shape: TableShape, { source, base }: RowRef): Record<string, unknown> {
-  return Object.fromEntries(shape.layout.fields.map((field: LayoutField) => [field.name, readField(source, base, field)]));
+  return Object.fromEntries(
+    shape.layout.fields.map((field: LayoutField) => [field.name, readField(source, base, field)]),
+  );
 }
 
 function keyOf(shape: TableShape, value: KeyValue): Uint8Array {
@@ -132,7 +134,8 @@ export function checkStoredLoad(name: string, row: Readonly<Record<string, unkno
 /** Checks a row of the table of runs: it decides what is read from the store. Throws `CorruptionError`. */
 export function checkStoredRun(name: string, row: Readonly<Record<string, unknown>>): StoredLoadRun {
   const { sourceRows, rootOffset, count, level, objects } = row;
-  const isValid = hasAll(row) && [sourceRows, rootOffset, count].every(isCount) && count !== 0 && (level as number) <= 40;
+  const isValid =
+    hasAll(row) && [sourceRows, rootOffset, count].every(isCount) && count !== 0 && (level as number) <= 40;
   if (!isValid || objectsOf(objects as string) === undefined) throw malformed(loadRunsShape, name);
   return row as unknown as StoredLoadRun;
 }

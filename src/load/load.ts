@@ -99,7 +99,7 @@ const maxBufferBytes = 32 * 1024 * 1024;
 /** Most bytes of the name of a load. */
 const maxNameBytes = 200;
 /** Runs of a load that can be resumed are recorded once they have so many buffers of rows, or so many bytes. */
-const recordedBuffers = 4;
+const recordedBuffers = 2;
 const recordedBytes = 32 * 1024 * 1024;
 /** They are recorded once so many milliseconds have passed, however few there are. */
 const recordedMs = 30_000;
@@ -213,6 +213,7 @@ export class Load {
 
   /** Keeps gc from the staged rows. Rejects if gc is faster several times in a row. */
   async #hold(): Promise<void> {
+    if (this.#resumption?.isPinned === true) return;
     for (let attempt = 1; ; attempt++) {
       await this.#refresh();
       try {
@@ -310,6 +311,7 @@ export class Load {
       this.#generation = view.block0.generation;
       const startedMs = environment.monotonicMs();
       const { state, checked } = await this.#refuse(view);
+      await this.#resumption?.check(view);
       await check.against(state, checked);
       if (round >= maxAttempts || environment.monotonicMs() - startedMs <= shortCheckMs) return;
     }
@@ -324,6 +326,7 @@ export class Load {
     const prepare = async (view: View): Promise<CommitMember> => {
       if (view.tail >= lastSlot) throw new LogPassed('The log has passed the names of the staged rows');
       const { state, checked } = await this.#refuse(view);
+      const ending = await this.#resumption?.ending(view);
       if (!check.knows(state, checked)) throw new CheckFirst('The rows must be checked as a whole');
       try {
         await check.against(state, checked);
@@ -332,7 +335,6 @@ export class Load {
         check.forget();
         throw new CheckFirst('A block of the state that was checked is gone');
       }
-      const ending = await this.#resumption?.ending(view);
       return { changes: [change, ...(ending?.changes ?? [])] };
     };
     await engine.withDeadline(loadCallName, this.#signal, ({ signal }) =>
@@ -377,7 +379,9 @@ class Records {
   /** Whether runs are due with so many bytes that are not recorded yet. */
   isDue(moreBytes: number): boolean {
     if (this.#resumption === undefined) return false;
-    return this.#sizeBytes + moreBytes >= this.#dueBytes || this.#environment.monotonicMs() - this.#sinceMs >= recordedMs;
+    return (
+      this.#sizeBytes + moreBytes >= this.#dueBytes || this.#environment.monotonicMs() - this.#sinceMs >= recordedMs
+    );
   }
 
   /** Adds a run. `isLast`: no other follows, so if there is a record, it gets the rest. */

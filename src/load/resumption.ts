@@ -14,7 +14,14 @@ import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import type { FlushContext } from '../batch/flush.ts';
 import { Operation, TableOperations } from '../batch/table-operations.ts';
-import { findLoad, loadRunsShape, loadsShape, objectsOf, runsOfLoad, schemaOfLoad } from '../catalog/unfinished-loads.ts';
+import {
+  findLoad,
+  loadRunsShape,
+  loadsShape,
+  objectsOf,
+  runsOfLoad,
+  schemaOfLoad,
+} from '../catalog/unfinished-loads.ts';
 import type { StoredLoad, StoredLoadRun } from '../catalog/unfinished-loads.ts';
 import type { CommitMember } from '../format/commit.ts';
 import { canonicalRows } from '../format/stored-schema.ts';
@@ -23,7 +30,7 @@ import type { View } from '../view/view.ts';
 import type { SourcePlace } from './row-source.ts';
 import type { StagedPart, Staging } from './staged-trees.ts';
 import { removalOf, systemChanges } from './system-changes.ts';
-import { onNewestView } from './unfinished.ts';
+import { readView } from './unfinished.ts';
 
 /** An unfinished load is kept for so long after somebody has worked on it, in milliseconds. */
 export const unfinishedMs: number = 7 * 86_400_000;
@@ -75,20 +82,25 @@ export class Resumption {
     return this.#expected === this.#worker;
   }
 
-  /** Takes the load over from an earlier call, and returns the runs that it has stored. Rejects with `LoadResumeError`. */
+  get isPinned(): boolean {
+    return this.#pin !== undefined;
+  }
+
+  /** Takes the load over from an earlier call, on a view that is new, and returns the runs that it has stored. Rejects with `LoadResumeError`. */
   async begin(): Promise<LoadedRun[]> {
     const { context, name, signal, logger } = this.#options;
     const { engine } = context;
     for (;;) {
       this.#pin = undefined;
       this.#isPinKept = false;
-      const found = await onNewestView(engine, signal, (view) => findLoad(view, name));
+      const found = await readView(engine, signal, (view) => findLoad(view, name));
       this.#expected = found?.worker;
       if (found === undefined) return [];
       this.#refuseOther(found);
       this.#noteRenewal();
       const isKept = await engine.pins.renew(found.pin, unfinishedMs, signal);
-      if (!isKept) logger.warn(`The load '${name}' begins anew: nobody has worked on it for so long that its rows are gone`);
+      if (!isKept)
+        logger.warn(`The load '${name}' begins anew: nobody has worked on it for so long that its rows are gone`);
       try {
         if (isKept) return await this.#take(found);
         await this.#remove();
@@ -96,6 +108,7 @@ export class Resumption {
       } catch (error) {
         // Another call takes it over at the same time: the last one goes on.
         if (!(error instanceof TakenMeanwhile)) throw error;
+        await engine.refresh(signal);
       }
     }
   }
@@ -107,7 +120,7 @@ export class Resumption {
     this.#startedAt = found.startedAt;
     await this.#commit(async () => this.#withHeader([]));
     this.#expected = this.#worker;
-    const runs = await onNewestView(context.engine, signal, (view) => runsOfLoad(view, name));
+    const runs = await readView(context.engine, signal, (view) => runsOfLoad(view, name));
     this.#runs = runs.length === 0 ? 0 : (runs.at(-1) as StoredLoadRun).run + 1;
     return runs.map((run) => this.#opened(run));
   }
@@ -146,7 +159,6 @@ export class Resumption {
   /** Pins a state with its log, so that gc keeps what is staged from now on. Rejects with `SnapshotExpiredError`. */
   async pin({ block0 }: View): Promise<void> {
     const { context, signal } = this.#options;
-    if (this.#pin !== undefined) return;
     this.#noteRenewal();
     const { id } = await context.engine.pins.pin({ block0, readsLog: true }, unfinishedMs, signal);
     this.#pin = id;
@@ -249,10 +261,15 @@ export class Resumption {
     return (await findLoad(view, this.#options.name))?.worker === this.#expected;
   }
 
+  /** Rejects with `LoadResumeError` if another call has the load: its rows would be refused as if they were others. */
+  async check(view: View): Promise<void> {
+    if (!(await this.#isAsExpected(view))) throw this.taken();
+  }
+
   /** The changes by which the commit of the rows removes the record. Rejects with `LoadResumeError` if another call has it. */
   async ending(view: View): Promise<CommitMember> {
     const { context, name } = this.#options;
-    if (!(await this.#isAsExpected(view))) throw this.taken();
+    await this.check(view);
     if (!this.isRecorded) return { changes: [] };
     return systemChanges(context, view, await removalOf(context, view, name));
   }
@@ -266,7 +283,8 @@ export class Resumption {
   /** Notes that a stored run is missing, and returns the error: a later call begins anew, unless another call has the load now. */
   async lost(error: Error): Promise<Error> {
     const { context, signal } = this.#options;
-    if (!(await onNewestView(context.engine, signal, (view) => this.#isAsExpected(view)))) return this.taken();
+    await context.engine.refresh(signal);
+    if (!(await readView(context.engine, signal, (view) => this.#isAsExpected(view)))) return this.taken();
     if (this.isRecorded) {
       await this.#remove();
       this.ended();

@@ -28,4 +28,3 @@ export async function removalOf(context: FlushContext, view: View, name: string)
   for (const { run } of await runsOfLoad(view, name)) runs.addDelete([name, run]);
   return runs.count === 0 ? [loads] : [loads, runs];
 }
-

@@ -29,25 +29,26 @@ export interface UnfinishedLoad {
 /** Attempts at reading a view of which gc deletes blocks. */
 const maxAttempts = 8;
 
-/** Reads from the newest view, and once more if gc has deleted a block of it meanwhile. */
-export async function onNewestView<T>(
+/** Reads from the view, and from a newer one if gc has deleted a block of it meanwhile. */
+export async function readView<T>(
   engine: Engine,
   signal: AbortSignal | undefined,
   read: (view: View) => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
-    await engine.refresh(signal);
     try {
       return await read(engine.view);
     } catch (error) {
       if (!(error instanceof BlockGone) || attempt >= maxAttempts) throw error;
+      await engine.refresh(signal);
     }
   }
 }
 
 /** Lists the unfinished loads of all instances, ordered by name. */
-export function listLoads(engine: Engine, signal: AbortSignal | undefined): Promise<UnfinishedLoad[]> {
-  return onNewestView(engine, signal, async (view) => {
+export async function listLoads(engine: Engine, signal: AbortSignal | undefined): Promise<UnfinishedLoad[]> {
+  await engine.refresh(signal);
+  return readView(engine, signal, async (view) => {
     const found: UnfinishedLoad[] = [];
     for (const { name, table, nodeId, startedAt, takenAt, pin } of await allLoads(view)) {
       const kept = view.block0.snapshots.find(({ id }) => id === pin);

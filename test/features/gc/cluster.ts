@@ -70,7 +70,12 @@ export class Gate {
 export class Cluster {
   /** The store's own clock, among other things. */
   readonly clock = new VirtualEnvironment({ seed: 'store' });
-  readonly store = new MemoryDriver({ environment: this.clock });
+  readonly store: MemoryDriver;
+
+  /** `store`: a store that is there already. */
+  constructor(store?: MemoryDriver) {
+    this.store = store ?? new MemoryDriver({ environment: this.clock });
+  }
 
   /** An instance that is not started. Blocks are small, so that trees have levels. */
   make(nodeId: number, options: Partial<StoreDbOptions> = {}): ClusterNode {
