@@ -283,6 +283,9 @@ export class Database {
    */
   async discardLoad(name: string, options: CallOptions = {}): Promise<boolean> {
     const { signal } = signalOptions.check('db.discardLoad()', options);
+    if (typeof name !== 'string') {
+      throw new InvalidOptionError('name', `The name of the load is ${describeValue(name)}; it must be a text.`);
+    }
     return this.#instance.admit('db.discardLoad()').discardLoad(name, signal);
   }
 
