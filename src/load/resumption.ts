@@ -1,5 +1,5 @@
 /**
- * What makes a load resumable: its record, which names the runs that are stored, and the pin that keeps them.
+ * Makes a load resumable, by a record that names the runs that are stored, and a pin that keeps them.
  *
  * Invariants:
  * - The record changes by commits, each validated on the state that it follows. So of two calls that work on a load, the one that took
@@ -100,7 +100,7 @@ export class Resumption {
       this.#noteRenewal();
       const isKept = await engine.pins.renew(found.pin, unfinishedMs, signal);
       if (!isKept)
-        logger.warn(`The load '${name}' begins anew: nobody has worked on it for so long that its rows are gone`);
+        logger.warn(`The load '${name}' begins again with its first row: nobody has worked on it for a week, so that its rows are gone`);
       try {
         if (isKept) return await this.#take(found);
         await this.#remove();
@@ -280,7 +280,7 @@ export class Resumption {
     this.#options.staging.letGo();
   }
 
-  /** Notes that a stored run is missing, and returns the error: a later call begins anew, unless another call has the load now. */
+  /** Notes that a stored run is missing, and returns the error: a later call begins with the first row, unless another call has the load now. */
   async lost(error: Error): Promise<Error> {
     const { context, signal } = this.#options;
     await context.engine.refresh(signal);

@@ -22,7 +22,7 @@ export interface UnfinishedLoad {
   readonly startedAt: Date;
   /** When the last call of `db.load()` with this name began, by the clock of its node. */
   readonly takenAt: Date;
-  /** When its rows go unless somebody works on it before; undefined if they are gone, so that it begins anew. */
+  /** When its rows go unless somebody works on it before; undefined if they are gone, so that it begins again. */
   readonly expiresAt: Date | undefined;
 }
 

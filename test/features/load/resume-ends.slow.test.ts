@@ -149,7 +149,7 @@ describe('an unfinished load', () => {
     expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   });
 
-  it('is forgotten a week after somebody has worked on it: its rows go, and it begins anew', async () => {
+  it('is forgotten a week after somebody has worked on it: its rows go, and it begins again', async () => {
     const { cluster, node, source } = await begun();
     await cluster.advance(4 * dayMs);
     source.failBefore = failBefore + 1;
@@ -176,6 +176,7 @@ describe('an unfinished load', () => {
     const other = await small(cluster, 1);
     const replica = await cluster.start(2, { role: 'replica' });
     expect(await cluster.run(replica.db.unfinishedLoads())).toHaveLength(1);
+    expect(await cluster.failure(replica.db.discardLoad(7 as never))).toMatchObject({ code: 'INVALID_OPTION' });
     expect(await cluster.failure(replica.db.discardLoad('parts'))).toMatchObject({ code: 'READ_ONLY' });
     expect(await cluster.run(other.db.discardLoad('another'))).toBe(false);
     const gate = heldCommit(node, 3);
@@ -195,7 +196,7 @@ describe('an unfinished load', () => {
     await expectLoaded(cluster, other, count);
   });
 
-  it('whose stored rows are gone fails, and begins anew with the next call', async () => {
+  it('whose stored rows are gone fails, and begins again with the next call', async () => {
     const { cluster, node, source } = await begun();
     for (const name of await stagedNames(cluster)) await cluster.remove(name);
     const error = await cluster.failure(node.db.load(parts, source.from, { resume: 'parts' }));
@@ -206,7 +207,7 @@ describe('an unfinished load', () => {
     await expectLoaded(cluster, node, count);
   });
 
-  it('is in no snapshot, feed or backup, and begins anew where a backup is restored', async () => {
+  it('is in no snapshot, feed or backup, and begins again where a backup is restored', async () => {
     const { cluster, node, source } = await begun();
     const snapshot = await cluster.run(node.db.snapshot());
     expect(await cluster.run(snapshot.query(parts).count())).toBe(0);

@@ -67,6 +67,17 @@ const log: PagePromises = {
     'src/format/commit.test.ts: are refused where the header lacks something',
     'src/format/commit.test.ts: may name runs of a later slot, in a version that earlier releases refuse',
   ],
+  'Each later commit of a call is refused if the state before it shows another name, or no record.': [
+    'test/features/load/resume-ends.slow.test.ts: end the one that began first %s, and nothing of the other is lost',
+    'test/features/load/resume-ends.slow.test.ts: is given up by any instance, and a call that works on it ends',
+  ],
+  'While Block 0 has the pin, the floor stays below the names of all runs, so no run of gc deletes one': [
+    'test/features/load/resume-ends.slow.test.ts: is kept from gc, however far the log has gone on',
+  ],
+  'Staged objects that a record names are deleted only by the call that has removed it.': [
+    'test/features/load/resume-ends.slow.test.ts: leave the runs alone that the other has recorded',
+    'test/features/load/resume-faults.slow.test.ts: is killed at any request, %s, and another instance goes on',
+  ],
   'a load that lost its slot must not stage its rows again': [
     'test/features/load/load.slow.test.ts: loses its slot, and commits behind the others without staging its rows again',
   ],

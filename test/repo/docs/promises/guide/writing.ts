@@ -1,6 +1,37 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const writing: PagePromises = {
+  'The next call with the name goes on behind the stored rows, on any instance': [
+    'test/features/load/resume.slow.test.ts: goes on behind the rows that are stored, which come %s',
+    'test/features/load/resume.slow.test.ts: that is given up by its signal, or by a stop, goes on later',
+    'test/features/load/resume-faults.slow.test.ts: is killed at any request, %s, and another instance goes on',
+  ],
+  'StoreDb passes over the stored rows. If their keys are others, the call rejects with `LoadResumeError`.': [
+    'test/features/load/resume.slow.test.ts: passes over the stored rows of an iterable that is made again',
+    'test/features/load/resume-ends.slow.test.ts: from an iterable with other rows before the position: %s',
+  ],
+  'A load that fits into one buffer is not recorded, and a load without a name costs no request more.': [
+    'test/features/load/resume.slow.test.ts: are the same with a name if its rows are sorted at once',
+    'test/features/load/resume.slow.test.ts: without a name are no more than they were',
+  ],
+  'A record costs one small commit of two requests.': [
+    'test/features/load/resume.slow.test.ts: with a name are two more for each record, and those of merging the runs',
+  ],
+  'A call that takes a load over ends the call before it, which rejects with `LoadResumeError`.': [
+    'test/features/load/resume-ends.slow.test.ts: end the one that began first %s, and nothing of the other is lost',
+  ],
+  'gc deletes its rows then, and the next call with its name begins with the first row again': [
+    'test/features/load/resume-ends.slow.test.ts: is forgotten a week after somebody has worked on it: its rows go, and it begins again',
+  ],
+  'If the name belongs to a load into another table, or if the table has other fields now, the call rejects with `LoadResumeError`.':
+    ['test/features/load/resume-ends.slow.test.ts: into another table, nor with other fields, nor under a name that is too long'],
+  'A load stays when its stored rows are refused': [
+    'test/features/load/resume-ends.slow.test.ts: are refused where two of them, or one and a row of the table, agree in a unique index',
+  ],
+  'it rejects with `DuplicateKeyError`.': ['test/features/load/resume.slow.test.ts: has a name of its own again once it is finished'],
+  'A backup that is made while a load is unfinished holds none of its rows.': [
+    'test/features/load/resume-ends.slow.test.ts: is in no snapshot, feed or backup, and begins again where a backup is restored',
+  ],
   '`flush()` commits them together: all of them, or none.': [
     'test/features/batches/flush.test.ts: writes all of several tables, once; the batch is empty then',
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
