@@ -100,7 +100,9 @@ export class Resumption {
       this.#noteRenewal();
       const isKept = await engine.pins.renew(found.pin, unfinishedMs, signal);
       if (!isKept)
-        logger.warn(`The load '${name}' begins again with its first row: nobody has worked on it for a week, so that its rows are gone`);
+        logger.warn(
+          `The load '${name}' begins again with its first row: nobody has worked on it for a week, so that its rows are gone`,
+        );
       try {
         if (isKept) return await this.#take(found);
         await this.#remove();

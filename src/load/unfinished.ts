@@ -97,7 +97,7 @@ export async function discardLoad(
       await driver.delete(objects.slice(i, i + deletedTogether).map((run) => `${prefix}/${stagedName(run)}`));
     }
   } catch (cause) {
-    logger.debug('What a load had stored could not be deleted; gc will delete it', { cause });
+    logger.debug('Rows of a load that was given up could not be deleted; gc will delete them', { cause });
   }
   return true;
 }

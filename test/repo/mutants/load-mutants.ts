@@ -7,9 +7,74 @@ const trees = 'src/load/staged-trees.ts';
 const imported = 'src/cli/input/row-import.ts';
 const loaded = 'src/cli/input/loaded-rows.ts';
 const tests = ['test/features/load/load.slow.test.ts'];
+const resumption = 'src/load/resumption.ts';
+const source = 'src/load/row-source.ts';
+const ends = ['test/features/load/resume-ends.slow.test.ts'];
 const importTests = ['test/features/cli/import-load.slow.test.ts'];
 
 export const loadMutants: readonly Mutant[] = [
+  {
+    name: 'load: a call goes on although another one has taken its load over',
+    edits: [
+      {
+        file: resumption,
+        find: '?.worker === this.#expected;',
+        replace: "?.worker !== '' || this.#expected === '';",
+      },
+    ],
+    tests: ends,
+  },
+  {
+    name: 'load: the commit of its rows leaves the record',
+    edits: [
+      { file: resumption, find: 'if (!this.isRecorded) return { changes: [] };', replace: 'return { changes: [] };' },
+    ],
+    tests: ends,
+  },
+  {
+    name: 'load: runs that are recorded are deleted when it ends early',
+    edits: [
+      {
+        file: trees,
+        find: 'given.filter((run) => !this.#recorded.has(run))',
+        replace: "given.filter((run) => run !== '' || !this.#recorded.has(run))",
+      },
+    ],
+    tests: ends,
+  },
+  {
+    name: 'load: the pin of an unfinished load is released when it ends early',
+    edits: [
+      {
+        file: resumption,
+        find: 'if (this.#pin === undefined || this.#isPinKept) return;',
+        replace: 'if (this.#pin === undefined) return;',
+      },
+    ],
+    tests: ends,
+  },
+  {
+    name: 'load: a record is believed although its pin is gone',
+    edits: [
+      {
+        file: resumption,
+        find: 'if (isKept) return await this.#take(found);',
+        replace: 'return await this.#take(found);',
+      },
+    ],
+    tests: ends,
+  },
+  {
+    name: 'load: the rows that it passes over are not compared with the stored ones',
+    edits: [
+      {
+        file: source,
+        find: '(this.#keys !== keys || !isSame)',
+        replace: '(this.#keys !== keys && isSame && rows < 0)',
+      },
+    ],
+    tests: ends,
+  },
   {
     name: 'load: rows that others have committed meanwhile are not looked at',
     edits: [

@@ -24,11 +24,15 @@ export const writing: PagePromises = {
     'test/features/load/resume-ends.slow.test.ts: is forgotten a week after somebody has worked on it: its rows go, and it begins again',
   ],
   'If the name belongs to a load into another table, or if the table has other fields now, the call rejects with `LoadResumeError`.':
-    ['test/features/load/resume-ends.slow.test.ts: into another table, nor with other fields, nor under a name that is too long'],
+    [
+      'test/features/load/resume-ends.slow.test.ts: into another table, nor with other fields, nor under a name that is too long',
+    ],
   'A load stays when its stored rows are refused': [
     'test/features/load/resume-ends.slow.test.ts: are refused where two of them, or one and a row of the table, agree in a unique index',
   ],
-  'it rejects with `DuplicateKeyError`.': ['test/features/load/resume.slow.test.ts: has a name of its own again once it is finished'],
+  'it rejects with `DuplicateKeyError`.': [
+    'test/features/load/resume.slow.test.ts: has a name of its own again once it is finished',
+  ],
   'A backup that is made while a load is unfinished holds none of its rows.': [
     'test/features/load/resume-ends.slow.test.ts: is in no snapshot, feed or backup, and begins again where a backup is restored',
   ],
