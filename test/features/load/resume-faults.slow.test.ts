@@ -95,7 +95,7 @@ it('fails or goes on where a request is refused, has no answer or does not arriv
     const first = node.db.load(parts, source.from, { resume: 'parts' });
     const code = first.then(
       () => 'none',
-      (error: Error & { readonly code?: string }) => String(error.code),
+      (error: unknown) => String((error as { code?: string }).code),
     );
     codes.add(await cluster.run(code));
     node.driver.heal();
