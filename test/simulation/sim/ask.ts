@@ -26,15 +26,15 @@ export interface Answer {
   readonly expected: (rows: TableRows) => string;
 }
 
-const text = (answer: unknown): string => JSON.stringify(answer) ?? 'nothing';
+export const text = (answer: unknown): string => JSON.stringify(answer) ?? 'nothing';
 
 /** The fields of a row in the order of their names. */
-function sorted(row: Row): unknown {
+export function sorted(row: Row): unknown {
   return Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
 /** What {@link folded} makes of rows, as the engine is asked for it. */
-const aggregatesOf = (field: string) =>
+export const aggregatesOf = (field: string) =>
   ({
     all: 'count',
     some: { count: field },
@@ -97,7 +97,8 @@ async function ask(query: Query, asked: Exclude<Ask, { kind: 'pages' }>): Promis
   }
 }
 
-function expected(rows: readonly Row[], asked: Exclude<Ask, { kind: 'pages' }>): unknown {
+/** What the model's rows give. */
+export function expectedAnswer(rows: readonly Row[], asked: Exclude<Ask, { kind: 'pages' }>): unknown {
   switch (asked.kind) {
     case 'rows':
       return rows.map(sorted);
@@ -146,7 +147,7 @@ export async function* answers(query: () => Query, model: ModelQuery, asked: Ask
   if (asked.kind !== 'pages') {
     const given = await within(asked, () => ask(build(), asked));
     if (given !== undefined)
-      yield { what, found: text(given.answer), expected: (rows) => text(expected(runQuery(rows, model), asked)) };
+      yield { what, found: text(given.answer), expected: (rows) => text(expectedAnswer(runQuery(rows, model), asked)) };
     return;
   }
   const { size } = asked;

@@ -89,6 +89,8 @@ export interface SimConfig {
   readonly pageChance: number;
   /** How likely a node loads rows; 0: none does. */
   readonly loadChance: number;
+  /** How likely a node begins to watch a query or to follow changes, or ends that; 0: none does. */
+  readonly liveChance: number;
   /** How likely a node does something about which indexes that table has; 0: it has all of them, always. */
   readonly indexChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
@@ -155,6 +157,7 @@ type WithoutHabits = Omit<
   | 'seatChance'
   | 'pageChance'
   | 'loadChance'
+  | 'liveChance'
   | 'indexChance'
   | keyof Migrations
 >;
@@ -413,6 +416,7 @@ function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
     pageChance,
     // Only where it is asked for: seeds are known for what they find.
     loadChance: 0,
+    liveChance: 0,
     functions: functionsOf(seed),
     encrypted: encryptedOf(seed),
     autoIds: autoIdsOf(seed),

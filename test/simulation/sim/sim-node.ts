@@ -23,8 +23,9 @@ import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
 import type { Habits } from './config.ts';
 import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
-import type { Op, State } from './model.ts';
+import type { ModelQuery, Op, State } from './model.ts';
 import { IndexUser } from './index-user.ts';
+import { LiveUser } from './live-user.ts';
 import { LoadUser } from './load-user.ts';
 import { PageUser } from './page-user.ts';
 import type { Asker } from './query-maker.ts';
@@ -98,6 +99,8 @@ export class SimNode {
   readonly #indexes: IndexUser | undefined;
   /** Undefined: nothing is loaded. */
   readonly #loads: LoadUser | undefined;
+  /** Undefined: nothing is watched. */
+  readonly #live: LiveUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -172,6 +175,11 @@ export class SimNode {
       const pause = (ms: number): Promise<void> => this.#sleep(ms);
       const ofLoads = new SeededRandom(`${seed} loads`);
       this.#loads = new LoadUser({ world, name, db, random: ofLoads, pause, expect });
+    }
+    if (config.liveChance > 0 && !isEphemeral) {
+      const ofLive = new SeededRandom(`${seed} live`);
+      const query = (): ModelQuery => this.#anyQuery(ofLive);
+      this.#live = new LiveUser({ world, name, db, environment, random: ofLive, query, expect });
     }
     const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
     this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
@@ -311,6 +319,7 @@ export class SimNode {
   }
 
   async #act(): Promise<void> {
+    if (this.#live?.mayAct() === true) return this.#live.act();
     if (this.isReplica) return this.#actAsReplica();
     const { config } = this.#world;
     if (mayRewrite(config, this.#random)) return rewriteSome(this.db, this.#random, (e) => this.#expect('rewrite', e));
@@ -523,6 +532,16 @@ export class SimNode {
     }
   }
 
+  #anyQuery(random: SeededRandom): ModelQuery {
+    return (
+      this.#versions?.query() ??
+      this.#seats?.query() ??
+      this.#pages?.query() ??
+      this.#functions?.query() ??
+      randomQuery(random, this.#world.config.scale)
+    );
+  }
+
   async #query(over?: SimBatch): Promise<void> {
     const seats = this.#seats;
     if (seats?.chance() === true) return this.#ask(seats, over);
@@ -530,12 +549,7 @@ export class SimNode {
     if (pages?.chance() === true) return this.#ask(pages, over);
     const random = this.#random;
     const { ledger, trace, config } = this.#world;
-    const query =
-      this.#versions?.query() ??
-      seats?.query() ??
-      pages?.query() ??
-      this.#functions?.query() ??
-      randomQuery(random, config.scale);
+    const query = this.#anyQuery(random);
     const overlay = over?.overlay;
     const stored = buildQuery(this.db.query(tableName(query.table)), query);
     const built = over === undefined || overlay === undefined ? stored : stored.overlay(over.batch);
@@ -703,6 +717,8 @@ export class SimNode {
       });
     }
     if (this.#versions !== undefined) await this.#checkVersion(this.#versions, refreshed);
+    await this.#live?.finish();
+    this.#live?.end();
     await this.#snapshots.finish();
     const held = this.#snapshots.letGo();
     await this.#stop();
