@@ -11,7 +11,7 @@ import { isLookDue, mayPass } from '../engine/log-feed.ts';
 import type { LiveCursor } from '../query/live-results.ts';
 import type { WatchedQuery } from '../query/planner/query-host.ts';
 import { changesByTable } from '../view/view.ts';
-import type { LoggedCommit } from '../view/view.ts';
+import type { LoggedCommit, View } from '../view/view.ts';
 import { ChangedRows } from './changed-rows.ts';
 import { ExpiryWatch } from './expiry-watch.ts';
 import { LiveQuery } from './live-query.ts';
@@ -27,11 +27,18 @@ export interface LiveQueriesOptions {
 /** Queries that run at the same time. */
 const maxRuns = 16;
 
+/** A text that changes when a migration of a table begins, ends or is cancelled: that is no commit, and may change what is shown. */
+function versionsOf(view: View, table: string): string {
+  return `${view.table(table)?.shape.version} ${view.nextVersion(table)?.migration?.birth}`;
+}
+
 export class LiveQueries implements LiveOwner {
   readonly #options: LiveQueriesOptions;
   readonly #byTable = new Map<string, Set<LiveQuery>>();
   /** For the tables among them whose rows expire. */
   readonly #expiring = new Map<string, ExpiryWatch>();
+  /** What decides in which version each of the tables is shown. */
+  readonly #versions = new Map<string, string>();
   readonly #pacer: Pacer;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
@@ -58,9 +65,10 @@ export class LiveQueries implements LiveOwner {
     this.#seen = view.tail;
     const ends = [
       events.committed.on((news) => this.#committed(news)),
-      events.viewChanged.on(({ tail }) => this.#shown(tail)),
+      events.viewChanged.on((view) => this.#shown(view)),
     ];
     this.#detach = () => ends.forEach((end) => end());
+    for (const table of this.#byTable.keys()) this.#versions.set(table, versionsOf(view, table));
     this.#touchAll();
     this.#look();
   }
@@ -81,6 +89,7 @@ export class LiveQueries implements LiveOwner {
     if (ofTable === undefined) {
       ofTable = new Set();
       this.#byTable.set(table, ofTable);
+      if (this.#source !== undefined) this.#versions.set(table, versionsOf(this.#source.engine.view, table));
     }
     ofTable.add(query);
     this.#look();
@@ -113,6 +122,7 @@ export class LiveQueries implements LiveOwner {
     if (ofTable?.delete(query) !== true || ofTable.size > 0) return;
     this.#byTable.delete(table);
     this.#endExpiry(table);
+    this.#versions.delete(table);
     if (this.#byTable.size > 0) return;
     this.#looking?.abort();
     this.#looking = undefined;
@@ -163,11 +173,20 @@ export class LiveQueries implements LiveOwner {
     }
   }
 
-  #shown(tail: number): void {
+  #shown(view: View): void {
+    const { tail } = view;
     // The view has gone past commits that were not read.
     if (tail !== this.#seen) this.#touchAll();
     this.#seen = tail;
-    for (const queries of this.#byTable.values()) for (const query of queries) query.wakeIfTouched();
+    for (const [table, queries] of this.#byTable) {
+      const versions = versionsOf(view, table);
+      const isOther = versions !== this.#versions.get(table);
+      if (isOther) this.#versions.set(table, versions);
+      for (const query of queries) {
+        if (isOther) query.touch();
+        query.wakeIfTouched();
+      }
+    }
   }
 
   #touchAll(): void {

@@ -246,6 +246,24 @@ describe('the results of a watched query', () => {
     seen.stop();
   });
 
+  it('end with the reason once the version that the instance uses is retired, though no row is committed', async () => {
+    const often = { polling: 'interval', writeForwardInterval: second } as const;
+    const node = await cluster.start(0, often);
+    await cluster.run(cluster.put(node, range(0, 30), 'first'));
+    await cluster.run(node.db.checkpoint());
+    const seen = await watched(node, 3);
+    const newer = cluster.make(1, often);
+    const fields = { ...items.fields, note: { typeId: Types.varchar } } as const;
+    newer.db.registerSchema({ ...items, version: 2, fields });
+    await cluster.run(newer.db.start());
+    await cluster.run(newer.db.setTargetSchemaVersion('items', 2));
+    await cluster.advance(100 * second);
+    expect(seen.error).toBeUndefined();
+    await cluster.run(newer.db.finishMigration('items', { force: true }));
+    await cluster.advance(100 * second);
+    expect(seen.error).toMatchObject({ code: 'INVALID_SCHEMA' });
+  });
+
   it('stay whole while rows that they show are deleted and collected', async () => {
     const node = await cluster.withRows(300);
     const replica = await cluster.start(2, { role: 'replica', polling: 'interval', writeForwardInterval: second });

@@ -9,6 +9,7 @@ const watch = 'test/features/live/watch.test.ts';
 const histories = 'test/features/live/histories.test.ts';
 const expiring = 'src/live/expiry-watch.ts';
 const expiry = 'test/features/live/expiry.test.ts';
+const simulator = 'test/simulation/sim/live.slow.test.ts';
 
 function mutant(name: string, file: string, find: string, replace: string, tests: readonly string[]): Mutant {
   return { name: `live: ${name}`, edits: [{ file, find, replace }], tests };
@@ -154,5 +155,40 @@ export const liveMutants: readonly Mutant[] = [
     'if (nowMs < this.#coveredMs) {',
     'if (nowMs < this.#coveredMs && nowMs < 0) {',
     [expiry],
+  ),
+  mutant(
+    'the end of a migration is passed over, which is no commit',
+    all,
+    'if (isOther) query.touch();',
+    'void isOther;',
+    [watch],
+  ),
+  mutant(
+    'a start goes on from the commits before the stop',
+    all,
+    'this.#touchAll();\n    this.#look();',
+    'this.#look();',
+    [simulator],
+  ),
+  mutant(
+    'commits that nobody read are forgotten',
+    all,
+    'if (tail !== this.#seen) this.#touchAll();',
+    'if (tail < this.#seen) this.#touchAll();',
+    [simulator],
+  ),
+  mutant(
+    'a commit is passed over that changes a row of a count',
+    query,
+    'return before === undefined || (before !== null && matchesAny(suspects, before.source, before.base));',
+    'return before === undefined;',
+    [simulator],
+  ),
+  mutant(
+    'the rows before a change are of a Block 0 that has it applied',
+    'src/instance/feed-states.ts',
+    'block0.appliedSeq > mine.tail',
+    'block0.appliedSeq > mine.tail + 1',
+    [simulator],
   ),
 ];
