@@ -309,7 +309,10 @@ export class LiveUser {
     if (behind === undefined) return;
     const { what, last, expected, foundIn } = behind;
     const found = last === undefined ? 'nothing' : `${foundIn(last)}\nat slot ${last.position}`;
-    this.#fail(invariant, `${what} at the end, of ${ledger.tail}, is\n${found}\nIn the model:\n${expected(ledger.state)}`);
+    this.#fail(
+      invariant,
+      `${what} at the end, of ${ledger.tail}, is\n${found}\nIn the model:\n${expected(ledger.state)}`,
+    );
   }
 
   #isBehind({ isOver, last, expected, foundIn }: Watched): boolean {
