@@ -38,6 +38,7 @@ export class LiveQueries implements LiveOwner {
   /** For the tables among them whose rows expire. */
   readonly #expiring = new Map<string, ExpiryWatch>();
   /** What decides in which version each of the tables is shown. */
+  /** By table, a text that tells its versions: see {@link versionsOf}. */
   readonly #versions = new Map<string, string>();
   readonly #pacer: Pacer;
   readonly #waiting: (() => void)[] = [];
