@@ -66,7 +66,7 @@ export class LiveQueries implements LiveOwner {
     this.#seen = view.tail;
     const ends = [
       events.committed.on((news) => this.#committed(news)),
-      events.viewChanged.on((view) => this.#shown(view)),
+      events.viewChanged.on((newer) => this.#shown(newer)),
     ];
     this.#detach = () => ends.forEach((end) => end());
     for (const table of this.#byTable.keys()) this.#versions.set(table, versionsOf(view, table));
