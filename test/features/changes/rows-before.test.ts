@@ -264,7 +264,8 @@ describe('a loop that is behind', () => {
     expect(await cluster.run(node.db.snapshots())).toHaveLength(1);
     for (const _ of [1, 2, 3]) await next();
     const waiting = next();
-    await cluster.advance(6000);
+    // Longer than until a state is held that a loop reads.
+    await cluster.advance(20_000);
     expect(await cluster.run(node.db.snapshots())).toEqual([]);
     await cluster.run(cluster.put(node, [9], 'last'));
     await cluster.run(waiting);

@@ -34,4 +34,10 @@ export const changeMutants: readonly Mutant[] = [
     '({ appliedSeq }) => appliedSeq <= position, signal',
     '({ appliedSeq }) => appliedSeq <= position + 1, signal',
   ),
+  mutant(
+    'a loop that waits holds its state on',
+    states,
+    'if (view !== undefined && (before !== undefined || view.block0.generation < engine.view.block0.generation)) {',
+    'if (view !== undefined) {',
+  ),
 ];
