@@ -37,7 +37,6 @@ export class LiveQueries implements LiveOwner {
   readonly #byTable = new Map<string, Set<LiveQuery>>();
   /** For the tables among them whose rows expire. */
   readonly #expiring = new Map<string, ExpiryWatch>();
-  /** What decides in which version each of the tables is shown. */
   /** By table, a text that tells its versions: see {@link versionsOf}. */
   readonly #versions = new Map<string, string>();
   readonly #pacer: Pacer;

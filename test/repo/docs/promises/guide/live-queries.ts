@@ -9,7 +9,7 @@ export const liveQueries: PagePromises = {
     `${watch}: come at once, and again with each change, with the differences`,
     `${histories}: gives what a fresh run gives, on an instance that writes (seed %i)`,
   ],
-  'Each result is of a later state than the one before, except where nothing but time has passed and rows have [expired](expiry.md).':
+  'Each result is of a later state than the one before, except where nothing but time has passed and rows have [expired](expiry.md), or where a migration has ended, which is no commit.':
     [
       `${histories}: gives what a fresh run gives, on an instance that writes (seed %i)`,
       `${histories}: gives what a fresh run gives, on a replica (seed %i)`,
