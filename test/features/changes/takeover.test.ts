@@ -5,7 +5,7 @@
 import { beforeEach, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { Change } from '../../../src/instance/change-feed.ts';
-import { Cluster, items } from '../gc/cluster.ts';
+import { Cluster, Gate, items } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
 
 const leases = {
@@ -108,8 +108,8 @@ function texts({ told }: Deliverer): unknown[] {
   return told.map(({ change: { before, row } }) => [before?.['text'] ?? null, row?.['text'] ?? null]);
 }
 
-async function put(node: ClusterNode, texts: readonly string[]): Promise<void> {
-  for (const text of texts) {
+async function put(node: ClusterNode, versions: readonly string[]): Promise<void> {
+  for (const text of versions) {
     await cluster.run(cluster.flush(node, (batch) => void batch.upsert(items, { id: 1, text })));
     await cluster.advance(2 * second);
   }
@@ -131,7 +131,7 @@ it('goes on at another instance, with the rows before, when the one that deliver
   // It has sent the change, and dies before that is stored.
   dying.onSent = () => {
     first.environment.freeze();
-    return new Promise(() => undefined);
+    return new Gate().opened;
   };
   await put(writer, ['c', 'd']);
   await cluster.run(writer.db.checkpoint());
@@ -157,7 +157,9 @@ it('leaves the position to the new holder when the old one goes on late', async 
   await put(writer, ['a']);
   slow.onSent = async () => {
     slow.isBlocked = true;
-    await new Promise<void>((resolve) => void first.environment.setTimer(resolve, 3 * leaseMs));
+    await new Promise<void>((resolve) => {
+      first.environment.setTimer(resolve, 3 * leaseMs);
+    });
     slow.isBlocked = false;
   };
   await put(writer, ['b', 'c']);

@@ -180,7 +180,7 @@ export const liveMutants: readonly Mutant[] = [
   mutant(
     'a commit is passed over that changes a row of a count',
     query,
-    'return before === undefined || (before !== null && matchesAny(suspects, before.source, before.base));',
+    'return before === undefined || (before !== null && matchesAny(reads, before.source, before.base));',
     'return before === undefined;',
     [simulator],
   ),
