@@ -20,8 +20,8 @@ const schema = defineSchema({
   indexes: ['country', 'population'],
 });
 
-/** Rows in one batch of a load in bulk: a batch holds its rows in memory. */
-const bulkRows = 250_000;
+/** Rows in one batch of a load in bulk: as many as one object of the log holds. Larger batches are staged, and so written twice. */
+const bulkRows = 30_000;
 
 function loaderOf(db: Database, kind: LoadKind): Loader {
   let batch = db.batch();

@@ -35,6 +35,7 @@ export class IndexChanges {
   /** Rows behind it have no entries yet, and get none; null: all have theirs. */
   readonly #built: Bound;
   #keys = new KeyList();
+  /** Positions of the entries that go. */
   #removals: number[] = [];
   #scratch = new Uint8Array(64);
 
@@ -52,7 +53,7 @@ export class IndexChanges {
     if (this.#write !== undefined) this.#write(writer, source, base, key.subarray(0, length), isRemoval);
     else if (!this.#shape.writeIndexEntry(writer, this.index, source, base, key, length)) return -1;
     const at = this.#keys.end();
-    this.#removals[at] = isRemoval ? 1 : 0;
+    if (isRemoval) this.#removals.push(at);
     return at;
   }
 
@@ -71,7 +72,9 @@ export class IndexChanges {
     const before = old === undefined ? -1 : this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
     if (next === undefined) return;
     const at = this.#add(next.source, next.base, primaryKey, primaryKey.length, false);
-    if (before >= 0 && at >= 0 && keys.compare(at, before) === 0) keys.rewind(before);
+    if (before < 0 || at < 0 || !keys.isSame(at, before)) return;
+    keys.rewind(before);
+    this.#removals.pop();
   }
 
   /** Takes in the entries of rows that are new. */
@@ -94,7 +97,11 @@ export class IndexChanges {
     const order = await keys.sorted(pacer);
     const sorted = await keys.inOrder(order, pacer);
     const removed = new Uint8Array(order.length);
-    for (let i = 0; i < removed.length; i++) removed[i] = removals[order[i] as number] as number;
+    if (removals.length > 0) {
+      const isRemoval = new Uint8Array(order.length);
+      for (const position of removals) isRemoval[position] = 1;
+      for (let i = 0; i < removed.length; i++) removed[i] = isRemoval[order[i] as number] as number;
+    }
     return new SortedKeys(sorted, removed, `indexes/${this.#shape.name}/${this.index.name}`);
   }
 }
@@ -153,7 +160,7 @@ class SortedKeys implements ChangeStream, KeyChanges {
    */
   advance(): void {
     const at = ++this.#at;
-    if (this.done || this.keys.compare(at - 1, at) !== 0) return;
+    if (this.done || !this.keys.isSame(at - 1, at)) return;
     throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
   }
 }
