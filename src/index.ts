@@ -170,6 +170,7 @@ export type {
   UpdateDocument,
 } from './batch/batch.ts';
 export type { UpsertOptions } from './batch/table-operations.ts';
+export type { DropTableOptions } from './batch/drop-table.ts';
 export type { LoadOptions, LoadProgress, LoadReport } from './load/load.ts';
 export type { LoadPosition, LoadSource, ResumableSource } from './load/row-source.ts';
 export type { UnfinishedLoad } from './load/unfinished.ts';
@@ -286,6 +287,8 @@ export {
   SnapshotExpiredError,
   StorageError,
   StoreDbError,
+  TableDroppedError,
+  TableNotFoundError,
   TransactionConflictError,
   TriggerDepthError,
   UnknownFormatError,

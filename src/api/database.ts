@@ -6,6 +6,7 @@ import { Later } from '../base/later.ts';
 import { signalOptions } from '../base/options.ts';
 import { gets, startOfWork } from '../base/tracing.ts';
 import { Batch } from '../batch/batch.ts';
+import type { DropTableOptions } from '../batch/drop-table.ts';
 import type { LoadOptions, LoadReport } from '../load/load.ts';
 import type { ResumableSource } from '../load/row-source.ts';
 import type { UnfinishedLoad } from '../load/unfinished.ts';
@@ -202,6 +203,23 @@ export class Database {
     const callName = 'db.dropIndex()';
     const { signal } = signalOptions.check(callName, options);
     await this.#instance.maintenance.dropIndex(callName, tableName(table), index, signal);
+  }
+
+  /**
+   * Drops a table: its schema, rows, indexes and blobs are gone with one commit, everywhere and in every version, also while the table is
+   * being migrated. The table need not be registered here. Snapshots, the history and backups still show the table as it was, and `gc()`
+   * deletes what none of them needs. Resolves once that is durable, to whether there was such a table.
+   *
+   * Registrations from before the drop no longer count, here and on other instances: reads show no rows, and writes reject with
+   * `TableDroppedError`, also those of batches that were filled before. `registerSchema()` after the drop, or a new start, creates the
+   * table anew, with any definition.
+   *
+   * Rejects with `TableNotFoundError` if there is no such table, unless `ifExists` is true; with `InvalidOptionError` for system tables,
+   * whose names begin with `_`; with `ReadOnlyError` on a replica; and with `ContentionError` and `CommitOutcomeUnknownError` as
+   * `batch.flush()` does.
+   */
+  async dropTable(table: TableRef, options: DropTableOptions = {}): Promise<boolean> {
+    return this.#instance.admit('db.dropTable()').dropTable(tableName(table), options);
   }
 
   /**

@@ -47,6 +47,32 @@ export class SchemaNotFoundError extends StoreDbError {
   }
 }
 
+/** There is no table of this name, so it cannot be dropped. */
+export class TableNotFoundError extends StoreDbError {
+  /** Name of the table. */
+  readonly table: string;
+  constructor(table: string, message: string) {
+    super('TABLE_NOT_FOUND', message);
+    this.table = table;
+  }
+}
+
+/**
+ * A table was dropped after its schema was registered here, so nothing can be written to it. The whole flush was rejected; the batch keeps
+ * its operations, and the flush stays refused until they are dropped with `clear()`.
+ */
+export class TableDroppedError extends StoreDbError {
+  /** Name of the table. */
+  readonly table: string;
+  /** Position of the commit that dropped it; undefined if that is not known any more. */
+  readonly position: number | undefined;
+  constructor(table: string, position: number | undefined, message: string) {
+    super('TABLE_DROPPED', message);
+    this.table = table;
+    this.position = position;
+  }
+}
+
 /** A schema definition that cannot be registered. */
 export class InvalidSchemaError extends StoreDbError {
   /** Name of the table; empty if the definition has none. */

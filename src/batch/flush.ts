@@ -26,6 +26,7 @@ import type { BlobStore } from '../blob/blob-store.ts';
 import { uploadBlob } from '../blob/blob-upload.ts';
 import type { StreamLimits } from '../blob/live-stream.ts';
 import { isListed } from '../catalog/blob-lists.ts';
+import type { DroppedTables } from '../catalog/dropped-tables.ts';
 import { refuseRetired } from '../catalog/retired-versions.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
@@ -47,6 +48,8 @@ export interface FlushContext extends Omit<MemberOptions, 'slot'> {
   readonly signals: SignalPool;
   /** Aborted when the instance is being stopped. */
   readonly ending: AbortSignal;
+  /** Tells which tables were dropped since they were registered. */
+  readonly dropped: DroppedTables;
 }
 
 /** A condition that a flush must meet in addition to the rules of the tables. */
@@ -108,9 +111,9 @@ export class Flush {
     const { engine, signals } = this.#context;
     const { callName, signal } = this.#order;
     // Blobs are uploaded first, so that the commit refers to bytes that are there. A table that has moved on to a newer version
-    // refuses the flush, so that is checked before the upload.
+    // refuses the flush, and so does one that was dropped, so that is checked before the upload.
     if (this.#hasBlobs) {
-      await this.#refuseRetired(engine.view);
+      await this.#refuseOutdated(engine.view);
       await namingAborts(callName, signal, () => this.#uploads.upload(engine.view.tail));
     }
     await engine.withDeadline(callName, signal, (deadline) => this.#append(deadline.signal), signals);
@@ -130,15 +133,21 @@ export class Flush {
     check();
     await guard?.validate(view, earlier);
     if (this.#hasBlobs) await this.#uploads.ensureStored(view);
-    await this.#refuseRetired(view);
+    await this.#refuseOutdated(view);
     const tableOf = ({ shape }: TableOperations): ReturnType<Bridge['writableTable']> =>
       bridge.writableTable(view, shape.name);
     return makeMember(this.#lists, operations.blobs, tableOf, { ...this.#context, slot: view.tail + 1 });
   }
 
-  /** Rejects if a table has moved on to a newer version than the one in which the operations on it are written. */
-  async #refuseRetired(view: View): Promise<void> {
-    for (const { shape } of this.#lists) await refuseRetired(view, shape);
+  /**
+   * Rejects if a table was dropped since the operations on it were added, or has moved on to a newer version than the one in which they
+   * are written.
+   */
+  async #refuseOutdated(view: View): Promise<void> {
+    for (const { shape } of this.#lists) {
+      this.#context.dropped.refuseOn(view, shape);
+      await refuseRetired(view, shape);
+    }
   }
 }
 

@@ -13,10 +13,10 @@ import { RowValidator } from '../schema/row-validator.ts';
 import { toStoredSchema } from '../schema/schema.ts';
 import type { MigrateFunction, SchemaDefinition } from '../schema/schema.ts';
 import { toDefinition } from '../schema/stored-definition.ts';
-import { indexTexts, shapeOf } from '../schema/table-shape.ts';
-import type { TableShape } from '../schema/table-shape.ts';
+import { indexTexts, shapeOf, TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
 import { checkedIndexesSchema } from './checked-indexes.ts';
+import { DroppedTables } from './dropped-tables.ts';
 import { refuseOtherCode, isOtherCode, noCodes } from './migration-code.ts';
 import { retiredVersionsSchema } from './retired-versions.ts';
 
@@ -39,6 +39,8 @@ export class Registry {
   /** The registered functions by name. */
   readonly functions: ReadonlyMap<string, RegisteredFunction> = this.#functions;
   readonly #triggers = new Map<string, RegisteredTrigger[]>();
+  /** The registrations whose tables were dropped since. */
+  readonly dropped: DroppedTables = new DroppedTables();
   /** The system tables, which applications may read. */
   readonly #system: ReadonlyMap<string, TableShape>;
 
@@ -48,9 +50,14 @@ export class Registry {
     this.#system = new Map(schemas.map((schema) => [schema.name, shapeOf(schema)]));
   }
 
-  /** Registers a schema. `view`: the stored state, if the database is running. Throws `InvalidSchemaError`. */
+  /**
+   * Registers a schema. `view`: the stored state, if the database is running. If the table was dropped since it was registered, all that
+   * was registered of it is forgotten. Throws `InvalidSchemaError`.
+   */
   registerSchema(definition: unknown, view: View | undefined): void {
-    const shape = shapeOf(toStoredSchema(definition));
+    const schema = toStoredSchema(definition);
+    const isAnew = this.#isDropped(schema.name);
+    const shape = isAnew ? new TableShape(schema) : shapeOf(schema);
     const { migrate, migrateVersion } = definition as SchemaDefinition;
     checkMigrateVersion(shape, migrate, migrateVersion);
     if (migrate !== undefined && typeof migrate !== 'function') {
@@ -58,7 +65,7 @@ export class Registry {
       throw new InvalidSchemaError(shape.name, message);
     }
     const validator = RowValidator.of(shape, definition as SchemaDefinition);
-    const known = this.versionShape(shape.name, shape.version);
+    const known = isAnew ? undefined : this.versionShape(shape.name, shape.version);
     if (known !== undefined && !known.isSame(shape)) throw redefined(shape, 'was registered', known);
     if (view !== undefined) refuseOtherDefinition(view, shape);
     const own = migrate === undefined ? false : migrateVersion === undefined ? true : String(migrateVersion);
@@ -69,6 +76,7 @@ export class Registry {
         version !== shape.version ? undefined : known === undefined ? own : this.codeOf(table, version);
       refuseOtherCode(view, shape, { codeOf });
     }
+    if (isAnew) this.#forget(shape.name);
     // The first definition of a version counts, except for its indexes.
     if (migrate !== undefined && known === undefined) {
       setVersion(this.#migrations, shape, migrate);
@@ -81,6 +89,37 @@ export class Registry {
     if (newest === undefined || newest.version <= shape.version) this.#shapes.set(shape.name, latest);
     for (const field of shape.layout.fields) this.#warnOfShadow(shape, field.name);
     for (const name of new Set(shape.functionIndexes.map((index) => index.function))) this.#warnOfVersion(shape, name);
+  }
+
+  #isDropped(table: string): boolean {
+    const newest = this.#shapes.get(table);
+    return newest !== undefined && this.dropped.has(newest);
+  }
+
+  #forget(table: string): void {
+    this.#shapes.delete(table);
+    for (const byTable of [this.#versions, this.#migrations, this.#codes, this.#validators]) byTable.delete(table);
+  }
+
+  /** Notes the tables that a newer view shows as dropped. */
+  follow(view: View): void {
+    this.dropped.follow(view, () => this.#registered());
+  }
+
+  *#registered(): Generator<TableShape, void, undefined> {
+    for (const versions of this.#versions.values()) yield* versions.values();
+  }
+
+  /** The database is being started: all that is registered counts, as if it was registered now. */
+  renew(): void {
+    this.dropped.end();
+    for (const [table, versions] of this.#versions) {
+      if (!this.#isDropped(table)) continue;
+      // Operations on the table that a batch still has keep the old shapes.
+      for (const [version, { schema }] of versions) versions.set(version, new TableShape(schema));
+      const newest = Math.max(...versions.keys());
+      this.#shapes.set(table, versions.get(newest) as TableShape);
+    }
   }
 
   registerFunction(name: unknown, fn: unknown, version: unknown): void {
@@ -153,9 +192,10 @@ export class Registry {
     return this.#shapes.get(table) ?? this.#system.get(table);
   }
 
-  /** The shape of one version of a table, the newest or another one, if it is registered. */
+  /** The shape of one version of a table, the newest or another one, if it is registered and the table was not dropped since. */
   versionShape(table: string, version: number): TableShape | undefined {
-    return this.#versions.get(table)?.get(version);
+    const shape = this.#versions.get(table)?.get(version);
+    return shape === undefined || this.dropped.has(shape) ? undefined : shape;
   }
 
   requireShape(table: string): TableShape {
@@ -164,12 +204,14 @@ export class Registry {
     return shape;
   }
 
-  /** Shape of a table that applications may write to. */
+  /** Shape of a table that applications may write to. Throws `TableDroppedError` if it was dropped since it was registered. */
   writableShape(table: string): TableShape {
     if (this.#system.has(table)) {
       throw new BatchStateError(`Table ${table} is the database's own: it can be read, but not written to.`);
     }
-    return this.requireShape(table);
+    const shape = this.requireShape(table);
+    this.dropped.refuse(shape);
+    return shape;
   }
 
   registeredFunction(name: string): RegisteredFunction | undefined {

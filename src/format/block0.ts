@@ -12,8 +12,8 @@ import type { Catalogue, CatalogueRef } from './catalogue.ts';
 import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts';
 import type { CheckedJson } from './checked-json.ts';
 import { block0Name, parseRootName } from './object-names.ts';
-import { isStoredMigration, isCount, everyOf, isInlined, isTable } from './stored-table.ts';
-import type { StoredMigration, InlinedRoot, StoredTable, StoredTableVersion } from './stored-table.ts';
+import { areStoredDrops, isStoredMigration, isCount, everyOf, isInlined, isTable } from './stored-table.ts';
+import type { StoredDrops, StoredMigration, InlinedRoot, StoredTable, StoredTableVersion } from './stored-table.ts';
 import { schemaFormat } from './stored-schema.ts';
 import {
   addedIndexVersion,
@@ -21,6 +21,7 @@ import {
   catalogueVersion,
   compoundKeyVersion,
   expiryVersion,
+  droppedTableVersion,
   entryFormsVersion,
   fieldRulesVersion,
   functionIndexVersion,
@@ -105,6 +106,8 @@ export interface Block0 {
   readonly snapshots: readonly StoredSnapshot[];
   /** At most one for each table. */
   readonly migrations: readonly StoredMigration[];
+  /** The tables that were dropped. Absent if none ever was. */
+  readonly dropped?: StoredDrops;
   /** Ids of the nodes that share write authority. */
   readonly nodes: readonly number[];
   /**
@@ -125,14 +128,20 @@ const formats: ReadonlySet<unknown> = new Set([
   addedIndexVersion,
   compoundKeyVersion,
   expiryVersion,
+  droppedTableVersion,
   entryFormsVersion,
 ]);
 
 /** Returns the lowest format that supports the content: any reader of that format can read it. */
-export function block0Format({ tables, catalogue }: Pick<Block0, 'tables' | 'catalogue'>): number {
+export function block0Format({
+  tables,
+  catalogue,
+  dropped,
+}: Pick<Block0, 'tables' | 'catalogue'> & { readonly dropped?: unknown }): number {
+  const own = dropped !== undefined ? droppedTableVersion : catalogue === undefined ? block0FormatVersion : catalogueVersion;
   return tables.reduce<number>(
     (format, { versions }) => versions.reduce((most, version) => Math.max(most, versionFormat(version)), format),
-    catalogue === undefined ? block0FormatVersion : catalogueVersion,
+    own,
   );
 }
 
@@ -213,7 +222,8 @@ function isBlock0(value: Record<string, unknown>, tables: readonly StoredTable[]
   const first = (appliedSeq as number) - applied.length + 1;
   if (!applied.every((commit, i) => commit.seq === first + i)) return false;
   return (
-    value['format'] === block0Format({ tables, ...defined({ catalogue }) }) &&
+    value['format'] === block0Format({ tables, dropped: value['dropped'], ...defined({ catalogue }) }) &&
+    (value['dropped'] === undefined || areStoredDrops(value['dropped'], appliedSeq as number)) &&
     new Set(tables.map(({ name }) => name)).size === tables.length &&
     isCount(value['changedMs']) &&
     isCount(value['collected']) &&

@@ -4,7 +4,7 @@
  *   u32 length of the header | header, JSON, padded to 4 bytes | blocks
  *
  * The header names the database, the commit and its members. A member is one flush; members apply in order, all of them or
- * none. For each changed table a member has the rows after the change, sorted, as a table leaf within the commit, or, if there
+ * none. A member drops the tables that it names first. For each changed table a member has the rows after the change, sorted, as a table leaf within the commit, or, if there
  * are too many rows, as a tree whose blocks lie in staged runs.
  */
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
@@ -17,9 +17,10 @@ import { commitName, parseStagedName, stagedName } from './object-names.ts';
 import { openNode, padTo4 } from './node.ts';
 import type { Node } from './node.ts';
 import { rowStride } from './row-layout.ts';
-import { isStoredSchema, schemaFormat } from './stored-schema.ts';
+import { isStoredSchema, isSystemTable, schemaFormat } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
-import { blockFormatVersion, laterRunsVersion } from './version.ts';
+import { isCount } from './stored-table.ts';
+import { blockFormatVersion, droppedTableVersion, laterRunsVersion } from './version.ts';
 
 /**
  * The runs of a change too large for one object: the commit holds the root block, and objects under `staged/` hold the other
@@ -38,8 +39,22 @@ export interface TableChange {
   readonly staged?: StagedRuns;
 }
 
+/** A table that a member drops, with all rows that were written to it before. */
+export interface TableDrop {
+  readonly table: string;
+  /** The version that was active. For people and feeds of changes. */
+  readonly version: number;
+}
+
 export interface CommitMember {
   readonly changes: readonly TableChange[];
+  /** The tables that it drops, before its changes apply. Absent if there are none. */
+  readonly drops?: readonly TableDrop[];
+}
+
+/** Whether a member leaves everything as it is. */
+export function isEmptyMember({ changes, drops }: CommitMember): boolean {
+  return changes.length === 0 && drops === undefined;
 }
 
 export interface Commit {
@@ -58,6 +73,12 @@ export interface Commit {
 /** Whether a commit follows the commit with this id. True if either id is unknown. */
 export function follows({ previousId }: Commit, id: string | undefined): boolean {
   return previousId === undefined || id === undefined || previousId === id;
+}
+
+/** The names of the tables that a commit drops; nothing if there are none. */
+export function dropsIn({ members }: Commit): { readonly drops?: readonly string[] } {
+  const drops = members.flatMap((member) => member.drops ?? []).map(({ table }) => table);
+  return drops.length === 0 ? {} : { drops };
 }
 
 /** Returns a commit without changes, which replaces a slot that a repair of the log has given up. */
@@ -99,7 +120,8 @@ export class CommitEncoder {
         };
         return `{"schema":${this.#schemaText(schema)},${JSON.stringify(where).slice(1)}`;
       });
-      return `{"changes":[${changes.join(',')}]}`;
+      const drops = member.drops === undefined ? '' : `,"drops":${JSON.stringify(member.drops)}`;
+      return `{"changes":[${changes.join(',')}]${drops}}`;
     });
     const { databaseId, commitId, previousId, nodeId, atMs, since } = commit;
     const about = JSON.stringify({ databaseId, commitId, previousId, nodeId, atMs, since });
@@ -114,7 +136,8 @@ export class CommitEncoder {
       at += padTo4(block.length);
     }
     let version = blockFormatVersion;
-    for (const { changes } of commit.members) {
+    for (const { changes, drops } of commit.members) {
+      if (drops !== undefined) version = Math.max(version, droppedTableVersion);
       for (const { schema, staged } of changes) {
         version = Math.max(version, schemaFormat(schema));
         if (staged?.runs.some((run) => slotOfRun(run) !== slot) === true) version = Math.max(version, laterRunsVersion);
@@ -179,7 +202,19 @@ interface Header {
   readonly nodeId: number;
   readonly atMs: number;
   readonly since?: number;
-  readonly members: readonly { readonly changes: readonly HeaderChange[] }[];
+  readonly members: readonly { readonly changes: readonly HeaderChange[]; readonly drops?: readonly TableDrop[] }[];
+}
+
+/** Whether a value is a list of tables that a member drops, no table twice, or undefined. */
+function areDrops(value: unknown): value is readonly TableDrop[] | undefined {
+  if (value === undefined) return true;
+  if (!Array.isArray(value) || value.length === 0) return false;
+  const isDrop = (one: unknown): one is TableDrop => {
+    if (typeof one !== 'object' || one === null) return false;
+    const { table, version } = one as Record<string, unknown>;
+    return typeof table === 'string' && !isSystemTable(table) && isCount(version);
+  };
+  return value.every(isDrop) && new Set(value.map(({ table }) => table)).size === value.length;
 }
 
 /** Changes of tables that are checked or decoded in one step. */
@@ -194,9 +229,9 @@ function* headerOf(value: unknown, slot: number): Steps<Header | undefined> {
   if (since !== undefined && (!Number.isSafeInteger(since) || (since as number) < 0)) return undefined;
   if (!Array.isArray(members)) return undefined;
   let count = 0;
-  for (const member of members as ({ readonly changes?: unknown } | null)[]) {
+  for (const member of members as ({ readonly changes?: unknown; readonly drops?: unknown } | null)[]) {
     const changes = member?.changes;
-    if (!Array.isArray(changes)) return undefined;
+    if (!Array.isArray(changes) || !areDrops(member?.drops)) return undefined;
     for (const change of changes as unknown[]) {
       if (!isHeaderChange(change, slot)) return undefined;
       if (++count % changesInStep === 0) yield;
@@ -258,7 +293,7 @@ function* decodingOf(slot: number, bytes: Uint8Array): Steps<Commit> {
       changes.push({ schema, node, ...(staged === undefined ? {} : { staged }) });
       if (++count % changesInStep === 0) yield;
     }
-    members.push({ changes });
+    members.push({ changes, ...defined({ drops: member.drops }) });
   }
   if (end !== bytes.length) fail();
   return { databaseId, commitId, ...defined({ previousId }), nodeId, atMs, ...defined({ since }), members };

@@ -44,6 +44,62 @@ function isTableVersion(value: unknown): value is StoredTableVersion {
   );
 }
 
+/** The last drop of a table, by a commit. */
+export interface StoredDrop {
+  readonly table: string;
+  /** Slot of the commit. */
+  readonly slot: number;
+  /** Node that committed it, and when by its clock. For people. */
+  readonly nodeId: number;
+  readonly atMs: number;
+}
+
+/** The drops that Block 0 has applied. */
+export interface StoredDrops {
+  /** At most one for each table, in the order of their slots. */
+  readonly tables: readonly StoredDrop[];
+  /** Tables that are not there, and whose last drop is at this slot or before, may be missing in the list. 0: none is missing. */
+  readonly forgotten: number;
+}
+
+function isStoredDrop(value: unknown): value is StoredDrop {
+  if (typeof value !== 'object' || value === null) return false;
+  const { table, slot, nodeId, atMs } = value as Record<string, unknown>;
+  return typeof table === 'string' && isCount(slot) && isCount(nodeId) && typeof atMs === 'number';
+}
+
+/** Whether parsed JSON is a list of drops up to a slot. */
+export function areStoredDrops(value: unknown, appliedSeq: number): value is StoredDrops {
+  if (typeof value !== 'object' || value === null) return false;
+  const { tables, forgotten } = value as Record<string, unknown>;
+  if (!everyOf(tables, isStoredDrop) || !isCount(forgotten) || forgotten > appliedSeq) return false;
+  const isAscending = tables.every(({ slot }, i) => slot <= appliedSeq && slot >= (tables[i - 1]?.slot ?? 0));
+  return isAscending && new Set(tables.map(({ table }) => table)).size === tables.length;
+}
+
+/** Drops of tables that are not there: Block 0 lists this many of them, the last ones. */
+const maxDrops = 256;
+
+/** Returns the list of drops after some more, which are in the order of their slots. `tables`: the tables that are there then. */
+export function dropsAfter(
+  before: StoredDrops | undefined,
+  more: readonly StoredDrop[],
+  tables: readonly StoredTable[],
+): StoredDrops | undefined {
+  if (before === undefined && more.length === 0) return undefined;
+  const byTable = new Map<string, StoredDrop>();
+  for (const drop of [...(before?.tables ?? []), ...more]) {
+    // The list stays in the order of slots.
+    byTable.delete(drop.table);
+    byTable.set(drop.table, drop);
+  }
+  const present = new Set(tables.map(({ name }) => name));
+  const gone = [...byTable.values()].filter(({ table }) => !present.has(table));
+  const left = gone.slice(0, Math.max(0, gone.length - maxDrops));
+  for (const { table } of left) byTable.delete(table);
+  return { tables: [...byTable.values()], forgotten: Math.max(before?.forgotten ?? 0, left.at(-1)?.slot ?? 0) };
+}
+
 /** Whether parsed JSON has the shape of a stored table. */
 export function isTable(value: unknown): value is StoredTable {
   if (typeof value !== 'object' || value === null) return false;

@@ -58,6 +58,12 @@ export const laterRunsVersion = 9;
 export const expiryVersion = 10;
 
 /**
+ * Version of Block 0 and commits if a table was dropped. Releases that cannot drop tables would show its rows until a merge, and
+ * bring the table back with the next row of an old registration.
+ */
+export const droppedTableVersion = 11;
+
+/**
  * Version of Block 0 and commits if an index holds other fields besides those that it is on. Releases without such indexes would
  * make entries that lack them.
  */

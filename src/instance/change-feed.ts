@@ -11,7 +11,7 @@ import type { CallOptions } from './options.ts';
 import type { Engine } from '../engine/engine.ts';
 import { LogFeed, untilItWorks } from '../engine/log-feed.ts';
 import type { LogFeedOptions } from '../engine/log-feed.ts';
-import type { CommitMember, TableChange } from '../format/commit.ts';
+import type { CommitMember, TableChange, TableDrop } from '../format/commit.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import { isSystemTable } from '../format/stored-schema.ts';
 import type { Bridge } from '../migration/bridge.ts';
@@ -75,9 +75,12 @@ export interface Change {
   readonly table: string;
   /** Schema version of the row. While a table is migrated, instances with the older version write only that one. */
   readonly version: number;
-  /** `'upsert'`: the row was inserted or changed. `'delete'`: it was deleted, if it was there. */
-  readonly operation: 'upsert' | 'delete';
-  /** Its primary key. */
+  /**
+   * `'upsert'`: the row was inserted or changed. `'delete'`: it was deleted, if it was there. `'drop'`: the table was dropped with all its
+   * rows; there is no change for each of them.
+   */
+  readonly operation: 'upsert' | 'delete' | 'drop';
+  /** Its primary key; undefined for `'drop'`. */
   readonly key: unknown;
   /** Whether a row was deleted because it had expired. Absent if not. */
   readonly expired?: true;
@@ -93,6 +96,7 @@ type VersionOf = (table: string) => number | undefined;
 /** The changes of one flush. */
 interface MemberChanges {
   readonly member: CommitMember;
+  readonly drops: readonly TableDrop[];
   readonly changes: readonly TableChange[];
 }
 
@@ -119,7 +123,10 @@ function changesOf({ commit }: LoggedCommit, { gives, versionOf }: Selection, be
       );
     });
   };
-  return commit.members.map((member) => ({ member, changes: changesIn(member) }));
+  return commit.members.map((member) => {
+    const drops = (member.drops ?? []).filter(({ table }) => gives(table));
+    return { member, drops, changes: changesIn(member) };
+  });
 }
 
 /** The state before a commit, and what its tables are read with. */
@@ -179,7 +186,8 @@ export class CommittedChanges implements AsyncIterable<Change> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Change, undefined> {
     const pacer = new Pacer(this.#environment);
     let view = this.#before?.view;
-    for (const [i, { member, changes }] of this.#members.entries()) {
+    for (const [i, { member, drops, changes }] of this.#members.entries()) {
+      for (const { table, version } of drops) yield { table, version, operation: 'drop', key: undefined };
       for (const change of changes) yield* this.#read(change, pacer, view);
       // Flushes of one commit follow each other.
       if (i < this.#members.length - 1) view = view?.withMember(member);
@@ -300,7 +308,7 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
         if (logged.slot <= this.#at) continue;
         this.#at = logged.slot;
         const members = changesOf(logged, options, view);
-        if (members.every(({ changes }) => changes.length === 0)) {
+        if (members.every(({ drops, changes }) => drops.length + changes.length === 0)) {
           states?.release();
           options.worked(this.#at);
           continue;

@@ -22,6 +22,7 @@ import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
 import { ChannelTrace } from './query-trace.ts';
 import type { ExpiredRows } from '../batch/expired-rows.ts';
+import type { DropTableOptions } from '../batch/drop-table.ts';
 import type { CommitGuard, FlushContext } from '../batch/flush.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -48,6 +49,7 @@ const flushing = new Later('flushes', () => import('../batch/flush.ts'));
 const expiring = new Later('deleting expired rows', () => import('../batch/expired-rows.ts'));
 const loading = new Later('loads', () => import('../load/load.ts'));
 const unfinished = new Later('unfinished loads', () => import('../load/unfinished.ts'));
+const dropping = new Later('drops of tables', () => import('../batch/drop-table.ts'));
 
 /** The pin of a state that a long loop holds counts as abandoned if it is not renewed for so long, in milliseconds. */
 const loopPinMs = 600_000;
@@ -124,6 +126,7 @@ export class EngineHost implements BatchHost, QueryHost {
       signals,
       validatorOf,
       ending: this.#ending.signal,
+      dropped: parts.registry.dropped,
     };
   }
 
@@ -348,6 +351,21 @@ export class EngineHost implements BatchHost, QueryHost {
       discardLoad(this.#flushing, name, { callName, logger, signal }),
     );
     return engine.whileRunning(discarding);
+  }
+
+  /** Drops a table. Resolves to whether there was one. */
+  async dropTable(table: string, given: DropTableOptions): Promise<boolean> {
+    const callName = 'db.dropTable()';
+    const { engine } = this.admit(callName);
+    const { dropTable, dropTableOptions } = dropping.loaded ?? (await dropping.load());
+    const options = dropTableOptions.check(callName, given);
+    if (this.#parts.options.role === 'replica') throw new ReadOnlyError(callName);
+    engine.register.checkNotReplaced();
+    const run = engine.whileRunning(dropTable(this.#flushing, table, options));
+    this.waitFor(run);
+    const found = await run;
+    await engine.afterCommit(options.signal);
+    return found;
   }
 
   async resolveCommit(commit: CommitRef, options: FlushOptions, callName: string = 'batch.flush()'): Promise<boolean> {

@@ -206,7 +206,9 @@ export class Instance implements BatchOwner, QueryHost {
       intervalMs: writeForwardInterval,
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });
+    this.registry.renew();
     await engine.open();
+    this.#followDrops(engine);
     this.#compareWithSeen(engine.register.current.block0);
     await this.#unlessFailed(engine, async () => {
       await this.#keepHistory(engine);
@@ -242,6 +244,15 @@ export class Instance implements BatchOwner, QueryHost {
     const { databaseId, revision, generation } = engine.view.block0;
     this.#logger.debug('Started', { databaseId, revision, generation, nodeId: engine.node.id });
     if (this.#options.role !== 'ephemeral') loadSoon(this.environment);
+  }
+
+  /** Notes the tables that are dropped from now on. */
+  #followDrops({ events, isLooking, view }: Engine): void {
+    const { dropped } = this.registry;
+    // What was dropped before the start may show only with the first look at the log.
+    if (isLooking) events.looked.on((looked) => dropped.begin(looked));
+    else dropped.begin(view);
+    events.viewChanged.on((changed) => this.registry.follow(changed));
   }
 
   /** Logs that a database was replaced between a stop and a start. A running instance would have stopped. */

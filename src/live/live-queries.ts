@@ -161,6 +161,7 @@ export class LiveQueries implements LiveOwner {
     for (const { slot, commit } of news) {
       this.#seen = slot;
       for (const member of commit.members) {
+        for (const { table } of member.drops ?? []) for (const query of this.#byTable.get(table) ?? []) query.touch();
         for (const [table, changes] of changesByTable(member)) {
           const queries = this.#byTable.get(table);
           if (queries === undefined) continue;

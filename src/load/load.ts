@@ -347,6 +347,7 @@ export class Load {
   async #refuse(view: View): Promise<BridgedTable> {
     const { shape } = this.#input;
     const { name } = shape;
+    this.#context.dropped.refuseOn(view, shape);
     await refuseRetired(view, shape);
     if (view.nextVersion(name) === undefined) {
       const table = await this.#context.bridge.writableTable(view, name);

@@ -17,7 +17,7 @@ import { StorageError, TransactionConflictError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 import type { NodeId } from '../block0/node-identity.ts';
-import { CommitEncoder } from '../format/commit.ts';
+import { CommitEncoder, isEmptyMember } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { View } from '../view/view.ts';
@@ -281,7 +281,7 @@ export class LogWriter {
         for (const waiting of accepted) waiting.resolve();
         for (const { waiting, verdict } of contradicted) waiting.reject(verdict);
       };
-      if (members.every(({ changes }) => changes.length === 0)) {
+      if (members.every(isEmptyMember)) {
         // Nothing is to be written. Like a rejection, that is final only on a tail refreshed after the call.
         if (group.every((waiting) => waiting.refreshed)) return conclude();
         await this.#refreshFor(group);

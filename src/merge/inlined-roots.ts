@@ -176,7 +176,8 @@ class Inliner {
   }
 
   /** A table after the merge; either it was there before, or it was merged. */
-  table(name: string, stored: StoredTable | undefined, merged: MergedTable | undefined): TableRoots {
+  table(name: string, before: StoredTable | undefined, merged: MergedTable | undefined): TableRoots {
+    const stored = merged?.anew === true ? undefined : before;
     const gone = new Set([...(merged?.dropped ?? []), ...(merged?.versions ?? []).map(({ shape }) => shape.version)]);
     const kept = (stored?.versions ?? []).filter(({ schema }) => !gone.has(schema.version));
     const versions = [
@@ -214,16 +215,21 @@ export async function inlineRoots(
   const byName = new Map(merged.map((table) => [table.name, table]));
   const stored = new Map(block0.tables.map((table) => [table.name, table]));
   const names = [...new Set([...stored.keys(), ...byName.keys()])];
-  const tables = names.map((name) => inliner.table(name, stored.get(name), byName.get(name)));
+  const tables = names
+    .map((name) => inliner.table(name, stored.get(name), byName.get(name)))
+    .filter(({ versions }) => versions.length > 0);
   const bases = new Map<string, PendingRoot>();
   for (const { table, base } of block0.migrations) {
     // A migration whose version goes has no base either.
-    if ((byName.get(table)?.dropped ?? []).length === 0) bases.set(table, inliner.kept({ table }, base));
+    const { dropped = [], anew } = byName.get(table) ?? {};
+    if (dropped.length === 0 && anew === undefined) bases.set(table, inliner.kept({ table }, base));
   }
   for (const { name, base } of merged) if (base !== undefined) bases.set(name, inliner.merged(base));
   const { catalogue } = block0;
   const maxBytes = Math.min(catalogue === undefined ? maxTablesBytes : maxChangedBytes, tablesBlocks * blockSizeBytes);
-  const anew = changedBytes(block0, merged) > maxBytes;
+  // A catalogue cannot say that a table is gone.
+  const isGone = merged.some(({ name, versions }) => versions.length === 0 && catalogue?.tables.has(name) === true);
+  const anew = isGone || changedBytes(block0, merged) > maxBytes;
   const inlined = inliner.inlined(anew);
   const rename = new Map<Candidate, Promise<StoredRoot>>();
   const rootOf = (pending: PendingRoot): StoredRoot | Promise<StoredRoot> => {
@@ -324,8 +330,8 @@ function migrationsAfter(
   const before = new Map(present.map((migration) => [migration.table, migration]));
   const after: StoredMigration[] = [];
   for (const table of new Set([...before.keys(), ...merged.keys()])) {
-    const migration = before.get(table);
-    const change = merged.get(table)?.migration;
+    const { migration: change, anew } = merged.get(table) ?? {};
+    const migration = anew === true ? undefined : before.get(table);
     const next = change === undefined ? migration : change(migration);
     if (next !== undefined) after.push({ ...next, base: bases.get(table) ?? null });
   }

@@ -83,6 +83,8 @@ export interface MergedIndexVersion extends Pick<IndexVersion, 'index' | 'built'
 export interface MergedTable {
   readonly name: string;
   readonly versions: readonly MergedVersion[];
+  /** Whether it was dropped: whatever Block 0 has of the name goes. Without versions, the table is not there afterwards. */
+  readonly anew?: true;
   /** Versions that go. */
   readonly dropped?: readonly number[];
   /** The base of its migration. */

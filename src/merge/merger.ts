@@ -24,6 +24,7 @@ import type { BlockCache } from '../cache/block-cache.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import type { AppliedCommit, Block0, StoredHistory } from '../format/block0.ts';
 import { historyName } from '../format/object-names.ts';
+import { dropsAfter } from '../format/stored-table.ts';
 import type { EngineEvents } from '../log/engine-events.ts';
 import type { LogFollower } from '../log/log-follower.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
@@ -31,6 +32,7 @@ import { putRepeatedly } from '../storage/contract/retries.ts';
 import { leadText, wrongMs } from '../storage/contract/store-clock.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 import { BlockGone } from '../tree/block-source.ts';
+import { dropsOf } from '../view/table-drops.ts';
 import type { LoggedCommit, View } from '../view/view.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
 import type { MergeStats } from './merge-policy.ts';
@@ -246,6 +248,9 @@ export class Merger {
     const added = applied.map(
       ({ slot: seq, commit, givenUp }): AppliedCommit => ({ seq, id: commit.commitId, ...(givenUp && { givenUp }) }),
     );
+    const drops = applied.flatMap(({ slot, commit }) =>
+      commit.members.flatMap((member) => dropsOf(member, { ...commit, slot })),
+    );
     for (let attempt = 0; attempt < maxReplacements; attempt++) {
       const present: VersionedBlock0 = register.current;
       if (present.block0.generation !== generation) return false;
@@ -261,6 +266,7 @@ export class Merger {
         inlined,
         ...defined({ catalogue }),
         migrations: migrationsAfter(block0.migrations),
+        ...defined({ dropped: dropsAfter(block0.dropped, drops, tables) }),
       };
       if (await register.replace(present, withNodes(change, membership.afterMerge(block0)))) return true;
     }

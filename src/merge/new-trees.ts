@@ -60,7 +60,9 @@ export async function mergeTables(view: View, context: TableMergeContext): Promi
   const merged: MergedTable[] = [];
   for (const name of changedTables(view)) {
     if (context.pacer.due()) await context.pacer.pause();
-    merged.push(await mergeTable(view, name, context));
+    const anew = view.isDropped(name) && { anew: true as const };
+    if (view.table(name) === undefined) merged.push({ name, versions: [], ...anew });
+    else merged.push({ ...(await mergeTable(view, name, context)), ...anew });
   }
   return merged;
 }
@@ -68,7 +70,10 @@ export async function mergeTables(view: View, context: TableMergeContext): Promi
 function changedTables(view: View): Set<string> {
   const names = new Set<string>();
   for (const { commit } of view.pending) {
-    for (const member of commit.members) for (const change of member.changes) names.add(change.schema.name);
+    for (const { changes, drops = [] } of commit.members) {
+      for (const { table } of drops) names.add(table);
+      for (const change of changes) names.add(change.schema.name);
+    }
   }
   return names;
 }

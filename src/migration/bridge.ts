@@ -66,6 +66,8 @@ export interface ViewHost {
 /** A state after some changes that are not merged yet. */
 interface Step {
   readonly view: View;
+  /** The last drop of the table: its slot. */
+  readonly droppedAt: number | undefined;
   readonly changes: readonly MemberChange[];
   /** The stored rows of the version; undefined if there are none. */
   readonly stored: NextVersionRows | undefined;
@@ -129,6 +131,8 @@ export class Bridge {
     const active = view.table(table);
     if (active === undefined) return view.emptyTable(shape.schema);
     if (active.shape.isSame(shape)) return active;
+    // The table was created anew, in other versions that have the same numbers.
+    this.#registry.dropped.refuseAnew(view, shape);
     refuseOtherCode(view, shape, this.#registry);
     const known = this.#states.get(active);
     return known?.shape === shape ? known : undefined;
@@ -209,9 +213,11 @@ export class Bridge {
     const { generation, databaseId } = view.block0;
     const changes = view.changesOf(name);
     const translation = this.translation(active.shape, shape);
+    const droppedAt = view.drops.of(name)?.slot;
     const isBefore = (step: Step): boolean => {
       const { block0 } = step.view;
       if (block0.generation !== generation || block0.databaseId !== databaseId) return false;
+      if (step.droppedAt !== droppedAt) return false;
       const last = step.changes.length - 1;
       return step.state.shape === shape && (last < 0 || step.changes[last]?.active === changes[last]?.active);
     };
@@ -258,7 +264,8 @@ export class Bridge {
       }
     }
     const active = view.table(name);
-    const first = { view, changes: [], stored: nextVersion && active && NextVersionRows.stored(nextVersion, active) };
+    const stored = nextVersion && active && NextVersionRows.stored(nextVersion, active);
+    const first = { view, droppedAt: view.drops.of(name)?.slot, changes: [], stored };
     if (nextVersion === undefined || (below.length === 0 && made === 'none')) return { ...first, state };
     const layer = await this.#difference(nextVersion, { shape: from, tree }, made, translation);
     if (layer !== undefined) state = layeredState(to, state.tree, state.indexes, [layer, ...state.layers]);
@@ -403,7 +410,7 @@ async function nextStep(before: Step, change: MemberChange, view: View, translat
   const after = await stored?.with(change, (layered, shape) => view.layer(layered, shape));
   const step = (layer: Tree | undefined): Step => {
     const state = layer === undefined ? before.state : before.state.withLayer(layer);
-    return { view, changes: [...before.changes, change], stored: after, state };
+    return { ...before, view, changes: [...before.changes, change], stored: after, state };
   };
   if (change.shadow !== undefined) return step(view.layer(change.shadow, to));
   const active = view.layer(change.active, from);

@@ -121,7 +121,8 @@ export class IndexDaemon {
  * is under way, because the new version may replace the table.
  */
 function mayWork(view: View, table: string): boolean {
-  return view.nextVersion(table) === undefined && view.block0.tables.some(({ name }) => name === table);
+  if (view.nextVersion(table) !== undefined || view.isDropped(table)) return false;
+  return view.block0.tables.some(({ name }) => name === table);
 }
 
 export interface UniqueStepsOptions {

@@ -188,7 +188,10 @@ export class Migrations {
 
   /** Creates the table without rows, by a commit, so that it is ordered before or after the first writes of others. */
   #create(shape: TableShape, signal: AbortSignal): Promise<void> {
-    return this.#commit(signal, (view) => (view.table(shape.name) === undefined ? [shape] : []));
+    return this.#commit(signal, (view) => {
+      this.#options.registry.dropped.refuseOn(view, shape);
+      return view.table(shape.name) === undefined ? [shape] : [];
+    });
   }
 
   /**
@@ -199,7 +202,9 @@ export class Migrations {
     const { name: table, version: to } = shape;
     return this.#commit(signal, (view) => {
       const active = view.table(table)?.shape;
-      refuseOtherCode(view, shape, this.#options.registry);
+      const { registry } = this.#options;
+      registry.dropped.refuseOn(view, shape);
+      refuseOtherCode(view, shape, registry);
       if (active === undefined || active.version >= to || view.nextVersion(table) !== undefined) return [];
       const conflict = versionConflict(active, shape);
       if (conflict === undefined) return [active, shape];

@@ -215,10 +215,10 @@ export interface CommitsAsked {
   readonly limit: number;
 }
 
-/** A change of one row by a commit. */
+/** A change of one row by a commit, or the drop of a table, which has no key. */
 export interface ChangeShown {
   readonly table: string;
-  readonly operation: 'upsert' | 'delete';
+  readonly operation: 'upsert' | 'delete' | 'drop';
   readonly key: readonly Cell[];
   readonly row?: Row;
   /** The row before it; null if there was none; absent if neither the log nor a kept state has it. */

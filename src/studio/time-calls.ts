@@ -32,10 +32,10 @@ const idOf = ({ table, key }: Change): string => jsonText([table, key]);
 /** The rows before a commit, by the ids of its changes: null for a row that was deleted before. */
 type EarlierRows = Map<string, Readonly<Record<string, unknown>> | null>;
 
-/** Searches the commits before a position for the newest changes of rows, as far as the log reaches. */
+/** Searches the commits before a position for the newest changes of rows, as far as the log reaches. `wanted`: the tables of their ids. */
 async function earlierRows(
   { db }: CallContext,
-  wanted: ReadonlySet<string>,
+  wanted: ReadonlyMap<string, string>,
   position: number,
   signal: AbortSignal,
 ): Promise<EarlierRows> {
@@ -48,6 +48,10 @@ async function earlierRows(
         // The commit itself has changes, so that the loop gets here.
         if (earlier.position >= position) break;
         for await (const change of earlier) {
+          if (change.operation === 'drop') {
+            for (const [id, table] of wanted) if (table === change.table) within.set(id, null);
+            continue;
+          }
           const id = idOf(change);
           if (wanted.has(id)) within.set(id, change.row ?? null);
         }
@@ -80,7 +84,7 @@ function shownChange(
   return {
     table: name,
     operation,
-    key: table?.keyCells(key) ?? [key],
+    key: operation === 'drop' ? [] : (table?.keyCells(key) ?? [key]),
     ...defined({ row: row && shownRow(table, row), before: earlier }),
   };
 }
@@ -123,11 +127,16 @@ export async function commit(context: CallContext, asked: Asked, signal: AbortSi
     throw new InvalidOptionError('position', message);
   }
   // A commit of nothing but the database's own tables would be waited for.
-  if (!Object.keys(info.rows).some((name) => !name.startsWith('_'))) return { changes: [], isCut: false };
+  const isOwn = info.drops === undefined && Object.keys(info.rows).every((name) => name.startsWith('_'));
+  if (isOwn) return { changes: [], isCut: false };
   const [changes, isCut] = await changesOf(context, position, signal);
   const tables = new Map((await context.tables.all(signal)).map((table) => [table.name, table]));
   // Where the state before is not kept, the log may have the rows that it still holds.
-  const wanted = new Set(changes.filter(({ before }) => before === undefined).map(idOf));
+  const wanted = new Map(
+    changes
+      .filter(({ before, operation }) => before === undefined && operation !== 'drop')
+      .map((change) => [idOf(change), change.table]),
+  );
   const rows = wanted.size === 0 ? undefined : await earlierRows(context, wanted, position, signal);
   const shown = changes.map((change) => {
     const before = change.before === undefined ? rows?.get(idOf(change)) : change.before;

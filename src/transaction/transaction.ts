@@ -238,6 +238,8 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   async #validateAgainst(member: CommitMember, view: View, pacer: Pacer): Promise<void> {
+    const dropped = member.drops?.find(({ table }) => this.#reads.concerns(table));
+    if (dropped !== undefined) throw this.#conflictOver(`others have dropped table '${dropped.table}'`);
     for (const [table, changes] of changesByTable(member)) {
       if (!this.#reads.concerns(table)) continue;
       let conflict: string | undefined;

@@ -33,6 +33,8 @@ import type { IndexVersion } from './index-version.ts';
 import { LayerIndexes } from './layer-indexes.ts';
 import { maxLayers } from './layers.ts';
 import { layeredState } from './layered-state.ts';
+import { dropsOf, TableDrops } from './table-drops.ts';
+import type { DroppingCommit } from './table-drops.ts';
 import { TableState } from './table-state.ts';
 
 /** A confirmed commit and its slot. */
@@ -283,8 +285,9 @@ function inlinedNodes(block0: Block0): Map<string, CachedNode> {
 interface Shown {
   readonly tables: ReadonlyMap<string, TableState>;
   readonly nextVersions: ReadonlyMap<string, NextVersion>;
-  /** Bytes of the rows that pending commits hold of next versions. */
+  /** Bytes of the rows that pending commits hold of next versions, and of tables that later ones drop. */
   readonly shadowBytes: number;
+  readonly drops: TableDrops;
 }
 
 export class View {
@@ -356,18 +359,18 @@ export class View {
       if (nextVersion === undefined || migration === undefined) continue;
       nextVersions.set(table.name, context.storedNextVersion(nextVersion, migration, state.shape, inlined));
     }
-    return new View(context, block0, block0.appliedSeq, [], { tables, nextVersions, shadowBytes: 0 });
+    const drops = TableDrops.stored(block0.dropped);
+    return new View(context, block0, block0.appliedSeq, [], { tables, nextVersions, shadowBytes: 0, drops });
   }
 
   /** The view with a newer Block 0 that differs in nothing but its bookkeeping (same generation). */
   withBookkeeping(block0: Block0): View {
-    const { tables, shadowBytes } = this.#shown;
     const nextVersions = new Map(this.#shown.nextVersions);
     for (const migration of block0.migrations) {
       const nextVersion = nextVersions.get(migration.table);
       if (nextVersion?.migration !== undefined) nextVersions.set(migration.table, { ...nextVersion, migration });
     }
-    return new View(this.#context, block0, this.tail, this.pending, { tables, nextVersions, shadowBytes });
+    return new View(this.#context, block0, this.tail, this.pending, { ...this.#shown, nextVersions });
   }
 
   /** Whether a commit was written on top of this view's tail, as far as both are known. */
@@ -381,25 +384,40 @@ export class View {
     if (logged.commit.databaseId !== this.block0.databaseId) {
       throw new CorruptionError(commitName(logged.slot), 'The commit belongs to another database');
     }
-    const shown = this.#apply(logged.commit.members, (table, layers) => table.withLayers(layers));
+    const { nodeId, atMs } = logged.commit;
+    const commit = { slot: logged.slot, nodeId, atMs };
+    const shown = this.#apply(logged.commit.members, commit, (table, layers) => table.withLayers(layers));
     return new View(this.#context, this.block0, logged.slot, [...this.pending, logged], shown);
   }
 
   /** Returns the view as it would be after a member that is not committed yet: for validating the members after it. */
   withMember(member: CommitMember): View {
-    const shown = this.#apply([member], (table, layers) =>
+    const shown = this.#apply([member], { slot: this.tail + 1, nodeId: 0, atMs: 0 }, (table, layers) =>
       layers.reduce((over, layer) => over.withLooseLayer(layer), table),
     );
     return new View(this.#context, this.block0, this.tail, this.pending, shown, [...this.#uncommitted, member]);
   }
 
-  /** Returns the contents after some members. `over` puts layers on a table, the newest last. */
-  #apply(members: readonly CommitMember[], over: (table: TableState, layers: readonly Tree[]) => TableState): Shown {
+  /** Returns the contents after some members of a commit. `over` puts layers on a table, the newest last. */
+  #apply(
+    members: readonly CommitMember[],
+    commit: DroppingCommit,
+    over: (table: TableState, layers: readonly Tree[]) => TableState,
+  ): Shown {
     const tables = new Map(this.#shown.tables);
     const nextVersions = new Map(this.#shown.nextVersions);
-    let { shadowBytes } = this.#shown;
+    let { shadowBytes, drops } = this.#shown;
     const added = new Map<string, Tree[]>();
     for (const member of members) {
+      const dropped = dropsOf(member, commit);
+      if (dropped.length > 0) drops = drops.with(dropped);
+      for (const { table } of dropped) {
+        // The commits hold these rows until they are merged.
+        for (const layer of tables.get(table)?.layers ?? []) shadowBytes += layer.node?.memoryBytes ?? 0;
+        tables.delete(table);
+        nextVersions.delete(table);
+        added.delete(table);
+      }
       for (const [name, changes] of changesByTable(member)) {
         const stored = tables.get(name);
         const { active, shadow } = changes.ofVersion(stored?.shape.version);
@@ -415,7 +433,17 @@ export class View {
       }
     }
     for (const [name, layers] of added) tables.set(name, over(tables.get(name) as TableState, layers));
-    return { tables, nextVersions, shadowBytes };
+    return { tables, nextVersions, shadowBytes, drops };
+  }
+
+  /** The tables that were dropped. */
+  get drops(): TableDrops {
+    return this.#shown.drops;
+  }
+
+  /** Whether a pending commit drops a table. Then whatever Block 0 has of it is gone. */
+  isDropped(table: string): boolean {
+    return (this.drops.of(table)?.slot ?? 0) > this.block0.appliedSeq;
   }
 
   /** A table in the active version. */
@@ -429,8 +457,8 @@ export class View {
   }
 
   /**
-   * Returns the changes of the pending commits, and of the members after them, to a table, in order. Rows of a version that is no
-   * longer stored are left out: only rows of the active version still count.
+   * Returns the changes of the pending commits, and of the members after them, to a table, in order, since it was dropped last. Rows of a
+   * version that is no longer stored are left out: only rows of the active version still count.
    */
   changesOf(name: string): readonly MemberChange[] {
     let changes = this.#changes.get(name);
@@ -456,6 +484,7 @@ export class View {
   #membersByTable(): Map<string, VersionedChanges[]> {
     const byTable = new Map<string, VersionedChanges[]>();
     const add = (member: CommitMember): void => {
+      for (const { table } of member.drops ?? []) byTable.delete(table);
       for (const [name, changes] of changesByTable(member)) {
         const known = byTable.get(name);
         if (known === undefined) byTable.set(name, [changes]);

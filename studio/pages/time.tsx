@@ -125,9 +125,13 @@ function Commits({ state }: { readonly state: string }): preact.JSX.Element {
 }
 
 function CommitItem({ commit }: { readonly commit: Commit }): preact.JSX.Element {
-  const { position, nodeId, writtenAt, rows, merged, flushes } = commit;
+  const { position, nodeId, writtenAt, rows, merged, flushes, drops = [] } = commit;
   const [isOpen, setOpen] = useState(false);
   const tables = Object.entries(rows).filter(([name]) => !name.startsWith('_'));
+  const parts = [
+    ...drops.map((name) => `drops ${name}`),
+    ...tables.map(([name, count]) => `${name}: ${plural(count, 'row')}`),
+  ];
   const time = String(writtenAt);
   return (
     <li class={`commit${merged ? '' : ' pending'}`}>
@@ -135,11 +139,7 @@ function CommitItem({ commit }: { readonly commit: Commit }): preact.JSX.Element
         <button type="button" class="commit-button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <time dateTime={time}>{timeText(time).slice(11)}</time>
           <strong>#{countText(position)}</strong>
-          <span>
-            {tables.length === 0
-              ? 'system tables only'
-              : tables.map(([name, count]) => `${name}: ${plural(count, 'row')}`).join(', ')}
-          </span>
+          <span>{parts.length === 0 ? 'system tables only' : parts.join(', ')}</span>
         </button>
         <span class="dim">
           node {nodeId}
@@ -161,6 +161,13 @@ function Changes({ position, time }: { readonly position: number; readonly time:
       {shown === undefined && answer.failure === undefined && <p class="dim">Reads the commit…</p>}
       {shown?.changes.map((change, at) => {
         const { table, operation, key, row, before } = change;
+        if (operation === 'drop') {
+          return (
+            <p key={`${at} ${table}`}>
+              <span class="badge bad">dropped</span> table <strong>{table}</strong>
+            </p>
+          );
+        }
         const what = operation === 'delete' ? 'deleted' : before === null ? 'inserted' : 'written';
         return (
           <details key={`${at} ${table}`} open={shown.changes.length <= 3}>

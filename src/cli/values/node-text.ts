@@ -1,6 +1,7 @@
 /** Turns nodes of trees and commits into readable plain values. */
 import type { StoredSchema } from '../../format/stored-schema.ts';
 import { defined } from '../../base/options.ts';
+import { dropsIn } from '../../format/commit.ts';
 import type { Commit } from '../../format/commit.ts';
 import type { Node } from '../../format/node.ts';
 import { blockContent, tableKeys } from '../../maintenance/inspect/block-content.ts';
@@ -16,7 +17,7 @@ export function nodeText(node: Node, form: KeyForm | undefined, schema: StoredSc
 /** Summarizes a commit: its ids, its time, and the number of rows that it changes in each table. */
 export function commitSummary(slot: number, commit: Commit): CommitSummary {
   const { commitId, nodeId, atMs, members } = commit;
-  return { slot, commitId, nodeId, atMs, members: members.length, tables: rowsOf(commit) };
+  return { slot, commitId, nodeId, atMs, members: members.length, tables: rowsOf(commit), ...dropsIn(commit) };
 }
 
 export interface CommitSummary {

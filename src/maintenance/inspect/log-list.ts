@@ -1,5 +1,6 @@
 /** Lists the commits of the log, newest first, without their rows. */
 import type { Engine } from '../../engine/engine.ts';
+import { dropsIn } from '../../format/commit.ts';
 import type { Commit } from '../../format/commit.ts';
 import type { CommitLog } from '../../log/commit-log.ts';
 import type { LogOptions } from './inspect-options.ts';
@@ -18,6 +19,8 @@ export interface CommitInfo {
   readonly flushes: number;
   /** Number of rows that it inserts, changes or deletes, by table, system tables included. */
   readonly rows: Readonly<Record<string, number>>;
+  /** The tables that it drops. Absent if there are none. */
+  readonly drops?: readonly string[];
   /** Whether it is merged into blocks. */
   readonly merged: boolean;
 }
@@ -70,6 +73,7 @@ function infoOf(position: number, commit: Commit, appliedSeq: number): CommitInf
     writtenAt: new Date(atMs),
     flushes: members.length,
     rows: rowsOf(commit),
+    ...dropsIn(commit),
     merged,
   };
 }

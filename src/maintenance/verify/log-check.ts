@@ -5,6 +5,7 @@
 import { defined } from '../../base/options.ts';
 import type { Environment } from '../../base/env.ts';
 import { CorruptionError, isUnreadable } from '../../base/errors.ts';
+import { dropsIn } from '../../format/commit.ts';
 import type { Commit } from '../../format/commit.ts';
 import { folders, parseCommitName } from '../../format/object-names.ts';
 import { CommitLog } from '../../log/commit-log.ts';
@@ -24,6 +25,8 @@ export interface StrandedCommit {
   readonly at: Date | undefined;
   /** How many rows it changes in each table. */
   readonly rows: Readonly<Record<string, number>>;
+  /** The tables that it drops. Absent if there are none, or if it cannot be read. */
+  readonly drops?: readonly string[];
 }
 
 /** Damage of the log. */
@@ -145,5 +148,6 @@ export function describeStranded(slot: number, commit: Commit | undefined): Stra
     nodeId: commit?.nodeId,
     at: commit === undefined ? undefined : new Date(commit.atMs),
     rows,
+    ...(commit && dropsIn(commit)),
   };
 }
