@@ -60,8 +60,11 @@ export async function dropTable(
   }
   const blobs = new BlobsOfTable(table, environment);
   let hasFound = false;
+  let before: number | undefined;
   const prepare = async (view: View): Promise<CommitMember> => {
-    const shape = view.table(table)?.shape;
+    // A table that was created anew meanwhile is not the one that was meant.
+    const isSame = view.drops.of(table)?.slot === before;
+    const shape = isSame ? view.table(table)?.shape : undefined;
     hasFound = shape !== undefined;
     if (shape === undefined) {
       if (!ifExists) throw notFound(view, table);
@@ -74,6 +77,8 @@ export async function dropTable(
     });
     return { changes, drops: [{ table, version: shape.version }] };
   };
+  await engine.withDeadline(callName, signal, ({ signal: inner }) => engine.refresh(inner));
+  before = engine.view.drops.of(table)?.slot;
   // Reading the records of very many blobs may take longer than a commit may.
   await engine.withSignal(callName, signal, async () => {
     if (hasBlobs(engine.view, table)) await blobs.read(engine.view);

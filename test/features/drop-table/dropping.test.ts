@@ -31,7 +31,7 @@ async function twoNodes(): Promise<{ nodes: Nodes; a: TestNode; b: TestNode }> {
 /** Rows that an instance shows. */
 async function ids(nodes: Nodes, { db }: TestNode): Promise<unknown[]> {
   await nodes.run(db.refresh());
-  return (await nodes.run(db.query<{ id: number }>('people').execute())).map(({ id }) => id);
+  return (await nodes.run(db.query(people).execute())).map(({ id }) => id);
 }
 
 async function tables(nodes: Nodes, { db }: TestNode): Promise<string[]> {
