@@ -212,7 +212,7 @@ export class Database {
    *
    * Registrations from before the drop no longer count, here and on other instances: reads show no rows, and writes reject with
    * `TableDroppedError`, also those of batches that were filled before. `registerSchema()` after the drop, or a new start, creates the
-   * table anew, with any definition.
+   * table again, with any definition.
    *
    * Rejects with `TableNotFoundError` if there is no such table, unless `ifExists` is true; with `InvalidOptionError` for system tables,
    * whose names begin with `_`; with `ReadOnlyError` on a replica; and with `ContentionError` and `CommitOutcomeUnknownError` as

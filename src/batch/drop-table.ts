@@ -62,7 +62,7 @@ export async function dropTable(
   let hasFound = false;
   let before: number | undefined;
   const prepare = async (view: View): Promise<CommitMember> => {
-    // A table that was created anew meanwhile is not the one that was meant.
+    // A table that was created again meanwhile is not the one that was meant.
     const isSame = view.drops.of(table)?.slot === before;
     const shape = isSame ? view.table(table)?.shape : undefined;
     hasFound = shape !== undefined;

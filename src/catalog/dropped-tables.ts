@@ -34,7 +34,7 @@ export class DroppedTables {
     this.#view ??= view;
   }
 
-  /** The instance was stopped: the next start begins anew. */
+  /** The instance was stopped: the next start begins again. */
   end(): void {
     this.#view = undefined;
   }
@@ -87,6 +87,6 @@ function dropped({ name }: TableShape, drop: KnownDrop): TableDroppedError {
     name,
     drop === 'forgotten' ? undefined : drop.slot,
     `Table '${name}' was dropped${where}, after its schema was registered here. Nothing was written: call registerSchema() again ` +
-      'to create the table anew, and clear() on batches that still have rows for the old one.',
+      'to create the table again, and clear() on batches that still have rows for the old one.',
   );
 }

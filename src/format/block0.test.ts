@@ -263,6 +263,40 @@ describe('Block 0', () => {
     }
   });
 
+  it('is refused if its drops are not such a list, or its format does not go with them', () => {
+    const first = { table: 'a', slot: 0, nodeId: 1, atMs: 5 };
+    const withDrops = (dropped: unknown, format = 11): Uint8Array =>
+      sealed(JSON.stringify({ ...sample, format, dropped }));
+    expect(decodeBlock0(withDrops({ tables: [first], forgotten: 0 })).dropped?.tables).toEqual([first]);
+    expect(decodeBlock0(withDrops({ tables: [], forgotten: 0 })).dropped?.forgotten).toBe(0);
+    const beyond = sample.appliedSeq + 1;
+    const wrong = [
+      ...[null, true, [], {}, { tables: [first] }, { forgotten: 0 }, { tables: first, forgotten: 0 }],
+      ...[-1, 0.5, '0', beyond].map((forgotten) => ({ tables: [], forgotten })),
+      ...[
+        null,
+        {},
+        { ...first, slot: -1 },
+        { ...first, slot: beyond },
+        { ...first, table: 1 },
+        { ...first, nodeId: -1 },
+      ].map((drop) => ({ tables: [drop], forgotten: 0 })),
+      { tables: [first, first], forgotten: 0 },
+      {
+        tables: [
+          { ...first, slot: 1 },
+          { ...first, table: 'b' },
+        ],
+        forgotten: 0,
+      },
+    ];
+    for (const dropped of wrong) {
+      expect(() => decodeBlock0(withDrops(dropped)), JSON.stringify(dropped)).toThrow(CorruptionError);
+    }
+    expect(() => decodeBlock0(withDrops({ tables: [first], forgotten: 0 }, sample.format))).toThrow(CorruptionError);
+    expect(() => decodeBlock0(withDrops(undefined))).toThrow(CorruptionError);
+  });
+
   it('is refused if its index versions do not match its indexes on functions', () => {
     const functional = withIndexVersions([indexVersion]);
     expect(decodeBlock0(sealed(functional))).toEqual(JSON.parse(functional));

@@ -92,6 +92,31 @@ describe('commits', () => {
     expect(encodeCommit(slot, commitOf([{ schema, node: inner, staged: { runs } }]))[3]).toBe(1);
   });
 
+  it('may drop tables, in a version that earlier releases refuse', () => {
+    const drops = [
+      { table: 'a', version: 1 },
+      { table: 'b', version: 7 },
+    ];
+    const bytes = encodeCommit(slot, { ...commitOf([]), members: [{ changes: [], drops }, { changes: [] }] });
+    expect(bytes[3]).toBe(11);
+    expect(decodeCommit(slot, bytes).members).toEqual([{ changes: [], drops }, { changes: [] }]);
+    const later = runs.map((run) => run.replace('12-', '13-'));
+    const changes = [{ schema, node: inner, staged: { runs: later } }];
+    expect(encodeCommit(slot, { ...commitOf([]), members: [{ changes, drops }] })[3]).toBe(11);
+  });
+
+  it('are refused where their drops are not such a list', () => {
+    const drop = { table: 'a', version: 1 };
+    const wrong = [
+      ...[null, {}, [], 'a', ['a'], [null], [drop, drop], [{ table: 'a' }], [{ version: 1 }]],
+      ...[[{ table: '_blobs', version: 1 }], [{ table: 'a', version: -1 }], [{ table: 'a', version: '1' }]],
+    ];
+    for (const drops of wrong) {
+      const text = header((whole) => (whole['members'] = [{ changes: [], drops }]));
+      expect(() => decodeCommit(slot, withHeader(text)), text).toThrow(CorruptionError);
+    }
+  });
+
   it('are refused where the header lacks something or holds something else', () => {
     for (const name of ['databaseId', 'commitId', 'nodeId', 'atMs', 'members']) {
       for (const value of [undefined, null, true, {}, [1], -1.5]) {

@@ -131,7 +131,7 @@ export class Bridge {
     const active = view.table(table);
     if (active === undefined) return view.emptyTable(shape.schema);
     if (active.shape.isSame(shape)) return active;
-    // The table was created anew, in other versions that have the same numbers.
+    // The table was created again, in other versions that have the same numbers.
     this.#registry.dropped.refuseAnew(view, shape);
     refuseOtherCode(view, shape, this.#registry);
     const known = this.#states.get(active);

@@ -3,7 +3,9 @@ import { ContentionError } from '../../base/errors.ts';
 import { oneOrList } from '../../base/one-or-list.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { isSystemTable } from '../../format/stored-schema.ts';
+import { Types } from '../../format/types.ts';
 import { keyNamesOf } from '../../schema/schema.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
 import { command, databasePositional, confirmed, yesOption, tablePositional } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
 import { ownObjects, refuseNodes, removeDatabase, countObjects, totalOf } from '../database/database-removal.ts';
@@ -59,12 +61,60 @@ async function dropAt(session: Session, place: Place, total: number): Promise<Ex
   return reportRemoval(session, place, removal);
 }
 
-/** `drop`: deletes a database. */
+/** Returns how many blobs rows of a table refer to. */
+async function countBlobs(
+  { db }: OpenDatabase,
+  { name, fields }: SchemaDefinition,
+  signal: AbortSignal,
+): Promise<number> {
+  const hasSome = Object.values(fields).some(({ typeId }) => typeId === Types.blob);
+  if (!hasSome) return 0;
+  return db.query('_blobs').where('table', '=', name).count({ signal });
+}
+
+/** Drops a table after confirmation. */
+async function dropOneTable(
+  session: Session,
+  database: string,
+  { table, ifExists, yes }: { readonly table: string; readonly ifExists: boolean; readonly yes: boolean },
+): Promise<ExitCode> {
+  const { terminal, signal } = session;
+  if (table === '') throw new UsageError('The name of the table is empty. Nothing was deleted.');
+  await using opened = await session.open(database, 'writer');
+  const { db, tables } = opened;
+  const isThere = tables.some(({ name }) => name === table);
+  if (!isThere && ifExists) {
+    if (terminal.json) terminal.printJson({ table, dropped: false, rows: 0, blobs: 0 });
+    else terminal.print(`There is no table ${table}.`);
+    return ExitCode.done;
+  }
+  const schema = opened.table(table);
+  const rows = await db.query(table).count({ signal });
+  const blobs = await countBlobs(opened, schema, signal);
+  const what = `${plural(rows, 'row')} and ${plural(blobs, 'blob')}`;
+  const question =
+    `Drop table ${table} with its schema and indexes, ${what}? Processes that write to it are refused from then on. Snapshots, the ` +
+    'history and backups still show it.';
+  if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
+  const dropped = await db.dropTable(table, { ifExists, signal });
+  if (terminal.json) terminal.printJson({ table, dropped, rows, blobs });
+  else terminal.print(`Table ${table} was dropped: ${what}. gc deletes its blocks and blobs.`);
+  return ExitCode.done;
+}
+
+/** `drop`: deletes a database, or a table of one. */
 export const drop: Command = command({
   name: 'drop',
-  summary: 'Delete a whole database, after showing its tables and size; backups elsewhere stay',
-  positionals: databasePositional,
+  summary: 'Delete a whole database, after showing its tables and size, or one of its tables; backups elsewhere stay',
+  positionals: {
+    ...databasePositional,
+    table: {
+      type: 'string',
+      describe: 'Name of a table: drops only this table, with its schema, rows, indexes and blobs',
+    },
+  },
   options: {
+    'if-exists': { type: 'boolean', default: false, describe: 'With a table: that there is none is no error' },
     force: {
       type: 'boolean',
       default: false,
@@ -72,9 +122,17 @@ export const drop: Command = command({
     },
     ...yesOption,
   },
-  examples: [['drop s3://bucket/tenant-17', 'all objects of the database, and no other objects under the prefix']],
-  run: async (session, { database, force, yes }) => {
+  examples: [
+    ['drop s3://bucket/tenant-17', 'all objects of the database, and no other objects under the prefix'],
+    ['drop file:./data sessions', 'one table; the others stay'],
+  ],
+  run: async (session, { database, table, 'if-exists': ifExists, force, yes }) => {
     const { terminal, signal } = session;
+    if (table !== undefined) {
+      if (force) throw new UsageError('--force is for whole databases. Nothing was deleted.');
+      return dropOneTable(session, database, { table, ifExists, yes });
+    }
+    if (ifExists) throw new UsageError('--if-exists needs the name of a table. Nothing was deleted.');
     const place = await session.place(database);
     try {
       const found = await look(place, signal);

@@ -144,6 +144,45 @@ describe('drop', () => {
   });
 });
 
+describe('drop of a table', () => {
+  it('shows rows and blobs, asks, and drops the table alone', async () => {
+    await fill();
+    const other = await open();
+    other.registerSchema({ ...notes, name: 'others' });
+    await other.transaction((tx) => tx.insert('others', { id: 1, text: 'kept', file: null }));
+    await other.stop();
+    const asked = await run(['drop', folder.url('main'), 'notes']);
+    expect(asked.status).toBe(2);
+    expect(asked.messages).toContain('Drop table notes with its schema and indexes, 5 rows and 1 blob?');
+    expect(await countOf()).toBe('5\n');
+    const dropped = await run(['drop', folder.url('main'), 'notes', '--yes']);
+    expect(dropped).toMatchObject({ status: 0 });
+    expect(dropped.output).toBe('Table notes was dropped: 5 rows and 1 blob. gc deletes its blocks and blobs.\n');
+    const tables = await run(['tables', folder.url('main'), '--json']);
+    expect(JSON.parse(tables.output)).toMatchObject([{ name: 'others', rows: 1 }]);
+    expect((await run(['verify', folder.url('main')])).status).toBe(0);
+  });
+
+  it('refuses what it cannot drop, with the exit codes of other commands', async () => {
+    await fill();
+    const url = folder.url('main');
+    const missing = await run(['drop', url, 'nots', '--yes']);
+    expect(missing.status).toBe(2);
+    expect(missing.messages).toContain('There is no table nots in');
+    const allowed = await run(['drop', url, 'nots', '--yes', '--if-exists', '--json']);
+    expect(allowed.status).toBe(0);
+    expect(JSON.parse(allowed.output)).toEqual({ table: 'nots', dropped: false, rows: 0, blobs: 0 });
+    // Nothing of these deletes the database.
+    for (const args of [[''], ['notes', '--force'], ['_blobs']]) {
+      expect((await run(['drop', url, ...args, '--yes'])).status).toBe(2);
+    }
+    expect((await run(['drop', url, '--if-exists', '--yes'])).status).toBe(2);
+    expect(await countOf()).toBe('5\n');
+    const dropped = await run(['drop', url, 'notes', '--yes', '--json']);
+    expect(JSON.parse(dropped.output)).toEqual({ table: 'notes', dropped: true, rows: 5, blobs: 1 });
+  });
+});
+
 describe('rename', () => {
   it('moves a database to another prefix, after a confirmation', async () => {
     await fill();

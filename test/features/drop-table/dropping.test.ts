@@ -93,7 +93,7 @@ describe('a dropped table', () => {
     expect(await tables(nodes, b)).toEqual([]);
   });
 
-  it.each(merges)('is created anew by a registration after the drop: %s', async (_, when: readonly string[]) => {
+  it.each(merges)('is created again by a registration after the drop: %s', async (_, when: readonly string[]) => {
     const { nodes, a, b } = await twoNodes();
     if (when.includes('before')) await nodes.run(b.db.checkpoint());
     const kept = a.db.batch();
@@ -126,7 +126,7 @@ describe('a dropped table', () => {
     expect((await nodes.block0()).dropped).toMatchObject({ tables: [{ table: 'people', slot: 4 }] });
   });
 
-  it('may be created anew with another definition of the same version', async () => {
+  it('may be created again with another definition of the same version', async () => {
     const { nodes, a, b } = await twoNodes();
     await nodes.run(a.db.checkpoint());
     await nodes.run(a.db.dropTable('people'));
@@ -145,7 +145,7 @@ describe('a dropped table', () => {
     expect(await nodes.run(b.db.get('people', 'x'))).toEqual({ code: 'x', title: 'first' });
   });
 
-  it('is created anew by the next start', async () => {
+  it('is created again by the next start', async () => {
     const { nodes, a, b } = await twoNodes();
     await nodes.run(a.db.dropTable('people'));
     await nodes.run(b.db.refresh());

@@ -40,12 +40,14 @@ describe('the blobs of a dropped table', () => {
     const row = await cluster.run(db.get(items, 2));
     await cluster.run(db.dropTable('items'));
     const owners = async (table: string): Promise<unknown[]> => {
-      const rows = await cluster.run(db.query<Record<string, unknown>>(table as never).execute());
+      const rows = await cluster.run(db.query(table).execute());
       return rows.map((one) => (one as { table: unknown }).table).toSorted();
     };
     expect(await owners('_blobs')).toEqual(['others', 'others', 'others']);
     expect(await owners('_deleted_blobs')).toEqual(['items', 'items', 'items']);
-    await expect(cluster.run(db.getBlob(row?.file as string).getBuffer())).rejects.toMatchObject({ code: 'BLOB_NOT_FOUND' });
+    await expect(cluster.run(db.getBlob(row?.file as string).getBuffer())).rejects.toMatchObject({
+      code: 'BLOB_NOT_FOUND',
+    });
     expect(await cluster.namesIn('blobs')).toHaveLength(6);
     expect((await cluster.run(db.verify({ deep: true }))).findings).toEqual([]);
     await cluster.collectAll(node);
@@ -90,7 +92,7 @@ describe('earlier states', () => {
     expect(await cluster.namesIn('blobs')).toHaveLength(3);
   });
 
-  it('of the history show it too, also once it was created anew', async () => {
+  it('of the history show it too, also once it was created again', async () => {
     const cluster = new Cluster();
     const node = await cluster.start(0, { history: '1h' });
     await cluster.run(cluster.put(node, range(0, 40), 'old'));
@@ -114,7 +116,10 @@ describe('earlier states', () => {
     await nodes.run(a.db.backup(to));
     await nodes.run(a.db.dropTable('people'));
     await nodes.run(a.db.clone({ driver: nodes.store, prefix: 'copy' }));
-    const copy = createDatabase({ dbPrefix: 'copy', nodeId: 0, driver: nodes.store, logLevel: 'silent' }, nodes.environment);
+    const copy = createDatabase(
+      { dbPrefix: 'copy', nodeId: 0, driver: nodes.store, logLevel: 'silent' },
+      nodes.environment,
+    );
     copy.registerSchema(people);
     await nodes.run(copy.start());
     expect(await nodes.run(copy.query(people).count())).toBe(0);
@@ -149,15 +154,23 @@ describe('a table that is being migrated', () => {
     }
     const { migrations, tables } = await versions.block0();
     expect(migrations).toEqual([]);
-    expect(tables.map(({ name, versions: all }) => [name, all.map(({ schema }) => schema.version)])).toEqual([['users', [2]]]);
-    await expect(versions.run(v1.db.refresh().then(() => v1.db.query('users').execute()))).rejects.toBeInstanceOf(TableDroppedError);
+    expect(tables.map(({ name, versions: all }) => [name, all.map(({ schema }) => schema.version)])).toEqual([
+      ['users', [2]],
+    ]);
+    await expect(versions.run(v1.db.refresh().then(() => v1.db.query('users').execute()))).rejects.toBeInstanceOf(
+      TableDroppedError,
+    );
     expect(await versions.findings(v2)).toEqual([]);
   });
 
-  it('may be migrated again once it was created anew, and shows no old row', async () => {
+  it('may be migrated again once it was created again, and shows no old row', async () => {
     const versions = new Versions();
     const v1 = await versions.open(1, [users1]);
-    await versions.write(v1, 'insert', [1, 2, 3].map((id) => ({ id, name: `old ${id}`, age: 1, old: 'x' })));
+    await versions.write(
+      v1,
+      'insert',
+      [1, 2, 3].map((id) => ({ id, name: `old ${id}`, age: 1, old: 'x' })),
+    );
     await versions.merge(v1);
     const v2 = await versions.open(2, [users2]);
     expect(await versions.rows(v2)).toHaveLength(3);
@@ -207,7 +220,7 @@ describe('the feed of changes', () => {
 });
 
 describe('a watched query', () => {
-  it('becomes empty, and goes on with the table that is created anew', async () => {
+  it('becomes empty, and goes on with the table that is created again', async () => {
     const nodes = new Nodes();
     const [a, b] = [await nodes.start(1), await nodes.start(2)];
     for (const id of [1, 2]) await nodes.run(nodes.insert(a, id));
@@ -248,7 +261,9 @@ describe('a database of many tables', () => {
     await nodes.run(a.db.checkpoint());
     const after = await nodes.block0();
     expect(after.catalogue?.ref.id).not.toBe(catalogue?.ref.id);
-    expect(after.tables.map(({ name }) => name).toSorted()).toEqual(names.filter((name) => name !== 'table-3').toSorted());
+    expect(after.tables.map(({ name }) => name).toSorted()).toEqual(
+      names.filter((name) => name !== 'table-3').toSorted(),
+    );
     const fresh = await nodes.start(2, { blockSizeBytes: 1024 });
     expect((await nodes.run(fresh.db.tables())).length).toBe(39);
     expect((await nodes.run(fresh.db.verify({ deep: true }))).findings).toEqual([]);
@@ -284,7 +299,13 @@ describe('a database of many tables', () => {
 });
 
 const fields = { id: { typeId: Types.int32 }, file: { typeId: Types.blob }, tag: { typeId: Types.varchar } } as const;
-const files = { name: 'files', version: 1, fields, primaryKey: 'id', indexes: [{ fields: ['tag'], unique: true }] } as const;
+const files = {
+  name: 'files',
+  version: 1,
+  fields,
+  primaryKey: 'id',
+  indexes: [{ fields: ['tag'], unique: true }],
+} as const;
 
 describe.each(['memory', 'folder'])('in a %s', (kind) => {
   it('a table comes and goes', async () => {

@@ -56,7 +56,7 @@ describe('a drop and a write that want the same slot', () => {
     expect(await nodes.hasSlot(5)).toBe(false);
   });
 
-  it('does not drop a table that was created anew meanwhile, if it was dropped before by another', async () => {
+  it('does not drop a table that was created again meanwhile, if it was dropped before by another', async () => {
     const { nodes, a, b } = await threeRows();
     b.driver.onPut(
       slot4,

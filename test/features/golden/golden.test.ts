@@ -24,6 +24,7 @@ import {
   blockFormatVersion,
   catalogueVersion,
   compoundKeyVersion,
+  droppedTableVersion,
   expiryVersion,
   entryFormsVersion,
   functionIndexVersion,
@@ -34,11 +35,13 @@ import {
 } from '../../../src/format/version.ts';
 import {
   adding,
+  afterDrops,
   block0,
   catalogue,
   catalogued,
   children,
   commit,
+  commitOfDrop,
   commitOfLoad,
   compound,
   compoundKeys,
@@ -86,6 +89,7 @@ const laterVersions = {
   '-including': entryFormsVersion,
   '-later-runs': laterRunsVersion,
   '-expiry': expiryVersion,
+  '-drops': droppedTableVersion,
 };
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
@@ -227,6 +231,13 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expectCommit(bytes, expiryVersion, expiringSchema);
   },
   'block0-expiry': (bytes) => expectBlock0(bytes, expiryVersion, expiring),
+  'commit-drops': (bytes) => {
+    // What knows of no drops must not show the rows of the table.
+    expectCommit(bytes, droppedTableVersion, schema);
+    const { members } = decodeCommit(slot, bytes);
+    expect(members.map(({ drops }) => drops)).toEqual(commitOfDrop.members.map(({ drops }) => drops));
+  },
+  'block0-drops': (bytes) => expectBlock0(bytes, droppedTableVersion, afterDrops),
   'block0-adding': (bytes) => expectBlock0(bytes, addedIndexVersion, adding),
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);

@@ -540,6 +540,34 @@ export const expiring: Block0 = block0Of(expiringSchema, 10);
 
 const commitOfExpiring = commitOf(expiringSchema);
 
+/** A commit that drops a table, and changes another one. */
+export const commitOfDrop: Commit = {
+  ...commit,
+  members: [
+    {
+      changes: commit.members[0]?.changes ?? [],
+      drops: [
+        { table: 'sessions', version: 3 },
+        { table: 'drafts', version: 1 },
+      ],
+    },
+    { changes: [] },
+  ],
+};
+
+/** A database in which tables were dropped. */
+export const afterDrops: Block0 = {
+  ...block0,
+  format: 11,
+  dropped: {
+    tables: [
+      { table: 'drafts', slot: 7, nodeId: 3, atMs: 1_700_000_000_123 },
+      { table: 'sessions', slot: block0.appliedSeq, nodeId: 9, atMs: 1_700_000_000_400 },
+    ],
+    forgotten: 5,
+  },
+};
+
 /** The same table while two indexes are added to it, one of which cannot be. */
 export const adding: Block0 = {
   ...block0,
@@ -593,6 +621,8 @@ export const objects = {
   'commit-later-runs': { name: commitName(slot), bytes: encodeCommit(slot, commitOfLoad) },
   'commit-expiry': { name: commitName(slot), bytes: encodeCommit(slot, commitOfExpiring) },
   'block0-expiry': { name: 'block0', bytes: encodeBlock0(expiring) },
+  'commit-drops': { name: commitName(slot), bytes: encodeCommit(slot, commitOfDrop) },
+  'block0-drops': { name: 'block0', bytes: encodeBlock0(afterDrops) },
   'block0-adding': { name: 'block0', bytes: encodeBlock0(adding) },
   'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
   catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },

@@ -151,6 +151,7 @@ const cases: Readonly<Record<string, Case>> = {
   },
   'Database.indexes(options)': { call: (options) => db.indexes('t', options), what: 'db.indexes()' },
   'Database.dropIndex(options)': { call: (options) => db.dropIndex('t', 'n', options), what: 'db.dropIndex()' },
+  'Database.dropTable(options)': { call: (options) => db.dropTable('t', options), what: 'db.dropTable()' },
   'Database.transaction(options)': { call: (options) => db.transaction(() => 1, options), what: 'db.transaction()' },
   'Database.Blob(options)': { call: (options) => db.Blob('content', options), what: 'db.Blob()' },
   'Database.refresh(options)': { call: (options) => db.refresh(options), what: 'db.refresh()' },

@@ -14,7 +14,7 @@ export const cli: PagePromises = {
     'test/features/cli/outputs.slow.test.ts: goes into a named pipe once somebody reads it',
     'test/features/cli/outputs.slow.test.ts: goes to a device, and reports a full one',
   ],
-  'Commands that write (`import`, `indexes` with `--drop`, `clear`, `gc`, `tend`, `repair`, `migrate`, `publish`, `rename`, `rewrite`, `snapshots release`, `studio` with `--write`, and the commands that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
+  'Commands that write (`import`, `indexes` with `--drop`, `drop` of a table, `clear`, `gc`, `tend`, `repair`, `migrate`, `publish`, `rename`, `rewrite`, `snapshots release`, `studio` with `--write`, and the commands that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
     ['test/repo/docs/options.test.ts: names the commands that are a node while they run'],
   'It needs no schemas, since it uses the stored ones.': [
     'test/features/cli/commands.slow.test.ts: tables: versions, rows, fields and indexes',
@@ -172,4 +172,6 @@ export const cli: PagePromises = {
     ],
   'Text that cannot be parsed is refused, with its place marked below it, and with `--json` as `position`, counted from 1':
     ['test/features/cli/language.slow.test.ts: is refused with the place: %s'],
+  'Processes that still have the schema registered see no rows, and [their writes are refused](guide/tables.md#drop-a-table).':
+    ['test/features/drop-table/dropping.test.ts: takes no write of a registration from before: %s'],
 };

@@ -509,4 +509,25 @@ const invariants: PagePromises = {
     ],
 };
 
-export const protocol: PagePromises = { ...log, ...merging, ...reading, ...migrating, ...keeping, ...invariants };
+const dropping: PagePromises = {
+  'A flush is refused if the state that it follows shows a drop of the table that came after that.': [
+    'test/features/drop-table/races.test.ts: refuses the write if the drop comes first',
+    'test/features/drop-table/dropping.test.ts: takes no write of a registration from before: %s',
+    'test/features/drop-table/everywhere.test.ts: lists the last 256 drops of tables that are not there',
+  ],
+  'So no commit after a drop comes from a registration before it, no matter how long its instance was paused': [
+    'test/features/drop-table/races.test.ts: refuses the write if the drop comes first',
+    'test/features/drop-table/races.test.ts: drops the row too if the write comes first',
+    'test/features/drop-table/races.test.ts: may be of one instance, in one commit: %s',
+  ],
+};
+
+export const protocol: PagePromises = {
+  ...dropping,
+  ...log,
+  ...merging,
+  ...reading,
+  ...migrating,
+  ...keeping,
+  ...invariants,
+};

@@ -84,4 +84,16 @@ export const tables: PagePromises = {
     'test/features/interface/schemas.test.ts: refuses %s',
     'src/format/ordered-key.test.ts: cannot be made of json and blobs',
   ],
+  'Registrations from before the drop no longer count, on any instance: reads show no rows, and writes are refused with `TableDroppedError`':
+    [
+      'test/features/drop-table/dropping.test.ts: takes no write of a registration from before: %s',
+      'test/features/drop-table/dropping.test.ts: has no rows, indexes or schema on any instance: %s',
+      'test/features/drop-table/races.test.ts: refuses the write if the drop comes first',
+    ],
+  'The new table may have any definition.': [
+    'test/features/drop-table/dropping.test.ts: may be created again with another definition of the same version',
+  ],
+  '`dropTable()` rejects with `TableNotFoundError` if there is no such table, unless `{ ifExists: true }` is given.': [
+    'test/features/drop-table/dropping.test.ts: rejects for a table that is not there, unless that is allowed',
+  ],
 };
