@@ -84,7 +84,7 @@ export const addedMutants: readonly Mutant[] = [
   },
   {
     name: 'added indexes: an index is begun while a migration is under way',
-    edits: [{ file: daemon, find: 'return view.nextVersion(table) === undefined && ', replace: 'return ' }],
+    edits: [{ file: daemon, find: 'if (view.nextVersion(table) !== undefined || ', replace: 'if (' }],
     tests: [adding],
   },
   {
