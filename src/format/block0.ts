@@ -138,7 +138,8 @@ export function block0Format({
   catalogue,
   dropped,
 }: Pick<Block0, 'tables' | 'catalogue'> & { readonly dropped?: unknown }): number {
-  const own = dropped !== undefined ? droppedTableVersion : catalogue === undefined ? block0FormatVersion : catalogueVersion;
+  const own =
+    dropped !== undefined ? droppedTableVersion : catalogue === undefined ? block0FormatVersion : catalogueVersion;
   return tables.reduce<number>(
     (format, { versions }) => versions.reduce((most, version) => Math.max(most, versionFormat(version)), format),
     own,

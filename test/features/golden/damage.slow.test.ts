@@ -74,6 +74,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-partial': (bytes) => void decodeBlock0(bytes),
   'commit-expiry': (bytes) => void decodeCommit(slot, bytes),
   'block0-expiry': (bytes) => void decodeBlock0(bytes),
+  'commit-drops': (bytes) => void decodeCommit(slot, bytes),
+  'block0-drops': (bytes) => void decodeBlock0(bytes),
   'commit-compound': (bytes) => void decodeCommit(slot, bytes),
   'block0-compound': (bytes) => void decodeBlock0(bytes),
   'commit-including': (bytes) => void decodeCommit(slot, bytes),
