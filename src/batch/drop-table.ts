@@ -60,7 +60,8 @@ export async function dropTable(
   }
   const blobs = new BlobsOfTable(table, environment);
   let hasFound = false;
-  let before: number | undefined;
+  await engine.withDeadline(callName, signal, ({ signal: inner }) => engine.refresh(inner));
+  const before = engine.view.drops.of(table)?.slot;
   const prepare = async (view: View): Promise<CommitMember> => {
     // A table that was created again meanwhile is not the one that was meant.
     const isSame = view.drops.of(table)?.slot === before;
@@ -77,8 +78,6 @@ export async function dropTable(
     });
     return { changes, drops: [{ table, version: shape.version }] };
   };
-  await engine.withDeadline(callName, signal, ({ signal: inner }) => engine.refresh(inner));
-  before = engine.view.drops.of(table)?.slot;
   // Reading the records of very many blobs may take longer than a commit may.
   await engine.withSignal(callName, signal, async () => {
     if (hasBlobs(engine.view, table)) await blobs.read(engine.view);

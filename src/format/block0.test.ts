@@ -270,8 +270,14 @@ describe('Block 0', () => {
     expect(decodeBlock0(withDrops({ tables: [first], forgotten: 0 })).dropped?.tables).toEqual([first]);
     expect(decodeBlock0(withDrops({ tables: [], forgotten: 0 })).dropped?.forgotten).toBe(0);
     const beyond = sample.appliedSeq + 1;
-    const wrong = [
-      ...[null, true, [], {}, { tables: [first] }, { forgotten: 0 }, { tables: first, forgotten: 0 }],
+    const others = [
+      null,
+      true,
+      [],
+      {},
+      { tables: [first] },
+      { forgotten: 0 },
+      { tables: first, forgotten: 0 },
       ...[-1, 0.5, '0', beyond].map((forgotten) => ({ tables: [], forgotten })),
       ...[
         null,
@@ -290,7 +296,7 @@ describe('Block 0', () => {
         forgotten: 0,
       },
     ];
-    for (const dropped of wrong) {
+    for (const dropped of others) {
       expect(() => decodeBlock0(withDrops(dropped)), JSON.stringify(dropped)).toThrow(CorruptionError);
     }
     expect(() => decodeBlock0(withDrops({ tables: [first], forgotten: 0 }, sample.format))).toThrow(CorruptionError);

@@ -108,8 +108,18 @@ describe('commits', () => {
   it('are refused where their drops are not such a list', () => {
     const drop = { table: 'a', version: 1 };
     const wrong = [
-      ...[null, {}, [], 'a', ['a'], [null], [drop, drop], [{ table: 'a' }], [{ version: 1 }]],
-      ...[[{ table: '_blobs', version: 1 }], [{ table: 'a', version: -1 }], [{ table: 'a', version: '1' }]],
+      null,
+      {},
+      [],
+      'a',
+      ['a'],
+      [null],
+      [drop, drop],
+      [{ table: 'a' }],
+      [{ version: 1 }],
+      [{ table: '_blobs', version: 1 }],
+      [{ table: 'a', version: -1 }],
+      [{ table: 'a', version: '1' }],
     ];
     for (const drops of wrong) {
       const text = header((whole) => (whole['members'] = [{ changes: [], drops }]));

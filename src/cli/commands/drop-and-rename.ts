@@ -145,7 +145,9 @@ export const drop: Command = command({
       if (typeof found === 'string') terminal.tell(`${name}: the remains of a database.`);
       else {
         // System tables are not shown.
-        const tables = found.tables.filter((table) => !isSystemTable(table.name)).map((table) => printable(table.name));
+        const tables = found.tables
+          .filter(({ name: one }) => !isSystemTable(one))
+          .map(({ name: one }) => printable(one));
         terminal.tell(
           `${name}: ${tables.length === 0 ? 'no tables' : `the ${tables.length === 1 ? 'table' : 'tables'} ${tables.join(', ')}`}.`,
         );

@@ -41,7 +41,9 @@ describe('the blobs of a dropped table', () => {
     await cluster.run(db.dropTable('items'));
     const owners = async (table: string): Promise<unknown[]> => {
       const rows = await cluster.run(db.query(table).execute());
-      return rows.map((one) => (one as { table: unknown }).table).toSorted();
+      return rows
+        .map((one) => (one as { table: unknown }).table)
+        .toSorted((a, b) => String(a).localeCompare(String(b)));
     };
     expect(await owners('_blobs')).toEqual(['others', 'others', 'others']);
     expect(await owners('_deleted_blobs')).toEqual(['items', 'items', 'items']);
