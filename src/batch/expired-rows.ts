@@ -6,6 +6,7 @@
  *   the store tells its time. So a clock that is less than that ahead deletes nothing early.
  * - A commit deletes only rows that have expired in the state that it follows: a row that another commit gave a later time stays.
  */
+import { ByteWriter } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Role } from '../coordination/membership.ts';
@@ -16,11 +17,12 @@ import { ChunkWork } from '../migration/chunk-work.ts';
 import type { Step } from '../migration/chunk-work.ts';
 import { RowsByExpiry } from '../query/rows-by-expiry.ts';
 import type { PriceTable } from '../storage/prices.ts';
+import type { KeyValue, TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
 import { makeMember } from './make-member.ts';
 import type { FlushContext } from './flush.ts';
-import { Operation, TableOperations } from './table-operations.ts';
+import { TableOperations } from './table-operations.ts';
 
 /** How far ahead a clock may be, in milliseconds, before a row is deleted early: rows stay for so long after they have expired. */
 export const clockBoundMs = 300_000;
@@ -37,6 +39,8 @@ export interface ExpiredRowsOptions {
   readonly prices: PriceTable;
   readonly role: Role;
   readonly intervalMs: number;
+  /** The shape of a table that is registered; undefined if it is not. */
+  readonly shapeOf: (table: string) => TableShape | undefined;
 }
 
 /** The last look at a table. */
@@ -87,7 +91,7 @@ export class ExpiredRows {
     const { view } = engine;
     const names: string[] = [];
     for (const [name, state] of view.tables) {
-      if (state.shape.expiry === undefined || view.nextVersion(name) !== undefined) continue;
+      if (!this.#isMeant(view, state)) continue;
       const known = this.#known.get(name);
       const isNew =
         known === undefined || (known.state !== state && environment.monotonicMs() - known.lookedMs >= restMs);
@@ -96,14 +100,18 @@ export class ExpiredRows {
     return names;
   }
 
+  /** Whether rows of a table expire, in the only version of it that is stored, and in that of this instance if it has one. */
+  #isMeant(view: View, { shape }: TableState): boolean {
+    if (shape.expiry === undefined || view.nextVersion(shape.name) !== undefined) return false;
+    return this.#options.shapeOf(shape.name)?.isSame(shape) !== false;
+  }
+
   /** Deletes the next rows of a table, if it is the turn of this node. */
   async #step(table: string): Promise<Step> {
     const { engine, environment, logger } = this.#options;
     const { view } = engine;
     const state = view.table(table);
-    if (state?.shape.expiry === undefined || view.nextVersion(table) !== undefined || !this.#chunks.isOwnTurn()) {
-      return 'nothing';
-    }
+    if (state === undefined || !this.#isMeant(view, state) || !this.#chunks.isOwnTurn()) return 'nothing';
     const nowMs = this.#deletionMs;
     const stored = this.#rowsOf(state);
     const keys = await stored.keys({ untilMs: nowMs, limit: maxRows });
@@ -140,15 +148,16 @@ export class ExpiredRows {
     nowMs: number,
   ): Promise<TableOperations | undefined> {
     const state = view.table(table);
-    if (state?.shape.expiry === undefined || view.nextVersion(table) !== undefined) return undefined;
+    if (state === undefined || !this.#isMeant(view, state)) return undefined;
     const { shape } = state;
-    const candidates = new TableOperations(shape, this.#options.environment);
-    for (const key of keys) candidates.addDelete(key);
     const list = new TableOperations(shape, this.#options.environment);
-    for (const [i, key] of keys.entries()) {
-      const found = state.lookup(candidates.keys.key(i));
-      const row = await found;
-      if (row !== undefined && shape.isExpired(row, nowMs)) list.addDelete(key, undefined, Operation.expire);
+    const writer = new ByteWriter();
+    for (const value of keys) {
+      writer.length = 0;
+      shape.writeKey(writer, value as KeyValue);
+      const key = writer.finish();
+      const row = await state.lookup(key);
+      if (row !== undefined && shape.isExpired(row, nowMs)) list.addExpiry(key);
     }
     return list;
   }

@@ -56,6 +56,8 @@ export interface FlushContext extends Omit<MemberOptions, 'slot'> {
 export interface CommitGuard {
   /** Names the call in errors. */
   readonly callName: string;
+  /** The time at which rows that had expired count as not there. */
+  readonly expiryMs: number;
   /** Rejects if the commit must not follow the state that `view` shows. The view already includes the members in `earlier`. */
   validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
 }
@@ -136,7 +138,8 @@ export class Flush {
     await this.#refuseOutdated(view);
     const tableOf = ({ shape }: TableOperations): ReturnType<Bridge['writableTable']> =>
       bridge.writableTable(view, shape.name);
-    return makeMember(this.#lists, operations.blobs, tableOf, { ...this.#context, slot: view.tail + 1 });
+    const options = { ...this.#context, slot: view.tail + 1, expiryMs: guard?.expiryMs };
+    return makeMember(this.#lists, operations.blobs, tableOf, options);
   }
 
   /**

@@ -32,6 +32,7 @@ const dependsOnRow: ReadonlySet<Operation> = new Set([
   Operation.update,
   Operation.upsertFields,
   Operation.increment,
+  Operation.expire,
 ]);
 
 interface FoldOptions {
@@ -240,6 +241,7 @@ export class FoldedChanges implements ChangeStream {
           row = undefined;
           break;
         case Operation.expire:
+          if (visible !== undefined) return false;
           row = undefined;
           marks |= rowUpdatedFlag;
           break;

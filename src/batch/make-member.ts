@@ -42,6 +42,8 @@ export interface MemberOptions extends UploadOptions {
   readonly maxCommitBytes: number;
   /** The slot that the commit is for. */
   readonly slot: number;
+  /** The time at which rows that had expired count as not there. Default: the present one. */
+  readonly expiryMs?: number | undefined;
   /** The checks of the rows of a table version. Default: none. */
   readonly validatorOf?: (shape: TableShape) => RowValidator | undefined;
 }
@@ -69,10 +71,13 @@ export async function makeMember(
   const changes: TableChange[] = [];
 
   /** Adds the changes of one list; of a table with another active version, in both versions. */
-  const addChanges = async (list: TableOperations, ofUser: boolean): Promise<void> => {
-    const { state, isWhole, active, checked, isSole } = await tableOf(list);
+  const addChanges = async (given: TableOperations, ofUser: boolean): Promise<void> => {
+    const table = await tableOf(given);
+    const { state, isWhole, active, checked, isSole } = table;
+    const nowMs = options.expiryMs ?? options.environment.now();
+    const list = await withExpired(given, table, nowMs, pacer);
     const order = await list.order(pacer);
-    const folding = { skipsEqual: ofUser && isSole, nowMs: list.nowMs };
+    const folding = { skipsEqual: ofUser && isSole, nowMs };
     const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order, pacer, folding);
     const { shape } = list;
     const validator = ofUser ? options.validatorOf?.(shape) : undefined;
@@ -114,6 +119,30 @@ export async function makeMember(
   // The rows of the blob tables are made from the rows above. None of them is stored already, so none is left out.
   for (const list of blobs?.lists ?? []) await addChanges(list, false);
   return { changes };
+}
+
+/**
+ * Returns operations that also delete the rows that have expired and whose values in unique indexes the operations take. Rejects with
+ * `UniqueIndexError`.
+ */
+async function withExpired(
+  list: TableOperations,
+  { state, isWhole, active, checked }: BridgedTable,
+  nowMs: number,
+  pacer: Pacer,
+): Promise<TableOperations> {
+  if (list.shape.expiry === undefined) return list;
+  const own = isWhole ? UniqueCheck.on(state, active === undefined ? checked : [], nowMs) : undefined;
+  const other = active && UniqueCheck.on(active.state, checked, nowMs);
+  if (own === undefined && other === undefined) return list;
+  const order = await list.order(pacer);
+  const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order, pacer, { nowMs });
+  await own?.checkStream(await fold(), pacer);
+  if (active !== undefined) {
+    await other?.checkStream(await ShadowChanges.of(await fold(), active.state, active.translation), pacer);
+  }
+  const keys = [...(own?.expired ?? []), ...(other?.expired ?? [])];
+  return keys.length === 0 ? list : list.withExpired(keys);
 }
 
 /** Checks the rows that a flush stores. Rejects with `ValidationError`. */

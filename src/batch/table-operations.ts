@@ -40,7 +40,7 @@ export const Operation = {
   upsertFields: 5,
   /** Numbers are added to fields of the row. */
   increment: 6,
-  /** The deletion of a row because it has expired. */
+  /** The deletion of a row if it has expired. */
   expire: 7,
 } as const;
 export type Operation = (typeof Operation)[keyof typeof Operation];
@@ -190,7 +190,7 @@ export class TableOperations {
   }
 
   /** Adds a deletion. Throws `EncodeError`, and then nothing was added. */
-  addDelete(primaryKey: unknown, condition?: object, kind: Operation = Operation.delete): void {
+  addDelete(primaryKey: unknown, condition?: object): void {
     const rows = this.arena.writer.length;
     const heap = this.arena.heapWriter.length;
     const named = this.#named.length;
@@ -201,9 +201,29 @@ export class TableOperations {
       this.#rewind(rows, heap, named);
       throw this.#encodeError(error);
     }
+    this.#addKind(Operation.delete);
+  }
+
+  /** Adds the deletion of a row if it has expired. */
+  addExpiry(key: Uint8Array): void {
+    this.keys.writer.appendRange(key, 0, key.length);
+    this.keys.end();
+    this.#addKind(Operation.expire);
+  }
+
+  /** Adds an operation without a row, whose key and condition have been added. */
+  #addKind(kind: Operation): void {
     this.#named.zeros(this.#namedBytes);
     this.#bases.push(-1);
     this.#kinds.push(kind);
+  }
+
+  /** Returns these operations and deletions of rows that have expired. */
+  withExpired(keys: readonly Uint8Array[]): TableOperations {
+    const all = new TableOperations(this.shape, this.#environment);
+    all.append(this);
+    for (const key of keys) all.addExpiry(key);
+    return all;
   }
 
   /** Removes everything appended since the rows, their heap and the named fields had these lengths, and the last key. */

@@ -26,7 +26,7 @@ import { entryAt } from '../view/layer-indexes.ts';
 import type { LayerValues } from '../view/layer-indexes.ts';
 import type { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
-import type { Tree } from '../tree/tree.ts';
+import type { RowRef, Tree } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 
 /** The values that changed rows have in one index. */
@@ -102,22 +102,33 @@ export class UniqueCheck {
   readonly #changed = new KeyList();
   readonly #values: readonly NewValues[];
   readonly #trees: ReadonlyMap<string, Tree>;
+  /** The time at which rows that have expired conflict with no row; undefined if they do. */
+  readonly #expiryMs: number | undefined;
+  /** Primary keys of rows that have expired and whose values other rows take: the flush must delete them. */
+  readonly expired: Uint8Array[] = [];
 
-  private constructor(state: TableState, indexes: readonly TableIndex[], trees: ReadonlyMap<string, Tree>) {
+  private constructor(
+    state: TableState,
+    indexes: readonly TableIndex[],
+    trees: ReadonlyMap<string, Tree>,
+    expiryMs: number | undefined,
+  ) {
     this.#state = state;
     this.#values = indexes.map((index) => new NewValues(index));
     this.#trees = trees;
+    this.#expiryMs = state.shape.expiry && expiryMs;
   }
 
   /**
    * Returns a check of the rows that follow a state; undefined if its table has no unique index. `added`: unique indexes that are
-   * being added, and that have the entries of all rows.
+   * being added, and that have the entries of all rows. `expiryMs`: the time at which rows that have expired conflict with no row.
    */
-  static on(state: TableState, added: readonly AddedIndex[] = []): UniqueCheck | undefined {
-    const indexes = state.shape.indexes.filter(({ unique }) => unique);
-    if (added.length === 0) return indexes.length === 0 ? undefined : new UniqueCheck(state, indexes, state.indexes);
-    const trees = new Map([...state.indexes, ...added.map(({ index, tree }): [string, Tree] => [index.name, tree])]);
-    return new UniqueCheck(state, [...indexes, ...added.map(({ index }) => index)], trees);
+  static on(state: TableState, added: readonly AddedIndex[] = [], expiryMs?: number): UniqueCheck | undefined {
+    const indexes = [...state.shape.indexes.filter(({ unique }) => unique), ...added.map(({ index }) => index)];
+    if (indexes.length === 0) return undefined;
+    const extra = added.map(({ index, tree }): [string, Tree] => [index.name, tree]);
+    const trees = added.length === 0 ? state.indexes : new Map([...state.indexes, ...extra]);
+    return new UniqueCheck(state, indexes, trees, expiryMs);
   }
 
   /** Checks all rows of a stream, which is used up. Throws `UniqueIndexError`. */
@@ -246,7 +257,14 @@ export class UniqueCheck {
     const key = node.key(i);
     if (this.#isChanged(key)) return undefined;
     for (const newer of layers.slice(0, depth)) if ((await newer.lookup(key)) !== undefined) return undefined;
-    return key;
+    return this.#isGone(key, { source: node, base: node.rowBase(i) }) ? undefined : key;
+  }
+
+  /** Whether a row has expired, so that it only has to be deleted. */
+  #isGone(key: Uint8Array, row: RowRef): boolean {
+    if (this.#expiryMs === undefined || !this.#state.shape.isExpired(row, this.#expiryMs)) return false;
+    this.expired.push(key.slice());
+    return true;
   }
 
   /** Finds the row among the entries that a cursor moves over; the cursor has been `moved` to the first. */
@@ -276,8 +294,9 @@ export class UniqueCheck {
       const entry = node.key(i);
       const key = primaryKeyIn(node, entry, values.index);
       if (this.#isChanged(key) || (await this.#state.isOverlaid(key))) continue;
+      const row = isCut || this.#expiryMs !== undefined ? await this.#state.tree.lookup(key) : undefined;
+      if (row !== undefined && values.isEqual(at, row.source, row.base) && this.#isGone(key, row)) continue;
       if (!isCut) return key;
-      const row = await this.#state.tree.lookup(key);
       if (row !== undefined && values.isEqual(at, row.source, row.base)) return key;
     }
     return undefined;

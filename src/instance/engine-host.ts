@@ -159,7 +159,7 @@ export class EngineHost implements BatchHost, QueryHost {
       if (this.#hasEnded) return;
       const { role, prices, writeForwardInterval: intervalMs } = options;
       const place = { environment, engine, logger, flushing: this.#flushing };
-      this.#expired ??= new Rows({ ...place, role, prices, intervalMs });
+      this.#expired ??= new Rows({ ...place, role, prices, intervalMs, shapeOf: (table) => this.shapeOf(table) });
       this.#expired.look();
     };
     begin().catch((error: unknown) => logger.error(`Expired rows are not deleted: ${messageOf(error)}`));

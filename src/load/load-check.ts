@@ -6,6 +6,7 @@
  */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, keyAfter, toLatin1 } from '../base/bytes.ts';
+import type { Environment } from '../base/env.ts';
 import { UniqueIndexError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { duplicateKey } from '../batch/folded-changes.ts';
@@ -13,7 +14,7 @@ import { uniqueConflict, UniqueCheck } from '../batch/unique-check.ts';
 import { findDuplicates } from '../catalog/checked-indexes.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
-import { readField } from '../format/row-decode.ts';
+import { isNull, readField } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { IndexChanges } from '../merge/index-changes.ts';
 import { diffTrees } from '../migration/tree-diff.ts';
@@ -46,6 +47,7 @@ export interface LoadCheckOptions {
   readonly shape: TableShape;
   readonly staging: Staging;
   readonly pacer: Pacer;
+  readonly environment: Environment;
   /** Bytes of index entries that are sorted at once. */
   readonly bufferBytes: number;
 }
@@ -139,7 +141,8 @@ export class LoadCheck {
       for (let i = from; i < to; i++) {
         const key = node.key(i);
         const at = leaf.lowerBound(key);
-        if (at < leaf.count && leaf.compareKey(at, key, key.length) === 0) return key;
+        const isSame = at < leaf.count && leaf.compareKey(at, key, key.length) === 0;
+        if (isSame && this.#isThere({ source: node, base: node.rowBase(i) })) return key;
       }
       if (pacer.due()) await pacer.pause();
     }
@@ -153,7 +156,7 @@ export class LoadCheck {
       const keys: Uint8Array[] = [];
       for (let at = i; at < Math.min(leaf.count, i + together); at++) keys.push(leaf.key(at));
       const found = await Promise.all(keys.map(async (key) => state.lookup(key)));
-      const at = found.findIndex((row) => row !== undefined);
+      const at = found.findIndex((row) => this.#isThere(row));
       if (at >= 0) return keys[at];
       if (pacer.due()) await pacer.pause();
     }
@@ -222,7 +225,14 @@ export class LoadCheck {
 
   async #refuseKey(key: Uint8Array, now: TableState): Promise<void> {
     const loaded = await this.#rows.tree.lookup(key);
-    if (loaded !== undefined && (await now.lookup(key)) !== undefined) throw duplicateKey(this.#options.shape, key);
+    if (loaded !== undefined && this.#isThere(await now.lookup(key))) throw duplicateKey(this.#options.shape, key);
+  }
+
+  /** Whether a row refuses its key: one that has expired does so only if it has blobs, since a load deletes none. */
+  #isThere(row: RowRef | undefined): boolean {
+    const { shape, environment } = this.#options;
+    if (row === undefined || !shape.isExpired(row, environment.now())) return row !== undefined;
+    return shape.blobFields.some((field) => !isNull(row.source, row.base, field));
   }
 
   /** Checks that rows of the table do not agree with rows of the load in a unique index. */

@@ -268,6 +268,7 @@ export class Load {
       shape,
       staging: this.#staging,
       pacer: this.#pacer,
+      environment: this.#context.environment,
       bufferBytes: this.#bufferBytes,
     });
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {

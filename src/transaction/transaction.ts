@@ -198,7 +198,8 @@ export class TransactionHost implements BatchHost, QueryHost {
     try {
       await this.#validateEarly();
       this.#host.admit(transactionCall);
-      await this.#host.commit(operations, options, check, { callName: transactionCall, validate });
+      const { expiryMs } = this;
+      await this.#host.commit(operations, options, check, { callName: transactionCall, expiryMs, validate });
     } catch (error) {
       // Only the outcome of the commit counts: while it waited for others, it may have been rejected and accepted again.
       if (error instanceof TransactionConflictError) this.#conflict = error;

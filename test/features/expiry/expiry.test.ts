@@ -189,30 +189,6 @@ describe('writes to a table whose rows expire', () => {
     expect(await clock.run(db.get(sessions, 1))).toMatchObject({ user: null, hits: null });
   });
 
-  it('count an expired row in a unique index until it is deleted', async () => {
-    const invitations = {
-      name: 'invitations',
-      version: 1,
-      fields: { id: { typeId: Types.int32 }, code: { typeId: Types.varchar }, end: { typeId: Types.int64 } },
-      primaryKey: 'id',
-      indexes: ['end', { fields: ['code'], unique: true }],
-      expireAfter: { field: 'end', seconds: 0 },
-    } as const;
-    db.registerSchema(invitations);
-    const insert = async (id: number): Promise<void> => {
-      const batch = db.batch();
-      void batch.insert(invitations, { id, code: 'secret', end: clock.now() + minuteMs });
-      await clock.run(batch.flush());
-    };
-    await insert(1);
-    await clock.advance(2 * minuteMs);
-    expect(await clock.run(db.query(invitations).count())).toBe(0);
-    await expect(insert(2)).rejects.toMatchObject({ code: 'UNIQUE_INDEX' });
-    await clock.advance(12 * minuteMs);
-    await insert(2);
-    expect(await clock.run(db.get(invitations, 2))).toMatchObject({ code: 'secret' });
-  });
-
   it('tell triggers of an insert, not of an update', async () => {
     const seen: unknown[] = [];
     db.registerTrigger(sessions, '*', (_, __, ___, operation, before) => void seen.push([operation, before]));

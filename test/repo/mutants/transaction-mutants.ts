@@ -18,8 +18,8 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: host,
-        find: 'options, check, { callName: transactionCall, validate });',
-        replace: 'options, check, { callName: transactionCall, validate: async () => undefined });',
+        find: 'options, check, { callName: transactionCall, expiryMs, validate });',
+        replace: 'options, check, { callName: transactionCall, expiryMs, validate: async () => undefined });',
       },
     ],
   },

@@ -1,6 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 const expiry = 'test/features/expiry/expiry.test.ts';
+const paths = 'test/features/expiry/paths.test.ts';
 
 export const expiringRows: PagePromises = {
   'To a write, an expired row is not there: `insert` puts a new row in its place, `upsert` takes no fields from it, and `update` and `increment` reject with `RowNotFoundError`.':
@@ -9,7 +10,11 @@ export const expiringRows: PagePromises = {
       `${expiry}: take an upsert for that of a new row`,
       `${expiry}: refuse to update an expired row, or to add to it`,
     ],
-  'Another row with its values is refused.': [`${expiry}: count an expired row in a unique index until it is deleted`],
+  'A row may take the values that an expired one has in a unique index: the flush deletes the expired one.': [
+    `${paths}: lets a row take the values of one that has expired, which goes at once, from the %s`,
+  ],
+  'While a table has two versions, each hides rows by its own rule, and no row is deleted until the old version is retired.':
+    [`${paths}: change the table %s one with expiry, and lose no row`],
   'Instances delete expired rows in their turns, at most 1,000 in a commit.': [
     `${expiry}: says so in the changes, fires no triggers, and takes commits of at most 1,000 rows`,
   ],
