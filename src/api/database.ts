@@ -512,8 +512,8 @@ export class Database {
   }
 
   /**
-   * Returns the definitions that are registered here, in the newest version of each table, ordered by name: for tools. They have no
-   * `migrate` functions. It makes no request, and may be called while the database is stopped.
+   * Returns the definitions that are registered here, in the newest version of each table, ordered by name: for tools. Tables that were
+   * dropped since are left out. They have no `migrate` functions. It makes no request, and may be called while the database is stopped.
    */
   registeredSchemas(): SchemaDefinition[] {
     return registeredDefinitions(this.#instance.registry);

@@ -29,9 +29,9 @@ export class DroppedTables {
   /** The newest view that was followed. Registrations that are not in {@link #drops} count there. */
   #view: View | undefined;
 
-  /** Begins with the state in which the present registrations count. Does nothing if it has begun before. */
+  /** Begins with a state in which the present registrations count. */
   begin(view: View): void {
-    this.#view ??= view;
+    this.#view = view;
   }
 
   /** The instance was stopped: the next start begins again. */

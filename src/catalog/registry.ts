@@ -183,9 +183,9 @@ export class Registry {
     return this.#triggers.get(table) ?? noTriggers;
   }
 
-  /** The newest registered version of each table of the application. */
+  /** The newest registered version of each table of the application that was not dropped since. */
   get newest(): Iterable<TableShape> {
-    return this.#shapes.values();
+    return [...this.#shapes.values()].filter((shape) => !this.dropped.has(shape));
   }
 
   shape(table: string): TableShape | undefined {

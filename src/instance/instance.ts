@@ -247,12 +247,14 @@ export class Instance implements BatchOwner, QueryHost {
   }
 
   /** Notes the tables that are dropped from now on. */
-  #followDrops({ events, isLooking, view }: Engine): void {
-    const { dropped } = this.registry;
-    // What was dropped before the start may show only with the first look at the log.
-    if (isLooking) events.looked.on((looked) => dropped.begin(looked));
-    else dropped.begin(view);
-    events.viewChanged.on((changed) => this.registry.follow(changed));
+  #followDrops(engine: Engine): void {
+    const { registry } = this;
+    registry.dropped.begin(engine.view);
+    engine.events.viewChanged.on((view) => {
+      // What the first look at the log finds was committed before the start.
+      if (engine.isLooking) registry.dropped.begin(view);
+      else registry.follow(view);
+    });
   }
 
   /** Logs that a database was replaced between a stop and a start. A running instance would have stopped. */
@@ -441,7 +443,7 @@ export class Instance implements BatchOwner, QueryHost {
     const { polling, writeForwardInterval: intervalMs } = this.#options;
     const { environment, registry, bridge } = this;
     const { view: shown } = engine;
-    const known = [...Array.from(registry.newest, ({ name }) => name), ...shown.tables.keys()];
+    const known = [...Array.from(registry.newest, ({ name }) => name), ...shown.tables.keys(), ...shown.drops.names];
     const names =
       tables &&
       feedTables(

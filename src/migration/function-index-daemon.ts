@@ -105,6 +105,7 @@ export class FunctionIndexDaemon {
     const { engine } = this.#options;
     const { table, indexed } = job;
     const chunk = await this.#chunks.store(async (block0, limits, context) => {
+      if (engine.view.isDropped(table)) return undefined;
       const state = View.ofBlock0(engine.context, block0).table(table);
       // By now the table may be in another version, and the function may have been registered in another version.
       const present = state && this.#functionsOf(state).find(({ index }) => isSameIndex(index, indexed.index));

@@ -27,6 +27,11 @@ export class TableDrops {
     );
   }
 
+  /** The names of the tables that were dropped, also of those that are there again. */
+  get names(): Iterable<string> {
+    return this.#byTable.keys();
+  }
+
   /** The last drop of a table; undefined if there was none, or if it is forgotten. */
   of(table: string): StoredDrop | undefined {
     return this.#byTable.get(table);

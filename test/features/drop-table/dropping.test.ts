@@ -3,6 +3,7 @@ import { InvalidOptionError, ReadOnlyError, TableDroppedError, TableNotFoundErro
 import { Types } from '../../../src/format/types.ts';
 import { Nodes, people } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
+import { refused } from '../protocol/scripted-driver.ts';
 
 /** Another table of the same name, with the same version. */
 const others = {
@@ -225,5 +226,56 @@ describe('dropTable()', () => {
     expect(await nodes.failure(replica.db.dropTable('people'))).toBeInstanceOf(ReadOnlyError);
     await nodes.run(a.db.dropTable('people'));
     expect(await ids(nodes, replica)).toEqual([]);
+  });
+});
+
+describe('a registration whose table was dropped', () => {
+  it('is not among the registered schemas until it is made again', async () => {
+    const { nodes, a, b } = await twoNodes();
+    await nodes.run(a.db.dropTable('people'));
+    expect(a.db.registeredSchemas()).toEqual([]);
+    expect(b.db.registeredSchemas()).toHaveLength(1);
+    await nodes.run(b.db.refresh());
+    expect(b.db.registeredSchemas()).toEqual([]);
+    b.db.registerSchema(others);
+    expect(b.db.registeredSchemas()).toMatchObject([{ primaryKey: 'code' }]);
+  });
+
+  it('counts from the start on where the drop was in the log then, with any polling', async () => {
+    for (const polling of ['interval', 'onDemand'] as const) {
+      const { nodes, a } = await twoNodes();
+      const late = nodes.make(3, { polling });
+      await nodes.run(a.db.dropTable('people'));
+      await nodes.run(late.db.start());
+      await nodes.run(nodes.insert(late, 7));
+      expect(await ids(nodes, late)).toEqual([7]);
+    }
+  });
+
+  it('does not count where the table was dropped after a start whose look at the log failed', async () => {
+    const { nodes, a } = await twoNodes();
+    const late = nodes.make(3, { polling: 'onDemand' });
+    late.driver.onGet(/^committed/, refused, 1);
+    await nodes.run(late.db.start());
+    await nodes.environment.advance(1000);
+    await nodes.run(a.db.dropTable('people'));
+    expect(await nodes.failure(nodes.insert(late, 7))).toBeInstanceOf(TableDroppedError);
+  });
+
+  it('lets a feed of the table tell that it is gone, also where nothing else is known of it', async () => {
+    const { nodes, a } = await twoNodes();
+    a.db.registerSchema(notes);
+    await nodes.run(a.db.transaction((tx) => tx.insert('notes', { id: 1, text: 'x' })));
+    await nodes.run(a.db.dropTable('notes'));
+    const late = await nodes.start(3);
+    const seen: unknown[] = [];
+    const read = async (): Promise<void> => {
+      for await (const commit of late.db.changes({ after: 0, tables: ['notes'] })) {
+        for (const { operation } of await commit.toArray()) seen.push(operation);
+        if (seen.length === 2) break;
+      }
+    };
+    await nodes.run(read());
+    expect(seen).toEqual(['upsert', 'drop']);
   });
 });
