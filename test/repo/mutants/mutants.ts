@@ -11,6 +11,7 @@ import { healthMutants } from './health-mutants.ts';
 import { journalMutants } from './journal-mutants.ts';
 import { keyMutants } from './key-mutants.ts';
 import { changeMutants } from './change-mutants.ts';
+import { dropMutants } from './drop-mutants.ts';
 import { liveMutants } from './live-mutants.ts';
 import { liveServerMutants } from './live-server-mutants.ts';
 import { loadMutants } from './load-mutants.ts';
@@ -60,6 +61,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...loadMutants,
     ...healthMutants,
     ...changeMutants,
+    ...dropMutants,
     ...validationMutants,
     ...liveMutants,
     ...liveServerMutants,
