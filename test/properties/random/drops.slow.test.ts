@@ -14,7 +14,8 @@ interface Asked {
   readonly node: number;
   /** The position of the instance when the registration was made that the insert came from. */
   readonly registeredAt: number;
-  outcome: 'written' | string;
+  /** `written`, or the code of its error. */
+  outcome: string;
 }
 
 class Story {
