@@ -46,6 +46,8 @@ export interface LayoutField extends TypedField {
   readonly variable: boolean;
   /** Whether `Object.prototype` has a property of this name; its inherited value does not count as the field's. */
   readonly inherited: boolean;
+  /** The json field whose elements index entries have in this field's place. Rows have no such field. Undefined: a field of rows. */
+  readonly elementsOf?: LayoutField;
 }
 
 function bitmapBytesOf(fields: readonly TypedField[]): number {

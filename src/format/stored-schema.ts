@@ -52,6 +52,8 @@ export interface StoredIndex {
   readonly where?: readonly StoredIndexCondition[];
   /** Names of other fields whose values entries hold behind the primary key, in the order of their components. Absent: none. */
   readonly include?: readonly string[];
+  /** Whether there is an entry for each element of the list in the one json field among the fields. Absent: an entry for each row. */
+  readonly each?: true;
 }
 
 /** A value of a field in the form that JSON holds, or null. */
@@ -133,7 +135,7 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
 /** Returns the lowest version of Block 0 and commits that supports a schema. */
 export function schemaFormat(schema: StoredSchema): number {
   const { fields, primaryKey, indexes, functionIndexes, renames, expireAfter } = schema;
-  if (indexes.some(({ include }) => include !== undefined)) return entryFormsVersion;
+  if (indexes.some(({ include, each }) => include !== undefined || each !== undefined)) return entryFormsVersion;
   if (expireAfter !== undefined) return expiryVersion;
   if (primaryKey.length > 1) return compoundKeyVersion;
   if (indexes.some(({ where }) => where !== undefined)) return partialIndexVersion;
@@ -159,9 +161,11 @@ function canonicalTable(schema: StoredSchema): string {
     const values = oneOf?.map(String).toSorted(compareStrings) ?? null;
     return [name, typeId, length, fallback, required ?? false, values];
   });
-  const indexes = schema.indexes.toSorted(byName).map(({ name, fields: names, unique, where, include }) => {
+  const indexes = schema.indexes.toSorted(byName).map(({ name, fields: names, unique, where, include, each }) => {
     const conditions = where?.map(({ field, values }) => [field, values]);
-    if (include !== undefined) return [name, names, unique === true ? 'unique' : null, conditions ?? null, include];
+    if (include !== undefined || each !== undefined) {
+      return [name, names, unique === true ? 'unique' : null, conditions ?? null, include ?? null, each ?? false];
+    }
     if (conditions !== undefined) return [name, names, unique === true ? 'unique' : null, conditions];
     return unique === true ? [name, names, 'unique'] : [name, names];
   });
@@ -247,6 +251,8 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   if (!isObject(value) || typeof value['name'] !== 'string') return false;
   const { fields, unique, include = [] } = value;
   if (!isNames(fields) || !isNames(include) || (unique !== undefined && unique !== true)) return false;
+  const { each } = value;
+  if (each !== undefined && (each !== true || unique === true)) return false;
   if (fields.length === 0 || fields.length + include.length > maxIndexFields) return false;
   return value['include'] === undefined || include.length > 0;
 }
@@ -274,12 +280,14 @@ export function isIndexOf({ fields, primaryKey }: StoredSchema, value: unknown):
 }
 
 function fitsFields(
-  { fields, where, include = [] }: StoredIndex,
+  { fields, where, include = [], each }: StoredIndex,
   primaryKey: readonly string[],
   types: ReadonlyMap<string, TypeId>,
 ): boolean {
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
-  if (!fields.every(isKey) || !include.every(isKey) || !areConditions(where, types)) return false;
+  const lists = fields.filter((field) => !isKey(field));
+  if (lists.length !== (each === true ? 1 : 0) || lists.some((field) => types.get(field) !== Types.json)) return false;
+  if (!include.every(isKey) || !areConditions(where, types)) return false;
   // An entry has each value once.
   return include.every((field, i) => ![...fields, ...primaryKey, ...include.slice(0, i)].includes(field));
 }

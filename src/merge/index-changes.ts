@@ -1,4 +1,5 @@
 /** The changes of a merge to one index: entries that come and go, collected in any order and applied in key order. */
+import { latin1Slice } from '#platform';
 import { isPromise } from '../base/brands.ts';
 import { compareRanges } from '../base/bytes.ts';
 import type { ByteWriter } from '../base/bytes.ts';
@@ -38,6 +39,9 @@ export class IndexChanges {
   /** Positions of the entries that go. */
   #removals: number[] = [];
   #scratch = new Uint8Array(64);
+  /** The entries of one row before and after its change, in an index with several for a row. */
+  readonly #before = new KeyList();
+  readonly #after = new KeyList();
 
   /** `write`: for an index that is not on fields. `built`: the last key whose row has its entry; null: all have. */
   constructor(shape: TableShape, index: TableIndex, write: EntryWriter | undefined, built: Bound) {
@@ -68,6 +72,10 @@ export class IndexChanges {
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
   add(old: RowRef | undefined, next: RowRef | undefined, primaryKey: Uint8Array): void {
     if (isBehind(primaryKey, this.#built)) return;
+    if (this.index.each !== undefined) {
+      this.#addEach(old, next, primaryKey);
+      return;
+    }
     const keys = this.#keys;
     const before = old === undefined ? -1 : this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
     if (next === undefined) return;
@@ -77,6 +85,29 @@ export class IndexChanges {
     this.#removals.pop();
   }
 
+  /** Takes in the entries that a row has no more, and those that it did not have. */
+  #addEach(old: RowRef | undefined, next: RowRef | undefined, primaryKey: Uint8Array): void {
+    const before = this.#entriesOf(this.#before, old, primaryKey);
+    const after = this.#entriesOf(this.#after, next, primaryKey);
+    for (const [text, at] of before) if (!after.has(text)) this.#addKey(this.#before, at, true);
+    for (const [text, at] of after) if (!before.has(text)) this.#addKey(this.#after, at, false);
+  }
+
+  /** Makes the entries of a row, and returns the place of each in the list by its bytes. */
+  #entriesOf(keys: KeyList, row: RowRef | undefined, primaryKey: Uint8Array): Map<string, number> {
+    const places = new Map<string, number>();
+    keys.rewind(0);
+    if (row === undefined) return places;
+    const count = this.#shape.writeIndexEntries(keys, this.index, row.source, row.base, primaryKey);
+    for (let i = 0; i < count; i++) places.set(latin1Slice.call(keys.bytes, keys.start(i), keys.endOf(i)), i);
+    return places;
+  }
+
+  #addKey(from: KeyList, at: number, isRemoval: boolean): void {
+    this.#keys.writer.appendRange(from.bytes, from.start(at), from.endOf(at));
+    this.#removals[this.#keys.end()] = isRemoval ? 1 : 0;
+  }
+
   /** Takes in the entries of rows that are new. */
   addRun({ node, from, to }: RowRun): void {
     for (let i = from; i < to; i++) {
@@ -84,7 +115,8 @@ export class IndexChanges {
       if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
       node.copyKey(i, this.#scratch, 0);
       if (this.#built !== null && isBehind(this.#scratch.subarray(0, length), this.#built)) continue;
-      this.#add(node, node.rowBase(i), this.#scratch, length, false);
+      if (this.index.each === undefined) this.#add(node, node.rowBase(i), this.#scratch, length, false);
+      else this.#addEach(undefined, { source: node, base: node.rowBase(i) }, this.#scratch.subarray(0, length));
     }
   }
 

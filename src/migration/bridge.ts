@@ -352,18 +352,19 @@ function checkVersions(shape: TableShape, { shape: active }: TableState, nextVer
 function commonIndexes(translation: RowTranslation, active: TableState | undefined): Map<string, Tree> {
   const indexes = new Map<string, Tree>();
   if (active === undefined) return indexes;
-  for (const { name, fields, where, included } of translation.to.indexes) {
+  for (const { name, fields, where, included, each } of translation.to.indexes) {
     const index = active.shape.indexes.find((candidate) => candidate.name === name);
     const tree = active.indexes.get(name);
     if (index === undefined || tree === undefined) continue;
     const held = included?.fields ?? [];
+    const read = [...fields.map((field) => field.elementsOf ?? field), ...held];
+    for (const { field } of where?.tests ?? []) read.push(field);
     const isSame =
+      (index.each === undefined) === (each === undefined) &&
       areNamedAlike(index.fields, fields) &&
       areNamedAlike(index.included?.fields ?? [], held) &&
       isSameCondition(index.where, where) &&
-      [...fields, ...held, ...(where?.tests ?? []).map(({ field }) => field)].every((field) =>
-        translation.keeps(field),
-      );
+      read.every((field) => translation.keeps(field));
     if (isSame) indexes.set(name, tree);
   }
   return indexes;

@@ -38,6 +38,8 @@ export interface IndexStatus {
   readonly where?: IndexConditions;
   /** Other fields whose values the index holds too. Absent: none. */
   readonly include?: readonly string[];
+  /** Whether it has an entry for each element of the list in its json field. Absent: an entry for each row. */
+  readonly each?: boolean;
   /**
    * `ready`: queries use it. `waiting`: it is registered but not begun, because a migration of the table is under way or no
    * turn has come. `building`: its entries are being made, and queries do not use it. `failed`: it cannot be added or used;
@@ -119,14 +121,14 @@ function isIn(registered: TableShape | undefined, index: string): boolean {
 
 function described(
   { layout }: TableShape,
-  { name, fields, unique, where, include }: StoredIndex,
-): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where' | 'include'> {
+  { name, fields, unique, where, include, each }: StoredIndex,
+): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where' | 'include' | 'each'> {
   const typeOf = (field: string): LayoutField['typeId'] => (layout.field(field) as LayoutField).typeId;
   return {
     name,
     fields,
     unique: unique === true,
-    ...defined({ where: where && conditionsOf(where, typeOf), include }),
+    ...defined({ where: where && conditionsOf(where, typeOf), include, each }),
   };
 }
 

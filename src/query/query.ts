@@ -9,7 +9,14 @@ import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, CheckedAggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { budgetLimits } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
-import { conditionsIn, weightOf, writtenClause, writtenCondition, writtenTuples } from './conditions/clause.ts';
+import {
+  conditionsIn,
+  weightOf,
+  writtenClause,
+  writtenCondition,
+  writtenElements,
+  writtenTuples,
+} from './conditions/clause.ts';
 import type { Clause, Clauses } from './conditions/clause.ts';
 import type {
   ComparedName,
@@ -154,7 +161,9 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
         ? whereOfClause(writtenClause(field as (clauses: Clauses<Table>) => Clause))
         : Array.isArray(field)
           ? whereOfClause(writtenTuples(field, operator, value))
-          : whereOfCondition(writtenCondition(field, operator, value));
+          : operator === 'HAS ANY' || operator === 'HAS ALL'
+            ? whereOfClause(writtenElements(field, operator, value))
+            : whereOfCondition(writtenCondition(field, operator, value));
     const { written } = where;
     if (isHeavy(where)) checkBeginning(this.#host, shape, written);
     // A condition that is valid for sure is compiled on demand: a lookup of a single row needs no compilation.

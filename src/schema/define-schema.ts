@@ -112,11 +112,11 @@ type CheckedPrimaryKey<F extends SchemaDefinition['fields'], K> = K extends read
 type CheckedIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly function: string }
   ? Unknown<'An index on a function', I, keyof FunctionIndexDefinition>
   : I extends { readonly fields: infer N }
-    ? { readonly fields: CheckedNames<F, N>; readonly where?: CheckedConditions<F, I> } & Unknown<
-        'An index',
-        I,
-        keyof IndexDefinition
-      >
+    ? {
+        readonly fields: I extends { readonly each: true } ? CheckedListNames<F, N> : CheckedNames<F, N>;
+        readonly where?: CheckedConditions<F, I>;
+        readonly include?: I extends { readonly include: infer M } ? CheckedNames<F, M> : unknown;
+      } & Unknown<'An index', I, keyof IndexDefinition>
     : CheckedKey<F, I, 'indexed'>;
 
 /** The condition of an index, or error messages. */
@@ -142,7 +142,10 @@ type CheckedIndexes<F extends SchemaDefinition['fields'], I> = { readonly [N in 
 /** The wrong ones among indexes. */
 type WrongIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly fields: readonly (infer N)[] }
   ? keyof I extends keyof IndexDefinition
-    ? WrongKey<F, N> | (I extends { readonly where: infer W } ? WrongConditions<F, W> : never)
+    ?
+        | (I extends { readonly each: true } ? WrongListKey<F, N> : WrongKey<F, N>)
+        | (I extends { readonly where: infer W } ? WrongConditions<F, W> : never)
+        | (I extends { readonly include: readonly (infer M)[] } ? WrongKey<F, M> : never)
     : I
   : I extends { readonly function: string }
     ? Exclude<keyof I, keyof FunctionIndexDefinition>
@@ -155,8 +158,23 @@ type WrongKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
     : never
   : K;
 
+/** As {@link WrongKey}, in an index with entries for the elements of a list. */
+type WrongListKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
+  ? F[K]['typeId'] extends typeof Types.blob
+    ? K
+    : never
+  : K;
+
 type CheckedNames<F extends SchemaDefinition['fields'], N> = {
   readonly [I in keyof N]: CheckedKey<F, N[I], 'indexed'>;
+};
+
+type CheckedListNames<F extends SchemaDefinition['fields'], N> = {
+  readonly [I in keyof N]: N[I] extends keyof F
+    ? F[N[I]]['typeId'] extends typeof Types.json
+      ? N[I]
+      : CheckedKey<F, N[I], 'indexed'>
+    : CheckedKey<F, N[I], 'indexed'>;
 };
 
 /** Whether the fields are not known: the definition was read from a file, or the compiler has not inferred them yet. */

@@ -42,7 +42,9 @@ export function readExpiry(
   if (!Number.isSafeInteger(seconds) || (seconds as number) < 0 || (seconds as number) > maxSeconds) {
     return refuse(`takes \`seconds\` from 0 to ${maxSeconds}, an integer, not ${describeValue(seconds)}.`);
   }
-  if (!indexes.some((index) => index.fields[0] === found.name && index.where === undefined)) {
+  if (
+    !indexes.some((index) => index.fields[0] === found.name && index.where === undefined && index.each === undefined)
+  ) {
     const fix = `add '${found.name}' to its \`indexes\``;
     return refuse(`names the field '${found.name}', and no index on all rows begins with it: ${fix}.`);
   }

@@ -69,7 +69,10 @@ export interface FieldDefinition {
 
 /** An index on one field or several. */
 export interface IndexDefinition {
-  /** Names of 1 to 16 different fields, none of type json or blob. Entries are ordered by the first field, then by the second. */
+  /**
+   * Names of 1 to 16 different fields, none of type json or blob, except one of type json with `each`. Entries are ordered by the first
+   * field, then by the second.
+   */
   readonly fields: readonly string[];
   /**
    * Whether a flush is rejected with `UniqueIndexError` if two rows would then agree in all of the fields. Rows with null in any of the
@@ -99,6 +102,11 @@ export interface IndexDefinition {
    * values neither order the entries nor find them, and take up space a second time. Default: none.
    */
   readonly include?: readonly string[];
+  /**
+   * Whether the index has an entry for each different element of the list in the one json field among its fields, for `HAS`. Elements are
+   * strings, numbers and booleans; others, and values that are no lists, have no entries. Not with `unique`. Default: false.
+   */
+  readonly each?: boolean;
   /** The name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
   readonly name?: string;
 }
@@ -375,6 +383,7 @@ const indexNames: ReadonlySet<string> = new Set<keyof IndexDefinition>([
   'unique',
   'where',
   'include',
+  'each',
   'name',
 ]);
 const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefinition>(['function', 'typeId', 'name']);
@@ -533,12 +542,20 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
     return { name: field, fields: [field] };
   }
   refuseUnknown(table, `an index of table '${table}'`, index, indexNames);
-  const { fields: names, unique = false, where, include, name } = index as IndexDefinition;
+  const { fields: names, unique = false, where, include, each = false, name } = index as IndexDefinition;
   if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
     const allowed = `an array of 1 to ${maxIndexFields} names`;
     throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${describeValue(names)}.`);
   }
-  const indexed = names.map((field: unknown) => checkKeyField(table, fields, field, 'index'));
+  if (typeof each !== 'boolean') {
+    const message = `\`each\` of an index of table '${table}' must be true or false, not ${describeValue(each)}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  const isList = (name_: unknown): boolean =>
+    each && fields.some((one) => one.name === name_ && one.typeId === Types.json);
+  const indexed = names.map((field: unknown) =>
+    isList(field) ? (field as string) : checkKeyField(table, fields, field, 'index'),
+  );
   if (new Set(indexed).size !== indexed.length) {
     throw new InvalidSchemaError(table, `The index on ${indexed.join(', ')} of table '${table}' has a field twice.`);
   }
@@ -551,7 +568,18 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
   const conditions = where === undefined ? {} : { where: readConditions(table, stored, fields, where) };
   const more =
     include === undefined ? {} : { include: readIncluded(table, fields, { name: stored, indexed, key }, include) };
-  return { name: stored, fields: indexed, ...(unique ? { unique } : {}), ...conditions, ...more };
+  if (!each) return { name: stored, fields: indexed, ...(unique ? { unique } : {}), ...conditions, ...more };
+  const lists = indexed.filter(isList);
+  if (lists.length !== 1) {
+    const found = lists.length === 0 ? 'none of its fields is' : `${lists.join(' and ')} are`;
+    const message = `The index '${stored}' with \`each\` must be on one json field, whose elements it has entries for: ${found}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  if (unique) {
+    const message = `The index '${stored}' cannot be both \`unique\` and with \`each\`: rows may have elements in common.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  return { name: stored, fields: indexed, ...conditions, ...more, each };
 }
 
 function isOnFunction(index: unknown): index is FunctionIndexDefinition {

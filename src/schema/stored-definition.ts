@@ -27,15 +27,15 @@ function toFieldDefinition(field: StoredField): FieldDefinition {
 }
 
 function toIndexDefinition(
-  { name, fields, unique, where, include }: StoredIndex,
+  { name, fields, unique, where, include, each }: StoredIndex,
   typeOf: (field: string) => TypeId,
 ): string | IndexDefinition {
-  const isPlain = unique === undefined && where === undefined && include === undefined;
+  const isPlain = [unique, where, include, each].every((more) => more === undefined);
   if (isPlain && fields.length === 1 && fields[0] === name) return name;
   const isDefaultName = name === fields.join(',');
   return {
     fields,
-    ...defined({ unique, where: where && conditionsOf(where, typeOf), include }),
+    ...defined({ unique, where: where && conditionsOf(where, typeOf), include, each }),
     ...(!isDefaultName && { name }),
   };
 }

@@ -45,6 +45,7 @@ import { rulesOf } from './field-rules.ts';
 import type { FieldRule } from './field-rules.ts';
 import { compiledCondition, isInside } from './index-condition.ts';
 import type { IndexCondition } from './index-condition.ts';
+import { elementTexts } from './list-elements.ts';
 import { constantDefault } from './schema.ts';
 
 /** An index of a table in its compiled form. On fields, it is made from a `StoredIndex`. */
@@ -60,6 +61,16 @@ export interface TableIndex {
   readonly result?: FunctionResult;
   /** The fields whose values follow the primary key in an entry. Undefined: none. */
   readonly included?: IncludedFields;
+  /** The field of `fields` that stands for the elements of a list, each with an entry of its own. Undefined: one entry for a row. */
+  readonly each?: LayoutField;
+}
+
+/** A list of keys that entries are appended to, such as a `KeyList`. */
+export interface EntrySink {
+  /** The end of the list, where the next key is written. */
+  readonly writer: ByteWriter;
+  /** Ends a key. */
+  end(): unknown;
 }
 
 /** The fields whose values follow the primary key in the entries of an index, and the fields of that key, which tell where it ends. */
@@ -229,8 +240,39 @@ export class TableShape {
   }
 
   /**
-   * Appends the index entry of a row: its indexed values, its primary key, and the values of included fields. Returns false and appends
-   * nothing if the row does not meet the condition of the index.
+   * Appends the index entries of a row, and returns their number: one, or one for each element of its list; none if the row does not meet
+   * the condition of the index.
+   */
+  writeIndexEntries(
+    to: EntrySink,
+    index: TableIndex,
+    source: RowSource,
+    base: number,
+    primaryKey: Uint8Array,
+    primaryKeyLength: number = primaryKey.length,
+  ): number {
+    const { each, where } = index;
+    if (each === undefined) {
+      if (!this.writeIndexEntry(to.writer, index, source, base, primaryKey, primaryKeyLength)) return 0;
+      to.end();
+      return 1;
+    }
+    if (where !== undefined && !isInside(where, source, base)) return 0;
+    const elements = elementTexts(readField(source, base, each.elementsOf as LayoutField));
+    for (const element of elements) {
+      for (const field of index.fields) {
+        if (field === each) writeKeyComponent(to.writer, Types.varchar, element);
+        else writeFieldComponent(to.writer, source, base, field);
+      }
+      writeEntryEnd(to.writer, index, source, base, primaryKey, primaryKeyLength);
+      to.end();
+    }
+    return elements.length;
+  }
+
+  /**
+   * Appends the index entry of a row, for an index with one for each row: its indexed values, its primary key, and the values of included
+   * fields. Returns false and appends nothing if the row does not meet the condition of the index.
    */
   writeIndexEntry(
     writer: ByteWriter,
@@ -240,29 +282,49 @@ export class TableShape {
     primaryKey: Uint8Array,
     primaryKeyLength: number = primaryKey.length,
   ): boolean {
-    const { fields, where, included } = index;
+    const { fields, where } = index;
     if (where !== undefined && !isInside(where, source, base)) return false;
     for (let i = 0; i < fields.length; i++) writeFieldComponent(writer, source, base, fields[i] as LayoutField);
-    writer.appendRange(primaryKey, 0, primaryKeyLength);
-    if (included !== undefined) for (const field of included.fields) writeIncluded(writer, source, base, field);
+    writeEntryEnd(writer, index, source, base, primaryKey, primaryKeyLength);
     return true;
   }
+}
+
+/** Appends the part of an entry after the indexed values. */
+function writeEntryEnd(
+  writer: ByteWriter,
+  { included }: TableIndex,
+  source: RowSource,
+  base: number,
+  primaryKey: Uint8Array,
+  primaryKeyLength: number,
+): void {
+  writer.appendRange(primaryKey, 0, primaryKeyLength);
+  if (included !== undefined) for (const field of included.fields) writeIncluded(writer, source, base, field);
 }
 
 /** Compiles an index on fields. */
 export function tableIndex(
   layout: RowLayout,
   keyFields: readonly LayoutField[],
-  { name, fields, unique, where, include }: StoredIndex,
+  { name, fields, unique, where, include, each }: StoredIndex,
 ): TableIndex {
-  const field = (each: string): LayoutField => layout.field(each) as LayoutField;
+  const field = (one: string): LayoutField => layout.field(one) as LayoutField;
+  const indexed = fields.map((one): LayoutField => {
+    const found = field(one);
+    // Entries hold the JSON text of an element.
+    return each === true && found.typeId === Types.json
+      ? { ...found, typeId: Types.varchar, elementsOf: found }
+      : found;
+  });
   return {
     name,
-    fields: fields.map(field),
+    fields: indexed,
     unique: unique === true,
     ...defined({
       where: where && compiledCondition(where, field),
       included: include && { fields: include.map(field), keyFields },
+      each: indexed.find(({ elementsOf }) => elementsOf !== undefined),
     }),
   };
 }
@@ -277,9 +339,9 @@ export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map
 }
 
 /** Returns a text that is the same for equal indexes on fields. */
-export function indexText({ fields, unique, where, include }: StoredIndex): string {
+export function indexText({ fields, unique, where, include, each }: StoredIndex): string {
   const conditions = where?.map(({ field, values }) => [field, values]) ?? null;
-  return JSON.stringify([fields, unique ?? false, conditions, include ?? null]);
+  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false]);
 }
 
 function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {

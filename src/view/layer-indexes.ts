@@ -70,7 +70,7 @@ const memoryName = 'memory/entries';
 export interface LayerEntries {
   /** A single leaf of entries, ascending. */
   readonly tree: Tree;
-  /** For each entry, which row of the layer it is of. Rows that are marked as deleted have none. */
+  /** For each entry, which row of the layer it is of. Rows that are marked as deleted have none; others may have several. */
   readonly rows: Uint32Array;
 }
 
@@ -97,10 +97,8 @@ export async function makeLayerEntries(
     const length = node.keyLength(i);
     if (length > primaryKey.length) primaryKey = new Uint8Array(length * 2);
     node.copyKey(i, primaryKey, 0);
-    if (shape.writeIndexEntry(keys.writer, index, node, node.rowBase(i), primaryKey, length)) {
-      keys.end();
-      rows.push(i);
-    }
+    const count = shape.writeIndexEntries(keys, index, node, node.rowBase(i), primaryKey, length);
+    for (let made = 0; made < count; made++) rows.push(i);
     if ((i & 0xff) === 0 && pacer.due()) await pacer.pause();
   }
   const order = await keys.sorted(pacer);

@@ -155,7 +155,7 @@ function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean
     ],
     found.map((index) => [
       index.name,
-      index.function === undefined ? index.fields.join(', ') : `function ${index.function}`,
+      index.function === undefined ? onFields(index) : `function ${index.function}`,
       index.unique ? 'unique' : '',
       index.where === undefined ? '' : describeConditions(index.where),
       index.include === undefined ? '' : index.include.join(', '),
@@ -166,6 +166,10 @@ function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean
       index.problem ?? '',
     ]),
   );
+}
+
+function onFields({ fields, each = false }: IndexStatus): string {
+  return each ? `each of ${fields.join(', ')}` : fields.join(', ');
 }
 
 /** Drops an index after confirmation. Throws `UsageError` if there is none of the name. */

@@ -94,6 +94,9 @@ class ClauseMaker {
       const { operator: meant, value } = likePattern(place, first);
       return this.#is(field, meant, value, first);
     }
+    if (operator === 'HAS') return this.#is(field, operator, elementOf(first), first);
+    if (operator === 'HAS ANY' || operator === 'HAS ALL')
+      return this.#is(field, operator, values.map(elementOf), first);
     const given = values.map((token) => valueOf(place, token));
     return this.#is(field, operator, operator === 'IN' || operator === 'BETWEEN' ? given : given[0], first);
   }
@@ -196,6 +199,13 @@ function valueOf({ source, schema, field, typeId }: ValuePlace, token: Token): u
     if (error instanceof ValueError) throw new LanguageError(`Field ${field}: ${error.message}`, source, at);
     throw error;
   }
+}
+
+/** Reads an element of a list: without quotes, true, false and numbers are no texts. */
+function elementOf({ kind, value }: Token): unknown {
+  if (kind !== 'word') return value;
+  if (value === 'true' || value === 'false') return value === 'true';
+  return value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
 }
 
 /** Turns a pattern of `like` into a comparison: by prefix, or by equality if it has no % at its end. Throws `LanguageError`. */

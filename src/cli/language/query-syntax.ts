@@ -137,7 +137,21 @@ export function parseNames(source: string): readonly Token[] {
 }
 
 /** The operator of a comparison: an operator of the query builder, or `LIKE`. */
-export type WrittenOperator = '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN' | 'PREFIX' | 'LIKE';
+export type WrittenOperator =
+  | '='
+  | '!='
+  | '<'
+  | '<='
+  | '>'
+  | '>='
+  | 'IN'
+  | 'BETWEEN'
+  | 'PREFIX'
+  | 'LIKE'
+  | ListOperator;
+
+/** The operators on lists. */
+export type ListOperator = 'HAS' | 'HAS ANY' | 'HAS ALL';
 
 export type WrittenConditionNode =
   | { readonly kind: 'and' | 'or'; readonly parts: readonly WrittenConditionNode[] }
@@ -147,7 +161,7 @@ export type WrittenConditionNode =
       readonly kind: 'compared';
       readonly field: Token;
       readonly operator: WrittenOperator;
-      /** One value; two for `BETWEEN`, and any number for `IN`. */
+      /** One value; two for `BETWEEN`, and any number for `IN`, `HAS ANY` and `HAS ALL`. */
       readonly values: readonly Token[];
     }
   | {
@@ -159,12 +173,12 @@ export type WrittenConditionNode =
     };
 
 /** The operator of a comparison of several fields together. */
-export type TupleOperator = Exclude<WrittenOperator, '!=' | 'PREFIX' | 'LIKE'>;
+export type TupleOperator = Exclude<WrittenOperator, '!=' | 'PREFIX' | 'LIKE' | ListOperator>;
 
 /** Each level may become two clauses of the query builder, which allows 100 levels. */
 const maxDepth = 40;
 const symbols: ReadonlySet<string> = new Set(['=', '!=', '<', '<=', '>', '>=']);
-const operators = '=, !=, <, <=, >, >=, is, in, between, like or prefix';
+const operators = '=, !=, <, <=, >, >=, is, in, between, like, prefix or has';
 
 /** Words that need quotes to be values. */
 const reserved: ReadonlySet<string> = new Set('and or not select from where group order limit offset'.split(' '));
@@ -185,8 +199,8 @@ function takeValue(reader: TokenReader): Token {
 }
 
 function takeValues(reader: TokenReader, operator: WrittenOperator): Token[] {
-  if (operator === 'IN') {
-    reader.expectSymbol('(', '( with the values: in (1, 2)');
+  if (operator === 'IN' || operator === 'HAS ANY' || operator === 'HAS ALL') {
+    reader.expectSymbol('(', `( with the values: ${operator.toLowerCase()} (1, 2)`);
     const values = reader.list(() => takeValue(reader));
     reader.expectSymbol(')', ') or a comma');
     return values;
@@ -207,6 +221,7 @@ function takeOperator(reader: TokenReader): WrittenOperator {
   for (const word of ['in', 'between', 'like', 'prefix'] as const) {
     if (reader.takeWord(word)) return word.toUpperCase() as WrittenOperator;
   }
+  if (reader.takeWord('has')) return reader.takeWord('any') ? 'HAS ANY' : reader.takeWord('all') ? 'HAS ALL' : 'HAS';
   return reader.expected(`how the field is compared (${operators})`);
 }
 
@@ -221,7 +236,7 @@ function takeComparison(reader: TokenReader): WrittenConditionNode {
     return opposite(isNegated, { kind: 'null', field });
   }
   const isNegated = reader.takeWord('not');
-  if (isNegated && reader.next.kind === 'symbol') reader.expected('in, between, like or prefix');
+  if (isNegated && reader.next.kind === 'symbol') reader.expected('in, between, like, prefix or has');
   const operator = takeOperator(reader);
   return opposite(isNegated, { kind: 'compared', field, operator, values: takeValues(reader, operator) });
 }
@@ -240,6 +255,10 @@ function takeTuple(reader: TokenReader, fields: readonly Token[]): readonly Toke
   );
 }
 
+function isOnLists(operator: WrittenOperator): operator is ListOperator {
+  return operator === 'HAS' || operator === 'HAS ANY' || operator === 'HAS ALL';
+}
+
 /** Takes a comparison of several fields together, after its first parenthesis. */
 function takeTogether(reader: TokenReader): WrittenConditionNode {
   const fields = reader.list(() => takeName(reader, 'a field'));
@@ -248,7 +267,7 @@ function takeTogether(reader: TokenReader): WrittenConditionNode {
   if (isNegated && reader.next.kind === 'symbol') reader.expected('in or between');
   const { next } = reader;
   const written = reader.isWord('is') ? undefined : takeOperator(reader);
-  if (written === undefined || written === 'LIKE' || written === 'PREFIX') {
+  if (written === undefined || written === 'LIKE' || written === 'PREFIX' || isOnLists(written)) {
     const instead = 'compare several fields together by =, !=, <, <=, >, >=, in or between';
     return reader.fail(`${next.value} is not possible here: ${instead}`, next);
   }

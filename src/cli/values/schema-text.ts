@@ -21,9 +21,10 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
         const { function: made, name = made, typeId } = index;
         return `${name} (${typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
       }
-      const { fields, unique = false, where, include, name = fields.join('+') } = index;
+      const { fields, unique = false, where, include, each = false, name = fields.join('+') } = index;
       const told = [
         ...(unique ? ['unique'] : []),
+        ...(each ? ['each element'] : []),
         ...(where === undefined ? [] : [`where ${describeConditions(where)}`]),
         ...(include === undefined ? [] : [`includes ${include.join(', ')}`]),
       ];

@@ -110,8 +110,9 @@ export class BundleTables {
     const tree = this.#tree(place, shape.leafShape);
     const projection = new RowProjection(state.shape.layout, shape.layout);
     const { stride } = shape.layout;
-    // Without a condition, the entries of the database's indexes are those of the bundle: they hold indexed values and keys alone.
-    const entries = filter === undefined ? undefined : shape.indexes.map(() => new KeyList());
+    // Without a condition, the entries of the database's indexes are those of the bundle if they hold indexed values and keys alone.
+    const isSame = state.shape.indexes.every(({ included }) => included === undefined);
+    const entries = filter === undefined && isSame ? undefined : shape.indexes.map(() => new KeyList());
     const cursor = state.scan();
     await this.#each(cursor, async () => {
       const { node } = cursor;
@@ -128,8 +129,7 @@ export class BundleTables {
         const added = tree.add(key, rows, at * stride);
         if (added !== undefined) await added;
         entries?.forEach((list, i) => {
-          shape.writeIndexEntry(list.writer, shape.indexes[i] as TableIndex, rows, at * stride, key);
-          list.end();
+          shape.writeIndexEntries(list, shape.indexes[i] as TableIndex, rows, at * stride, key);
         });
         this.#noteBlobs(shape, rows, at * stride);
       }

@@ -101,14 +101,15 @@ export class IndexRebuild {
   /** Reads all rows of the tables, and writes nothing. Throws {@link RowsUnreadable}. */
   async survey(pacer: Pacer): Promise<void> {
     const scratch = new ByteWriter();
+    const sink = { writer: scratch, end: (): void => undefined };
     for (const wanted of this.#wanted()) {
       const { table, indexes } = wanted;
       const entries = new Map<string, number>();
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
-        scratch.length = 0;
         for (const index of indexes) {
-          const isInside = table.shape.writeIndexEntry(scratch, index, leaf, leaf.rowBase(i), key);
-          if (isInside) countEntry(entries, index);
+          scratch.length = 0;
+          const made = table.shape.writeIndexEntries(sink, index, leaf, leaf.rowBase(i), key);
+          countEntries(entries, index, made);
         }
       };
       const rows = await this.#scan(table, pacer, onRow);
@@ -137,7 +138,7 @@ export class IndexRebuild {
         for (const { changes } of growing) {
           const { count } = changes;
           changes.add(undefined, rowRef, key);
-          if (changes.count > count) countEntry(entries, changes.index);
+          countEntries(entries, changes.index, changes.count - count);
         }
       };
       const onLeaf = async (): Promise<void> => {
@@ -258,7 +259,7 @@ function restarted(table: TableState, { stored, tree }: AddedIndex, context: Tab
   return { stored, built: undefined, rows: 0, birth: context.birth, problem: undefined, tree: empty };
 }
 
-/** Counts an entry that the rebuilt index gets. */
-function countEntry(entries: Map<string, number>, { name }: { readonly name: string }): void {
-  entries.set(name, (entries.get(name) ?? 0) + 1);
+/** Counts entries that the rebuilt index gets. */
+function countEntries(entries: Map<string, number>, { name }: { readonly name: string }, made: number): void {
+  if (made > 0) entries.set(name, (entries.get(name) ?? 0) + made);
 }

@@ -3,7 +3,7 @@
  * and its changes in pending commits are whole.
  */
 import { isPromise } from '../../base/brands.ts';
-import { ByteWriter, compareBytes } from '../../base/bytes.ts';
+import { ByteWriter, compareBytes, compareRanges } from '../../base/bytes.ts';
 import { isUnreadable } from '../../base/errors.ts';
 import { describeKey } from '../../base/messages.ts';
 import { findDuplicates } from '../../catalog/checked-indexes.ts';
@@ -195,7 +195,11 @@ export class TableCheck {
       for (const [index, { digest, built }] of implied) {
         if (isBehind(primaryKey, built)) continue;
         key.length = 0;
-        if (shape.writeIndexEntry(key, index, leaf, base, primaryKey)) digest.add(key.bytes, key.length);
+        const end = (): void => {
+          digest.add(key.bytes, key.length);
+          key.length = 0;
+        };
+        shape.writeIndexEntries({ writer: key, end }, index, leaf, base, primaryKey);
       }
     } catch (error) {
       if (!isUnreadable(error)) throw error;
@@ -228,7 +232,8 @@ export class TableCheck {
     const result = await run.tree(place, { ...tree, onRun: implied === undefined ? checkEntries : addEntries });
     if (implied !== undefined && !digest.isSame(implied)) await run.again({ ...tree, onRun: checkEntries });
     const ofAll = rows.isWhole ? rows.entries : table.tree.count;
-    const expected = index.where === undefined && built === null ? ofAll : implied?.count;
+    const isOfAll = index.where === undefined && index.each === undefined && built === null;
+    const expected = isOfAll ? ofAll : implied?.count;
     if (result.isWhole && expected !== undefined && result.entries !== expected) {
       const inside = index.where === undefined ? '' : ` for which ${index.where.text}`;
       const soFar = built === null ? '' : ' as far as it has come';
@@ -288,9 +293,14 @@ export class TableCheck {
           continue;
         }
         implied.length = 0;
-        if (!shape.writeIndexEntry(implied, index, row.source, row.base, primaryKey)) {
-          add(`is of a row that has none: the index is of those for which ${index.where?.text}`);
-        } else if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its row implies');
+        let isImplied = false;
+        const end = (): void => {
+          isImplied ||= compareRanges(implied.bytes, 0, implied.length, entry, 0, entry.length) === 0;
+          implied.length = 0;
+        };
+        const count = shape.writeIndexEntries({ writer: implied, end }, index, row.source, row.base, primaryKey);
+        if (count === 0) add(`is of a row that has none${reasonFor(index)}`);
+        else if (!isImplied) add(`is not ${index.each === undefined ? 'the one' : 'one'} that its row implies`);
       } catch (error) {
         if (error instanceof MalformedKey) add(`cannot be read: ${error.message}`);
         // Then the table is damaged, not the index.
@@ -298,6 +308,15 @@ export class TableCheck {
       }
     }
   }
+}
+
+/** Returns the reason for which a row may have no entries, for messages. */
+function reasonFor({ where, each }: TableIndex): string {
+  const reasons = [
+    ...(where === undefined ? [] : [`the index is of those for which ${where.text}`]),
+    ...(each === undefined ? [] : ['it has one for each element of a list']),
+  ];
+  return reasons.length === 0 ? '' : `: ${reasons.join(', and ')}`;
 }
 
 const seeds = [0x811c9dc5, 0x2545f491, 0x6a09e667] as const;

@@ -80,7 +80,8 @@ export function writtenCondition(field: unknown, operator: unknown, value: unkno
     const message = `Unknown operator ${describeValue(operator)} for '${field}': it is one of ${operators.join(', ')}.`;
     throw new InvalidOperatorError(operator, message);
   }
-  return { name: field, operator, value, captured: captureValue(value) };
+  // `writtenElements` makes several conditions of the operators that take lists of elements.
+  return { name: field, operator: operator as WrittenCondition['operator'], value, captured: captureValue(value) };
 }
 
 /**
@@ -163,9 +164,22 @@ function joined(
   return new Clause(write(made.map(({ written }) => written)), depth, weight);
 }
 
+/** Returns a condition that lists have any, or all, of some elements. `HAS ANY` of none matches no row, and `HAS ALL` of none every row. */
+export function writtenElements(field: unknown, operator: 'HAS ANY' | 'HAS ALL', value: unknown): Clause {
+  if (!Array.isArray(value)) {
+    const message = `${operator} on ${describeValue(field)} takes an array of elements, not ${describeValue(value)}.`;
+    throw new InvalidQueryError(message);
+  }
+  const parts = Array.from(value as readonly unknown[], (element) =>
+    conditionClause(writtenCondition(field, 'HAS', element)),
+  );
+  return operator === 'HAS ANY' ? clauses.or(...parts) : clauses.and(...parts);
+}
+
 const clauses: Clauses<Record<string, unknown>> = {
   is: (field: unknown, operator: unknown, value: unknown) => {
     if (Array.isArray(field)) return writtenTuples(field, operator, value);
+    if (operator === 'HAS ANY' || operator === 'HAS ALL') return writtenElements(field, operator, value);
     return conditionClause(writtenCondition(field, operator, value));
   },
   and: (...parts) => joined('and', parts, (written) => ({ kind: 'and', clauses: written })),

@@ -6,7 +6,7 @@
  * as long. `test/features/types/compile-budget.slow.test.ts` has the bounds.
  */
 import type { Hint, Near } from '../../base/options.ts';
-import type { Operator } from './comparison.ts';
+import type { ListOperator, Operator } from './comparison.ts';
 
 /** The name of a field, with the known ones suggested. Any other name refers to a registered function. */
 export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
@@ -36,14 +36,14 @@ type UnknownInCondition<R, F, O> = [Operator] extends [O]
   : UnknownByOperator<R, F, O>;
 
 type UnknownByOperator<R, F, O> = [F] extends [`${infer _A}${infer _B}${infer C}`]
-  ? [O] extends ['=']
+  ? [O] extends ['=' | ListOperator]
     ? C extends ''
       ? F
       : [Near<F, keyof R & string>] extends [never]
         ? F
         : NoField<R, F>
     : NoField<R, F>
-  : [O] extends ['=']
+  : [O] extends ['=' | ListOperator]
     ? F
     : NoField<R, F>;
 
@@ -106,13 +106,20 @@ type Comparable<V> = V extends number | bigint
 type OperatorOfValue<V> = unknown extends V
   ? Operator
   : IsJson<V> extends true
-    ? '=' | '!='
+    ? '=' | '!=' | ListOperator
     : [Extract<V, string | Uint8Array>] extends [never]
-      ? Exclude<Operator, 'PREFIX'>
-      : Operator;
+      ? Exclude<Operator, 'PREFIX' | ListOperator>
+      : Exclude<Operator, ListOperator>;
+
+/** The elements that a list may have. */
+type ElementOf<V> = [Extract<V, readonly unknown[]>] extends [never]
+  ? string | number | boolean
+  : Extract<Extract<V, readonly unknown[]>[number], string | number | boolean>;
+
+type ComparedElements<V, O> = O extends 'HAS' ? ElementOf<V> : O extends ListOperator ? readonly ElementOf<V>[] : null;
 
 /**
- * The operators that a field takes: `PREFIX` only text and bytes, JSON only `=` and `!=`. Any operator where the type of the rows
+ * The operators that a field takes: `PREFIX` only text and bytes, JSON only `=`, `!=` and those on lists. Any operator where the type of the rows
  * is not known, and where the rows have no such field: {@link ComparedName} reports the mistake then.
  */
 export type OperatorOf<R, F> = string extends F
@@ -140,7 +147,7 @@ export type ComparedValue<R, F, O> = NoInfer<
       ? unknown extends R[F]
         ? unknown
         : IsJson<R[F]> extends true
-          ? null
+          ? ComparedElements<R[F], O>
           : ComparedWith<Comparable<R[F]>, O>
       : ComparedTuple<R, F, O>
 >;

@@ -13,18 +13,25 @@ import type { TypeId } from '../../format/types.ts';
 import { describeValue } from '../../base/messages.ts';
 import { isUuid, normalizeValue, ValueProblem } from '../../format/values.ts';
 
+/** The operators that compare a field with values. */
+export const valueOperators = ['=', '!=', '>', '>=', '<', '<=', 'IN', 'BETWEEN', 'PREFIX'] as const;
+/** The operators on lists. */
+export const listOperators = ['HAS', 'HAS ANY', 'HAS ALL'] as const;
 /** The operators that `where` takes. */
-export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN', 'BETWEEN', 'PREFIX'] as const;
+export const operators = [...valueOperators, ...listOperators] as const;
 /**
  * An operator of `where`. `IN` takes an array of values, `BETWEEN` the lowest and the highest one as `[low, high]`, and
- * `PREFIX` the beginning of a text or of bytes; all others take one value.
+ * `PREFIX` the beginning of a text or of bytes. Of a json field that holds a list, `HAS` takes an element, and `HAS ANY` and `HAS ALL`
+ * take arrays of elements. All others take one value.
  */
 export type Operator = (typeof operators)[number];
 
 /** The operators that compare the order of a field's value with one other value. */
 export type OrderOperator = '<' | '<=' | '>' | '>=';
 
-export type ComparisonOperator = Exclude<Operator, 'IN' | 'BETWEEN' | 'PREFIX'>;
+export type ComparisonOperator = Exclude<Operator, 'IN' | 'BETWEEN' | 'PREFIX' | ListOperator>;
+/** An operator on lists. */
+export type ListOperator = (typeof listOperators)[number];
 /** A value that a field can hold, and that is not null. */
 export type FieldValue = Exclude<OrderedValue, null>;
 
@@ -44,6 +51,11 @@ const none: Comparison = { kind: 'none' };
 const all: Comparison = { kind: 'all' };
 const isNull: Comparison = { kind: 'null' };
 const isNotNull: Comparison = { kind: 'not null' };
+
+/** Whether an operator is on lists. */
+export function isListOperator(operator: Operator): operator is ListOperator {
+  return listOperators.includes(operator as ListOperator);
+}
 
 export function isOperator(operator: unknown): operator is Operator {
   return operators.includes(operator as Operator);
@@ -215,7 +227,12 @@ export function oppositeOf(comparison: Comparison): Comparison | undefined {
  * Returns the comparisons for `field operator value`; all of them must hold. Throws `InvalidQueryError` if the field cannot be compared
  * with a value of this kind, and `InvalidOperatorError` if the field does not take the operator.
  */
-export function compareField(table: string, field: TypedField, operator: Operator, value: unknown): Comparison[] {
+export function compareField(
+  table: string,
+  field: TypedField,
+  operator: Exclude<Operator, ListOperator>,
+  value: unknown,
+): Comparison[] {
   const compared = { table, field };
   if (field.typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
     if (value === undefined) refuse(compared, value);
@@ -249,7 +266,11 @@ export function* comparingWithList(table: string, field: TypedField, list: unkno
   return yield* comparingWithAny({ table, field }, list);
 }
 
-function compareOnce(compared: ComparedField, operator: Exclude<Operator, 'BETWEEN'>, value: unknown): Comparison {
+function compareOnce(
+  compared: ComparedField,
+  operator: Exclude<Operator, 'BETWEEN' | ListOperator>,
+  value: unknown,
+): Comparison {
   const { field } = compared;
   if (value === undefined) refuse(compared, value);
   if (operator === 'IN') return atOnce(comparingWithAny(compared, value));

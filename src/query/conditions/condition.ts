@@ -6,12 +6,14 @@ import { describeValue } from '../../base/messages.ts';
 import { nearestName } from '../../base/options.ts';
 import { atOnce, itemsInStep, mapped } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
-import { isTruncatedComponent, isOfResultType, writeResult } from '../../format/ordered-key.ts';
+import { isTruncatedComponent, isOfResultType, writeKeyComponent, writeResult } from '../../format/ordered-key.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
-import { Types } from '../../format/types.ts';
+import { typeName, Types } from '../../format/types.ts';
+import { elementText, isListElement } from '../../schema/list-elements.ts';
+import type { ListElement } from '../../schema/list-elements.ts';
 import { callFunction } from '../../schema/registered-functions.ts';
 import type { RegisteredFunction } from '../../schema/registered-functions.ts';
-import type { FunctionResult, TableShape } from '../../schema/table-shape.ts';
+import type { FunctionResult, TableIndex, TableShape } from '../../schema/table-shape.ts';
 import { compareField, comparingWithList, oppositeOf } from './comparison.ts';
 import type { Comparison, Operator } from './comparison.ts';
 import { accessingList, keyAccess } from './key-ranges.ts';
@@ -29,13 +31,14 @@ import {
 } from './number-selectors.ts';
 import { ComplementSelector, Filter, NullSelector, selectAll, selectNothing, slowCost } from './filter.ts';
 import type { Selector } from './filter.ts';
+import { ElementSelector } from './list-selectors.ts';
 import { PrefixSelector, headOf, textBytes, TextSelector } from './text-selectors.ts';
 
 /** A condition as it was passed to `where`. */
 export interface WrittenCondition {
   /** The name of a field or of a registered function. */
   readonly name: string;
-  readonly operator: Operator;
+  readonly operator: Exclude<Operator, 'HAS ANY' | 'HAS ALL'>;
   /** The value as it was passed. The result of a registered function is compared with it by `===`. */
   readonly value: unknown;
   /** A copy made at the call, so that changing an array, a Buffer or a Date afterwards has no effect. */
@@ -226,10 +229,10 @@ export function requireField(shape: TableShape, name: string, what: string): Lay
   );
 }
 
-/** Throws `InvalidOperatorError` unless the operator is `=`, the only one that functions take. */
+/** Throws `InvalidOperatorError` unless the operator is `=` or `HAS`, which functions take. */
 export function checkFunctionOperator(name: string, operator: Operator): void {
-  if (operator === '=') return;
-  const message = `'${name}' is a registered function, which takes no operator but '=': not ${describeValue(operator)}.`;
+  if (operator === '=' || operator === 'HAS') return;
+  const message = `'${name}' is a registered function, which takes the operators '=', 'HAS', 'HAS ANY' and 'HAS ALL': not ${describeValue(operator)}.`;
   throw new InvalidOperatorError(operator, message);
 }
 
@@ -268,16 +271,62 @@ export function compileCondition(
   const found = registered(name);
   if (found !== undefined) {
     checkFunctionOperator(name, operator);
-    const selector = new FunctionSelector(shape, found, value);
+    const selector = new FunctionSelector(shape, found, operator === 'HAS' ? elementOf(name, value) : value, operator);
     return [new Condition([name], undefined, negated ? new ComplementSelector(selector) : selector)];
   }
   const field = requireField(shape, name, 'where');
+  if (operator === 'HAS') {
+    const condition = new HasCondition(shape.name, field, captured);
+    return [
+      negated ? new Condition([name], undefined, new ComplementSelector(condition.selector), [field]) : condition,
+    ];
+  }
   return compareField(shape.name, field, operator, captured).map((comparison) => {
     if (!negated) return new Condition([name], { field, comparison });
     const opposite = oppositeOf(comparison);
     if (opposite !== undefined) return new Condition([name], { field, comparison: opposite });
     return new Condition([name], undefined, new ComplementSelector(compileSelector(field, comparison)), [field]);
   });
+}
+
+/** Returns an element to look for in a list. Throws `InvalidQueryError`. */
+function elementOf(subject: string, value: unknown): ListElement {
+  if (isListElement(value)) return value;
+  const takes = 'HAS looks for a string, a finite number, true or false in a list';
+  throw new InvalidQueryError(`${takes}, and ${subject} was given ${describeValue(value)}.`);
+}
+
+/** The condition that the list in a json field has an element. */
+export class HasCondition extends Condition {
+  readonly #field: LayoutField;
+  readonly #element: ListElement;
+
+  /** Throws `InvalidOperatorError` unless the field is of type json, and `InvalidQueryError` unless the value can be an element. */
+  constructor(table: string, field: LayoutField, value: unknown) {
+    const { name, typeId } = field;
+    if (typeId !== Types.json) {
+      const message = `Field '${name}' of table '${table}' is of type ${typeName(typeId)}: HAS is for lists in json fields.`;
+      throw new InvalidOperatorError('HAS', message);
+    }
+    const element = elementOf(`field '${name}' of table '${table}'`, value);
+    super([name], undefined, new ElementSelector(field, element), [field]);
+    this.#field = field;
+    this.#element = element;
+  }
+
+  /** Whether an index has entries for the elements of the lists that the condition is on. */
+  isOn({ each }: TableIndex): boolean {
+    return each?.elementsOf === this.#field;
+  }
+
+  override keysBy(field: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
+    if (field.elementsOf !== this.#field) return undefined;
+    const writer = new ByteWriter(64);
+    writeKeyComponent(writer, Types.varchar, elementText(this.#element));
+    const component = writer.finish();
+    const exact = !isTruncatedComponent(component, component.length, Types.varchar);
+    return { kind: 'values', components: [component], exact };
+  }
 }
 
 /** Selects rows by a registered function: the function gets the whole row, and its result must equal a value. */
@@ -287,18 +336,21 @@ class FunctionSelector implements Selector {
   readonly #shape: TableShape;
   readonly #registered: RegisteredFunction;
   readonly #value: unknown;
+  /** Whether the value is looked for in a list that the function returns. */
+  readonly #isElement: boolean;
 
-  constructor(shape: TableShape, registered: RegisteredFunction, value: unknown) {
+  constructor(shape: TableShape, registered: RegisteredFunction, value: unknown, operator: Operator) {
     this.#shape = shape;
     this.#registered = registered;
     this.#value = value;
+    this.#isElement = operator === 'HAS';
   }
 
   /** Returns the keys of matching rows in an index on the function; undefined if they cannot be known. */
   keysBy({ name, typeId, version }: FunctionResult): KeyAccess | undefined {
     const { name: called, version: calledVersion } = this.#registered;
     const value = this.#value;
-    if (called !== name || calledVersion !== version || Number.isNaN(value)) return undefined;
+    if (called !== name || calledVersion !== version || Number.isNaN(value) || this.#isElement) return undefined;
     const writer = new ByteWriter(64);
     writeResult(writer, typeId, value);
     const component = writer.finish();
@@ -312,7 +364,8 @@ class FunctionSelector implements Selector {
     for (let k = 0; k < count; k++) {
       const pick = picks[k] as number;
       picks[kept] = pick;
-      if (callFunction(this.#shape, this.#registered, source, first + pick * stride) === this.#value) kept++;
+      const result = callFunction(this.#shape, this.#registered, source, first + pick * stride);
+      if (this.#isElement ? Array.isArray(result) && result.includes(this.#value) : result === this.#value) kept++;
     }
     return kept;
   }

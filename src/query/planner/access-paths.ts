@@ -5,6 +5,7 @@ import { isUsable } from '../../view/index-version.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
+import { HasCondition } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
 import { AnyCondition, opposedTo } from '../conditions/any-condition.ts';
 import { entryUseOf, mayHoldAll } from './covering-index.ts';
@@ -117,6 +118,8 @@ const maxParts = 32;
 const maxPlannedParts = 64;
 /** The most conditions in all these parts. Each part has the conditions of the whole query, and those of the parts before it. */
 const maxPlannedConditions = 200_000;
+/** The most conditions on elements for which an index is a candidate. Rows are tested for the others. */
+const maxElements = 8;
 const noBytes = new Uint8Array(0);
 /** The number of conditions that a key range may come from. Rows are tested for the others. */
 const mostHelpful = 1024;
@@ -296,7 +299,7 @@ class Planner {
     this.#addUnions();
     for (const index of state.shape.indexes) {
       // A version of the table that is being built may not have all of its indexes yet.
-      if (state.indexes.has(index.name)) this.#addIndex(index);
+      if (state.indexes.has(index.name)) this.#addIndexes(index);
     }
     for (const indexVersion of state.indexVersions) if (isUsable(indexVersion)) this.#addIndex(indexVersion.index);
   }
@@ -380,8 +383,25 @@ class Planner {
     return entryUseOf(this.#state, this.#query.takes, index, residual, this.#order);
   }
 
-  #addIndex(index: TableIndex): void {
-    const { limit, conditions: asked, counts } = this.#query;
+  /** Adds an index. One with entries for elements finds the rows that have one element: it is a candidate for each condition on one. */
+  #addIndexes(index: TableIndex): void {
+    if (index.each === undefined) {
+      this.#addIndex(index);
+      return;
+    }
+    const { conditions } = this.#query;
+    const elements = conditions.filter((condition) => condition instanceof HasCondition && condition.isOn(index));
+    for (const element of elements.slice(0, maxElements)) {
+      this.#addIndex(
+        index,
+        conditions.filter((condition) => condition === element || !elements.includes(condition)),
+      );
+    }
+  }
+
+  /** `asked`: the conditions that its ranges may come from. */
+  #addIndex(index: TableIndex, asked: readonly Condition[] = this.#query.conditions): void {
+    const { limit, counts } = this.#query;
     // In an index with several fields, a position in an order by one field and the primary key gives no range.
     const conditions =
       index.fields.length === 1 || !asked.some((condition) => condition instanceof PositionCondition)
@@ -401,6 +421,8 @@ class Planner {
     // A row that matches may have no entry.
     if (inside === undefined) return;
     const { used, oneValue, ofValues } = found;
+    // Without the element, a row has several entries in the ranges.
+    if (index.each !== undefined && used <= index.fields.indexOf(index.each)) return;
     const direction = oneValue ? this.#keyDirection : this.#directionOf(index);
     const ordered = direction !== undefined;
     const descending = direction === 'descending';
@@ -434,7 +456,8 @@ class Planner {
 
   /** Returns the direction in which the index has the order asked for, by the fields that no condition fixes. */
   #directionOf(index: TableIndex): 'ascending' | 'descending' | undefined {
-    return directionOf(this.#order, openOf(index.fields, this.#fixed), this.#keyFields);
+    const fixed = index.each === undefined ? this.#fixed : new Set([...this.#fixed, index.each]);
+    return directionOf(this.#order, openOf(index.fields, fixed), this.#keyFields);
   }
 }
 

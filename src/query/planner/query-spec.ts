@@ -11,7 +11,7 @@ import type { QueryHost } from './query-host.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { compileClause, compilingClause, conditionsIn, hasCondition, weightOf } from '../conditions/clause.ts';
 import type { WrittenClause } from '../conditions/clause.ts';
-import { plainValue } from '../conditions/comparison.ts';
+import { isListOperator, plainValue } from '../conditions/comparison.ts';
 import { checkFunctionOperator, requireField } from '../conditions/condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from '../conditions/condition.ts';
 import type { OrderField } from '../conditions/row-order.ts';
@@ -138,7 +138,7 @@ function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQ
 
 /** Whether a condition is valid for sure, since it compares a field with a value that the field can hold. */
 export function isPlain(host: QueryHost, shape: TableShape, { name, operator, captured }: WrittenCondition): boolean {
-  if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX') return false;
+  if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX' || isListOperator(operator)) return false;
   const field = shape.layout.field(name);
   if (field === undefined || host.functions.has(name)) return false;
   return plainValue(field.typeId, captured) !== undefined;

@@ -214,7 +214,7 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   },
   'block0-compound': (bytes) => expectBlock0(bytes, compoundKeyVersion, compound),
   'commit-including': (bytes) => {
-    // Releases that know of no included fields must not make entries without them.
+    // Releases that know of no included fields and of no elements must not make entries without them.
     expectCommit(bytes, entryFormsVersion, includingSchema);
   },
   'block0-including': (bytes) => expectBlock0(bytes, entryFormsVersion, including),

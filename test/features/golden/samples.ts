@@ -480,11 +480,16 @@ export const compoundSchema: StoredSchema = { ...schema, version: 8, primaryKey:
 
 export const compound: Block0 = block0Of(compoundSchema, 8);
 
-/** The same table with an index that holds more fields than it is on. */
+/** The same table with an index that holds more fields than it is on, and has an entry for each element of a list. */
 export const includingSchema: StoredSchema = {
   ...schema,
   version: 12,
-  indexes: schema.indexes.map((index) => ({ ...index, include: ['float64', 'varchar'] })),
+  indexes: schema.indexes.map(({ name, fields }) => ({
+    name,
+    fields: [...fields, 'json'],
+    include: ['float64', 'varchar'],
+    each: true as const,
+  })),
 };
 
 export const including: Block0 = block0Of(includingSchema, 12);

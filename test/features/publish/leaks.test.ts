@@ -96,7 +96,49 @@ describe('the objects of a bundle', () => {
     expect(await reader.query('accounts').where('region', '=', 'region 3').count()).toBe(200);
     await db.stop();
   });
+
+  it('hold no included fields and no elements of lists, and are read by their indexes', async () => {
+    const db = StoreDb({ driver: new MemoryDriver(), dbPrefix: 'db', nodeId: 1 });
+    const listed = defineSchema({
+      name: 'listed',
+      version: 1,
+      fields: {
+        id: { typeId: Types.uint32 },
+        region: { typeId: Types.varchar },
+        secret: { typeId: Types.varchar },
+        tags: { typeId: Types.json },
+      },
+      primaryKey: 'id',
+      indexes: [
+        { fields: ['region'], include: ['secret'] },
+        { fields: ['tags'], each: true },
+      ],
+    });
+    db.registerSchema(listed);
+    await db.start();
+    await db.load(
+      listed,
+      Array.from({ length: 2000 }, (_, id) => {
+        return { id, region: `region ${id % 10}`, secret: `${secret} ${id}`, tags: ['open', `tag ${id}`] };
+      }),
+    );
+    for (const where of [undefined, { listed: ({ is }: never) => (is as never as Is)('id', '<', 2000) }] as const) {
+      const server = new BundleServer();
+      const fields = { listed: ['region', 'tags'] };
+      await db.publish(server.place, { tables: ['listed'], fields, ...(where && { where }) });
+      for (const [name, text] of await server.texts()) expect(text.includes(secret), name).toBe(false);
+      const reader = await server.open();
+      expect(reader.tables()[0]?.indexes).toEqual(['region']);
+      expect(await reader.query('listed').where('region', '=', 'region 3').count()).toBe(200);
+      const first = await reader.query('listed').where('region', '=', 'region 3').first();
+      expect(first).toEqual({ id: 3, region: 'region 3', tags: ['open', 'tag 3'] });
+      expect(await reader.query('listed').where('tags', 'HAS', 'tag 17').count()).toBe(1);
+    }
+    await db.stop();
+  });
 });
+
+type Is = (field: string, operator: string, value: unknown) => never;
 
 /** The bytes of Block 0, for the id of the database. */
 async function wholeBlock0(db: ReturnType<typeof StoreDb>): Promise<Uint8Array> {

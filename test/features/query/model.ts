@@ -3,6 +3,7 @@ import { compareValues } from '../../../src/base/bytes.ts';
 import type { OrderedValue } from '../../../src/base/bytes.ts';
 import type { Clause, Clauses } from '../../../src/query/conditions/clause.ts';
 import type { Operator } from '../../../src/query/conditions/comparison.ts';
+import { hasElements } from '../../properties/model/naive.ts';
 import type { Row } from './test-table.ts';
 
 export type ModelCondition = readonly [field: string, operator: Operator, value: unknown];
@@ -32,6 +33,8 @@ function matches(value: unknown, operator: Operator, other: unknown): boolean {
     const [low, high] = other as [unknown, unknown];
     return matches(value, '>=', low) && matches(value, '<=', high);
   }
+  if (operator === 'HAS' || operator === 'HAS ANY' || operator === 'HAS ALL')
+    return hasElements(value, operator, other);
   if (value === null || other === null) return false;
   if (operator === 'PREFIX') return beginsWith(value, other);
   const order = compare(value, other);

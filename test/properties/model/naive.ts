@@ -101,10 +101,20 @@ function matches(table: ModelTable, row: ModelRow, { field, operator, value }: C
       matches(table, row, { field, operator: '<=', value: high })
     );
   }
+  if (operator === 'HAS' || operator === 'HAS ANY' || operator === 'HAS ALL')
+    return hasElements(stored, operator, value);
   if (stored === null || value === null) return false;
   if (operator === 'PREFIX') return beginsWith(stored, value);
   const order = compareNaively(stored, comparable(field, value));
   return { '<': order < 0, '<=': order <= 0, '>': order > 0, '>=': order >= 0 }[operator];
+}
+
+/** Whether a list has an element, or any or all of some. */
+export function hasElements(stored: unknown, operator: 'HAS' | 'HAS ANY' | 'HAS ALL', value: unknown): boolean {
+  const list: readonly unknown[] = Array.isArray(stored) ? stored : [];
+  if (operator === 'HAS') return list.includes(value);
+  const wanted = value as readonly unknown[];
+  return operator === 'HAS ANY' ? wanted.some((one) => list.includes(one)) : wanted.every((one) => list.includes(one));
 }
 
 /** By whole characters, so that no text begins with half of one. */

@@ -2,7 +2,7 @@
 import type { Database } from '../../../src/api/database.ts';
 import type { Batch } from '../../../src/batch/batch.ts';
 import type { Operator } from '../../../src/query/conditions/comparison.ts';
-import { operators } from '../../../src/query/conditions/comparison.ts';
+import { valueOperators } from '../../../src/query/conditions/comparison.ts';
 import { Types } from '../../../src/format/types.ts';
 import { run, rowText } from './naive.ts';
 import type { Alternatives, Condition, ModelQuery, Rows } from './naive.ts';
@@ -21,7 +21,7 @@ function randomCondition(random: Random, table: ModelTable): Condition {
   const keyed = table.fields.filter((field) => field === table.primaryKey || table.indexes.includes(field.name));
   const field = random.pick(random.chance(0.6) ? keyed : table.fields);
   if (field.typeId === Types.json) return { field, operator: random.pick(['=', '!=']), value: null };
-  const operator: Operator = random.pick(operators);
+  const operator: Operator = random.pick(valueOperators);
   if (operator === 'PREFIX') {
     const texts = table.fields.filter(({ typeId }) => typeId === Types.varchar || typeId === Types.bytes);
     if (texts.length === 0) return randomCondition(random, table);

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { TypeId } from '../../../src/format/types.ts';
 import { compileAggregate } from '../../../src/query/aggregate.ts';
-import { operators } from '../../../src/query/conditions/comparison.ts';
+import { valueOperators } from '../../../src/query/conditions/comparison.ts';
 import { requireField } from '../../../src/query/conditions/condition.ts';
 import { compile, countEveryPlan, foldEveryPlan, runEveryPlan } from '../../features/query/every-plan.ts';
 import { clauseOf, extremeModel, groupModel, runModel, withoutMinus } from '../../features/query/model.ts';
@@ -146,7 +146,7 @@ const anyField = fc.oneof(
 );
 
 const conditionArbitrary: fc.Arbitrary<ModelCondition> = fc
-  .constantFrom(...operators)
+  .constantFrom(...valueOperators)
   .chain((operator) => {
     return fc.tuple(operator === 'PREFIX' ? fc.constantFrom(...texts) : anyField, fc.constant(operator));
   })

@@ -5,6 +5,8 @@ const shapes = 'src/schema/table-shape.ts';
 
 const queries = 'test/features/query/included-fields.test.ts';
 const stored = 'test/features/query/included-fields-stored.test.ts';
+const lists = 'test/features/query/lists.test.ts';
+const storedLists = 'test/features/query/lists-stored.test.ts';
 
 export const indexMutants: readonly Mutant[] = [
   {
@@ -39,8 +41,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/migration/bridge.ts',
-        find: '[...fields, ...held, ...(where?.tests',
-        replace: '[...fields, ...(where?.tests',
+        find: 'field.elementsOf ?? field), ...held];',
+        replace: 'field.elementsOf ?? field)];',
       },
     ],
     tests: [stored],
@@ -50,10 +52,87 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/format/stored-schema.ts',
-        find: 'if (indexes.some(({ include }) => include !== undefined)) return entryFormsVersion;',
+        find: 'if (indexes.some(({ include, each }) => include !== undefined || each !== undefined)) return entryFormsVersion;',
         replace: '',
       },
     ],
     tests: [stored],
+  },
+  {
+    name: 'lists: an index is used without an element',
+    edits: [
+      {
+        file: 'src/query/planner/access-paths.ts',
+        find: 'if (index.each !== undefined && used <= index.fields.indexOf(index.each)) return;',
+        replace: '',
+      },
+    ],
+    tests: [lists],
+  },
+  {
+    name: 'lists: two elements are looked for in one entry',
+    edits: [
+      {
+        file: 'src/query/planner/access-paths.ts',
+        find: 'condition === element || !elements.includes(condition)',
+        replace: 'condition === element || elements.includes(condition) || true',
+      },
+    ],
+    tests: [lists],
+  },
+  {
+    name: 'lists: an element that is there twice has two entries',
+    edits: [
+      {
+        file: 'src/schema/list-elements.ts',
+        find: 'if (!texts.has(held)) texts.set(held, text);',
+        replace: 'texts.set(`${held} ${texts.size}`, text);',
+      },
+    ],
+    tests: [lists, storedLists],
+  },
+  {
+    name: 'lists: long elements with the same beginning have an entry each',
+    edits: [
+      {
+        file: 'src/schema/list-elements.ts',
+        find: 'return bytes.length <= maxKeyBytes ? text :',
+        replace: 'return bytes.length <= maxKeyBytes || text.length > 0 ? text :',
+      },
+    ],
+    tests: [lists],
+  },
+  {
+    name: 'lists: entries of elements that a row had before stay',
+    edits: [
+      {
+        file: 'src/merge/index-changes.ts',
+        find: 'if (!after.has(text)) this.#addKey(this.#before, at, true);',
+        replace: 'if (!after.has(text) && at < 0) this.#addKey(this.#before, at, true);',
+      },
+    ],
+    tests: [storedLists],
+  },
+  {
+    name: 'lists: an element that a key holds in part is taken for found',
+    edits: [
+      {
+        file: 'src/query/conditions/condition.ts',
+        find: 'const exact = !isTruncatedComponent(component, component.length, Types.varchar);',
+        replace: 'const exact = component.length > 0;',
+      },
+    ],
+    tests: [lists],
+  },
+  {
+    name: 'bundles: indexes hold the included fields that are not published',
+    edits: [
+      {
+        file: 'src/maintenance/publish/bundle-tables.ts',
+        find: 'filter === undefined && isSame ?',
+        replace: 'filter === undefined ?',
+      },
+    ],
+    tests: ['test/features/publish/leaks.test.ts'],
   },
 ];

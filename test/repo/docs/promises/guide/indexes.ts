@@ -41,6 +41,12 @@ export const indexes: PagePromises = {
   'An index takes up to 16 fields in all.': [
     'test/features/query/included-fields-stored.test.ts: takes 16 fields in all',
   ],
+  '`HAS ANY` of no elements matches no row, and `HAS ALL` of none matches every row.': [
+    'test/features/query/lists.test.ts: are searched right by each plan, each row once, also with unmerged commits',
+  ],
+  'An index on a list cannot be `unique`.': [
+    'test/features/query/lists.test.ts: in the index {"fields":["tags"],"each":true,"unique":true} is refused',
+  ],
   'It serves conditions on its first fields': [
     'test/features/query/compound-indexes.test.ts: gives rows by values of its first fields and a range of the next',
   ],

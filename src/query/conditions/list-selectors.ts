@@ -1,0 +1,56 @@
+/** Selects rows by the elements of a list in a json field. */
+import { encodeUtf8 } from '../../base/bytes.ts';
+import { heapPlace, isNull, readField } from '../../format/row-decode.ts';
+import { inlineBytes, nonAsciiFlag } from '../../format/row-layout.ts';
+import type { LayoutField, RowSource } from '../../format/row-layout.ts';
+import { elementText } from '../../schema/list-elements.ts';
+import type { ListElement } from '../../schema/list-elements.ts';
+import type { Selector } from './filter.ts';
+
+/** Selects rows whose list has an element. Rows are parsed only if their JSON text contains that of the element. */
+export class ElementSelector implements Selector {
+  readonly cost = 100;
+  readonly #field: LayoutField;
+  readonly #element: ListElement;
+  readonly #text: Uint8Array;
+
+  constructor(field: LayoutField, element: ListElement) {
+    this.#field = field;
+    this.#element = element;
+    this.#text = encodeUtf8(elementText(element));
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      if (this.#matches(source, first + pick * stride)) kept++;
+    }
+    return kept;
+  }
+
+  #matches(source: RowSource, base: number): boolean {
+    const field = this.#field;
+    if (isNull(source, base, field)) return false;
+    const at = base + field.offset;
+    const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
+    const isInline = length <= inlineBytes;
+    const start = isInline ? at + 4 : heapPlace(source, at, length, field);
+    if (!contains(isInline ? source.rows : source.heap, start, start + length, this.#text)) return false;
+    const list: unknown = readField(source, base, field);
+    return Array.isArray(list) && list.includes(this.#element);
+  }
+}
+
+/** Whether the bytes from `start` to `end` contain others. */
+function contains(bytes: Uint8Array, start: number, end: number, wanted: Uint8Array): boolean {
+  const first = wanted[0] as number;
+  const last = end - wanted.length;
+  for (let at = bytes.indexOf(first, start); at >= 0 && at <= last; at = bytes.indexOf(first, at + 1)) {
+    let same = 1;
+    while (same < wanted.length && bytes[at + same] === wanted[same]) same++;
+    if (same === wanted.length) return true;
+  }
+  return false;
+}
