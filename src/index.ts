@@ -189,6 +189,7 @@ export type {
 } from './maintenance/health.ts';
 export type { TableRequests } from './maintenance/table-requests.ts';
 export type { PollingStats, TransactionStats } from './maintenance/stats.ts';
+export type { FunctionIndexDefinition, IndexDefinition } from './schema/index-definitions.ts';
 export type {
   ConditionOf,
   DocumentOf,
@@ -196,8 +197,6 @@ export type {
   KeyOf,
   NewDocumentOf,
   FieldDefinition,
-  FunctionIndexDefinition,
-  IndexDefinition,
   RowOf,
   SchemaDefinition,
 } from './schema/schema.ts';

@@ -1,16 +1,8 @@
 /** `defineSchema()`, and the types by which the compiler checks a definition. */
 import type { Hint } from '../base/options.ts';
 import type { TypeId, Types } from '../format/types.ts';
-import type {
-  DocumentOf,
-  Elsewhere,
-  FieldDefinition,
-  FunctionIndexDefinition,
-  IndexDefinition,
-  InputOf,
-  JsonField,
-  SchemaDefinition,
-} from './schema.ts';
+import type { FunctionIndexDefinition, IndexDefinition } from './index-definitions.ts';
+import type { DocumentOf, Elsewhere, FieldDefinition, InputOf, JsonField, SchemaDefinition } from './schema.ts';
 
 /** An error message for each unknown property. */
 type Unknown<What extends string, D, Known extends string> = {

@@ -3,35 +3,21 @@
  * them into the stored form (format/stored-schema.ts).
  */
 import type { Bytes } from '#platform';
-import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import { asList } from '../base/one-or-list.ts';
-import { defined, didYouMean, firstUnknown, isNotKnown } from '../base/options.ts';
+import { defined } from '../base/options.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
-import {
-  isResultType,
-  isSystemTable,
-  maxFields,
-  maxIndexes,
-  maxIndexFields,
-  maxKeyFields,
-} from '../format/stored-schema.ts';
-import type {
-  StoredDefault,
-  StoredField,
-  StoredFunctionIndex,
-  StoredIndex,
-  StoredIndexes,
-  StoredRename,
-  StoredSchema,
-} from '../format/stored-schema.ts';
-import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
+import { isSystemTable, maxFields, maxKeyFields } from '../format/stored-schema.ts';
+import type { StoredDefault, StoredField, StoredRename, StoredSchema } from '../format/stored-schema.ts';
+import { isTypeId, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
 import { normalizeValue } from '../format/values.ts';
 import { readExpiry } from './expiry.ts';
 import { readRules, constantValue, storedConstant } from './field-rules.ts';
-import { readConditions } from './index-condition.ts';
+import { checkKeyField, checkName, refuseUnknown } from './definition-checks.ts';
+import { readIndexes } from './index-definitions.ts';
+import type { FunctionIndexDefinition, IndexDefinition } from './index-definitions.ts';
 import type { StandardSchema } from './standard-schema.ts';
 
 /** A row as applications see it: its values by field name. */
@@ -65,63 +51,6 @@ export interface FieldDefinition {
    * other value is refused with `EncodeError`. Default: all values of the type.
    */
   readonly oneOf?: readonly (string | number | bigint)[];
-}
-
-/** An index on one field or several. */
-export interface IndexDefinition {
-  /**
-   * Names of 1 to 16 different fields, none of type json or blob, except one of type json with `each`. Entries are ordered by the first
-   * field, then by the second.
-   */
-  readonly fields: readonly string[];
-  /**
-   * Whether a flush is rejected with `UniqueIndexError` if two rows would then agree in all of the fields. Rows with null in any of the
-   * fields are exempt: there can be any number of them. Default: false.
-   */
-  readonly unique?: boolean;
-  /**
-   * The rows that have entries, such as `{ deletedAt: null }`: every named field has the value, one of the values, or, for
-   * `{ not: null }`, any value but null. Other rows may agree in a unique index. A query uses the index if its conditions imply that all
-   * matching rows have entries. Default: all rows.
-   */
-  readonly where?: {
-    readonly [field: string]:
-      | string
-      | number
-      | bigint
-      | boolean
-      | Date
-      | Uint8Array
-      | null
-      | readonly (string | number | bigint | boolean | Date | Uint8Array | null)[]
-      | { readonly not: null };
-  };
-  /**
-   * The names of other fields whose values the index holds too, up to 16 fields in all, none of type json or blob. A query that needs
-   * only fields of the index and of the primary key reads no rows then, except those with a text of more than 1,024 bytes there. Their
-   * values neither order the entries nor find them, and take up space a second time. Default: none.
-   */
-  readonly include?: readonly string[];
-  /**
-   * Whether the index has an entry for each different element of the list in the one json field among its fields, for `HAS`. Elements are
-   * strings, numbers and booleans; others, and values that are no lists, have no entries. Not with `unique`. Default: false.
-   */
-  readonly each?: boolean;
-  /** The name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
-  readonly name?: string;
-}
-
-/**
- * An index on the results of a registered function, for `where(function, '=', value)`. Nodes that have registered the function with a
- * version keep the index up to date, and use it once it is.
- */
-export interface FunctionIndexDefinition {
-  /** The name of the function, which must be registered with a version. */
-  readonly function: string;
-  /** The type of the results, which may also be null: one of {@link Types} except timestamp, bytes, json and blob. */
-  readonly typeId: TypeId;
-  /** The name of the index: 1 to 128 UTF-8 bytes. Default: the name of the function. */
-  readonly name?: string;
 }
 
 /** When rows of a table expire. */
@@ -378,16 +307,6 @@ const fieldNames: ReadonlySet<string> = new Set<keyof FieldDefinition>([
   'required',
   'oneOf',
 ]);
-const indexNames: ReadonlySet<string> = new Set<keyof IndexDefinition>([
-  'fields',
-  'unique',
-  'where',
-  'include',
-  'each',
-  'name',
-]);
-const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefinition>(['function', 'typeId', 'name']);
-
 /** Names of other libraries for properties of a field, and their equivalents here. */
 const elsewhere = {
   type: 'the type is typeId: Types.varchar, for instance',
@@ -402,29 +321,6 @@ const elsewhere = {
 
 /** The type of {@link elsewhere}, for the compiler's messages. */
 export type Elsewhere = typeof elsewhere;
-
-/** Throws `InvalidSchemaError` for an unknown property. `what`: the owner of the property, for the message. */
-function refuseUnknown(table: string, what: string, object: object, known: ReadonlySet<string>): void {
-  const name = firstUnknown(object, known);
-  if (name === undefined) return;
-  const names = [...known];
-  const isElsewhere = known === fieldNames && Object.hasOwn(elsewhere, name);
-  const fix = isElsewhere ? `is not known: ${elsewhere[name as keyof Elsewhere]}.` : isNotKnown(name, names);
-  throw new InvalidSchemaError(
-    table,
-    `Property \`${name}\` of ${what} ${fix} The properties there are ${names.join(', ')}.`,
-  );
-}
-
-/** The maximum length of a name, which must fit in object names even with every byte escaped. */
-const maxNameBytes = 128;
-
-function checkName(table: string, what: string, name: unknown): asserts name is string {
-  if (typeof name !== 'string' || name === '' || !name.isWellFormed() || encodeUtf8(name).length > maxNameBytes) {
-    const allowed = `a string of 1 to ${maxNameBytes} UTF-8 bytes`;
-    throw new InvalidSchemaError(table, `The ${what} must be ${allowed}, not ${describeValue(name)}.`);
-  }
-}
 
 function readDefault(table: string, name: string, field: FieldDefinition): StoredDefault | undefined {
   const { default: value, typeId } = field;
@@ -456,7 +352,7 @@ function readField(table: string, name: string, field: unknown): StoredField {
   if (typeof field !== 'object' || field === null) {
     throw new InvalidSchemaError(table, `Field '${name}' must be an object { typeId, maxLength? }.`);
   }
-  refuseUnknown(table, `field '${name}' of table '${table}'`, field, fieldNames);
+  refuseUnknown(table, `field '${name}' of table '${table}'`, field, fieldNames, elsewhere);
   const { typeId, maxLength } = field as FieldDefinition;
   if (!isTypeId(typeId)) {
     const message = `Field '${name}' has typeId ${describeValue(typeId)}: use one of Types, such as Types.varchar.`;
@@ -475,23 +371,6 @@ function readField(table: string, name: string, field: unknown): StoredField {
   return { ...read, ...readRules(table, read, field) };
 }
 
-function checkKeyField(table: string, fields: readonly StoredField[], name: unknown, what: string): string {
-  const field = fields.find((candidate) => candidate.name === name);
-  if (field === undefined) {
-    const known = fields.map((candidate) => candidate.name);
-    const hint = typeof name === 'string' ? didYouMean(name, known) : '';
-    throw new InvalidSchemaError(
-      table,
-      `The ${what} ${describeValue(name)} is not a field of table '${table}'${hint || '.'}`,
-    );
-  }
-  if (!isKeyType(field.typeId)) {
-    const message = `Field '${field.name}' is of type ${typeName(field.typeId)}, which cannot be the ${what}.`;
-    throw new InvalidSchemaError(table, message);
-  }
-  return field.name;
-}
-
 /** Checks the primary key, and returns the names of its fields. */
 function readPrimaryKey(table: string, fields: readonly StoredField[], primaryKey: unknown): readonly string[] {
   if (!Array.isArray(primaryKey)) return [checkKeyField(table, fields, primaryKey, 'primary key')];
@@ -505,123 +384,6 @@ function readPrimaryKey(table: string, fields: readonly StoredField[], primaryKe
   const twice = names.find((name, i) => names.indexOf(name) < i);
   if (twice === undefined) return names;
   throw new InvalidSchemaError(table, `The primary key of table '${table}' has the field '${twice}' twice.`);
-}
-
-/** Checks the fields that an index holds besides those that it is on, and besides the primary key. */
-function readIncluded(
-  table: string,
-  fields: readonly StoredField[],
-  {
-    name,
-    indexed,
-    key,
-  }: { readonly name: string; readonly indexed: readonly string[]; readonly key: readonly string[] },
-  include: unknown,
-): readonly string[] {
-  if (!Array.isArray(include) || include.length === 0) {
-    const message = `\`include\` of the index '${name}' must be an array of names of fields, not ${describeValue(include)}.`;
-    throw new InvalidSchemaError(table, message);
-  }
-  const included = include.map((field: unknown) => checkKeyField(table, fields, field, 'included field of an index'));
-  for (const [i, field] of included.entries()) {
-    const has = [...indexed, ...key].includes(field) ? 'holds anyway' : 'has there twice';
-    if (![...indexed, ...key, ...included.slice(0, i)].includes(field)) continue;
-    throw new InvalidSchemaError(
-      table,
-      `\`include\` of the index '${name}' names the field '${field}', which it ${has}.`,
-    );
-  }
-  if (indexed.length + included.length <= maxIndexFields) return included;
-  const message = `The index '${name}' is on ${indexed.length} fields and includes ${included.length}: it takes up to ${maxIndexFields} in all.`;
-  throw new InvalidSchemaError(table, message);
-}
-
-function readIndex(table: string, fields: readonly StoredField[], key: readonly string[], index: unknown): StoredIndex {
-  if (typeof index !== 'object' || index === null) {
-    const field = checkKeyField(table, fields, index, 'index');
-    return { name: field, fields: [field] };
-  }
-  refuseUnknown(table, `an index of table '${table}'`, index, indexNames);
-  const { fields: names, unique = false, where, include, each = false, name } = index as IndexDefinition;
-  if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
-    const allowed = `an array of 1 to ${maxIndexFields} names`;
-    throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${describeValue(names)}.`);
-  }
-  if (typeof each !== 'boolean') {
-    const message = `\`each\` of an index of table '${table}' must be true or false, not ${describeValue(each)}.`;
-    throw new InvalidSchemaError(table, message);
-  }
-  const isList = (name_: unknown): boolean =>
-    each && fields.some((one) => one.name === name_ && one.typeId === Types.json);
-  const indexed = names.map((field: unknown) =>
-    isList(field) ? (field as string) : checkKeyField(table, fields, field, 'index'),
-  );
-  if (new Set(indexed).size !== indexed.length) {
-    throw new InvalidSchemaError(table, `The index on ${indexed.join(', ')} of table '${table}' has a field twice.`);
-  }
-  if (typeof unique !== 'boolean') {
-    const message = `\`unique\` of the index on ${indexed.join(', ')} must be true or false, not ${describeValue(unique)}.`;
-    throw new InvalidSchemaError(table, message);
-  }
-  const stored = name ?? indexed.join(',');
-  checkName(table, 'name of an index (by default, its fields joined by commas)', stored);
-  const conditions = where === undefined ? {} : { where: readConditions(table, stored, fields, where) };
-  const more =
-    include === undefined ? {} : { include: readIncluded(table, fields, { name: stored, indexed, key }, include) };
-  if (!each) return { name: stored, fields: indexed, ...(unique ? { unique } : {}), ...conditions, ...more };
-  const lists = indexed.filter(isList);
-  if (lists.length !== 1) {
-    const found = lists.length === 0 ? 'none of its fields is' : `${lists.join(' and ')} are`;
-    const message = `The index '${stored}' with \`each\` must be on one json field, whose elements it has entries for: ${found}.`;
-    throw new InvalidSchemaError(table, message);
-  }
-  if (unique) {
-    const message = `The index '${stored}' cannot be both \`unique\` and with \`each\`: rows may have elements in common.`;
-    throw new InvalidSchemaError(table, message);
-  }
-  return { name: stored, fields: indexed, ...conditions, ...more, each };
-}
-
-function isOnFunction(index: unknown): index is FunctionIndexDefinition {
-  return typeof index === 'object' && index !== null && 'function' in index;
-}
-
-function readFunctionIndex(table: string, index: FunctionIndexDefinition): StoredFunctionIndex {
-  refuseUnknown(table, `an index on a function of table '${table}'`, index, functionIndexNames);
-  const { function: on, typeId, name = on } = index;
-  if (typeof on !== 'string' || on === '') {
-    throw new InvalidSchemaError(table, `An index on a function gives its name, not ${describeValue(on)}.`);
-  }
-  if (!isTypeId(typeId) || !isResultType(typeId)) {
-    const what = isTypeId(typeId) ? typeName(typeId) : describeValue(typeId);
-    const allowed = 'results are compared by ===, and must be numbers, bigints, booleans or strings';
-    throw new InvalidSchemaError(table, `The index on function '${on}' cannot be of typeId ${what}: ${allowed}.`);
-  }
-  checkName(table, 'name of an index (by default, that of its function)', name);
-  return { name, function: on, typeId };
-}
-
-function readIndexes(
-  table: string,
-  fields: readonly StoredField[],
-  key: readonly string[],
-  definitions: unknown,
-): StoredIndexes {
-  if (!Array.isArray(definitions)) {
-    throw new InvalidSchemaError(table, `The indexes of table '${table}' must be an array of field names.`);
-  }
-  const all: readonly unknown[] = definitions;
-  if (all.length > maxIndexes) {
-    throw new InvalidSchemaError(table, `Table '${table}' has ${all.length} indexes: it takes up to ${maxIndexes}.`);
-  }
-  const indexes = all.filter((index) => !isOnFunction(index)).map((index) => readIndex(table, fields, key, index));
-  const functionIndexes = all.filter((index) => isOnFunction(index)).map((index) => readFunctionIndex(table, index));
-  const names = [...indexes, ...functionIndexes].map(({ name }) => name);
-  const twice = names.find((name, i) => names.indexOf(name) < i);
-  if (twice !== undefined) {
-    throw new InvalidSchemaError(table, `Table '${table}' lists an index twice: there are two of the name '${twice}'.`);
-  }
-  return { indexes, ...(functionIndexes.length > 0 && { functionIndexes }) };
 }
 
 function readRename(table: string, fields: readonly StoredField[], field: string, old: unknown): StoredRename {

@@ -12,7 +12,8 @@ import { bigintBounds, isVariable } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { conditionsOf } from './index-condition.ts';
 import { constantDefault } from './schema.ts';
-import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
+import type { FunctionIndexDefinition, IndexDefinition } from './index-definitions.ts';
+import type { FieldDefinition, SchemaDefinition } from './schema.ts';
 
 function toFieldDefinition(field: StoredField): FieldDefinition {
   const { typeId, maxLength, default: fallback, required, oneOf } = field;

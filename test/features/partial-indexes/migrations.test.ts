@@ -1,7 +1,8 @@
 /** New versions with an index on some rows, with another condition, and without it, while nodes with the old version write. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import type { IndexDefinition, SchemaDefinition } from '../../../src/schema/schema.ts';
+import type { IndexDefinition } from '../../../src/schema/index-definitions.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from '../migrations/fleet.ts';
 import type { Member } from '../migrations/fleet.ts';
 

@@ -1,7 +1,8 @@
 /** Random tables: all types that need no blob, up to three indexes, and names that trip careless code. */
 import { Types } from '../../../src/format/types.ts';
 import type { TypeId } from '../../../src/format/types.ts';
-import type { FieldDefinition, IndexDefinition, SchemaDefinition } from '../../../src/schema/schema.ts';
+import type { IndexDefinition } from '../../../src/schema/index-definitions.ts';
+import type { FieldDefinition, SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { Random } from './random.ts';
 import { constantOf, domainValue } from './values.ts';
 
