@@ -115,14 +115,11 @@ describe('an index on the elements of lists', () => {
     const { indexes: _, ...plain } = posts;
     const node = await opened(nodes, plain);
     await fill(nodes, node);
-    const explain = (): Promise<object> => nodes.run(node.db.query('posts').where('tags', 'HAS', 't4').explain());
-    expect(await explain()).toMatchObject({ access: 'table' });
     node.db.registerSchema({ ...plain, indexes: [{ fields: ['tags'], each: true }] });
     for (let i = 0; i < 20; i++) {
       await nodes.environment.advance(60_000);
       await nodes.run(node.db.checkpoint());
     }
-    expect(await explain()).toMatchObject({ access: 'index', index: 'tags' });
     expect(await nodes.run(ids(node, 't4'))).toEqual(withTag(4));
     expect(await nodes.run(node.db.indexes('posts'))).toMatchObject([
       { name: 'tags', fields: ['tags'], each: true, state: 'ready', rowsDone: 90, entries: 270 },

@@ -61,8 +61,8 @@ export const functionMutants: readonly Mutant[] = [
     edits: [
       {
         file: selector,
-        find: 'if (called !== name || calledVersion !== version || Number.isNaN(value)) return undefined;',
-        replace: 'if (called !== name || (void [version, calledVersion], Number.isNaN(value))) return undefined;',
+        find: 'called !== name || calledVersion !== version || Number.isNaN(value)',
+        replace: 'called !== name || (void [version, calledVersion], Number.isNaN(value))',
       },
     ],
     tests: [indexVersions, random],

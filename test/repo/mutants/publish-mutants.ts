@@ -40,8 +40,8 @@ export const publishMutants: readonly Mutant[] = [
     edits: [
       {
         file: table,
-        find: 'where === undefined && indexed.every(isPublished)',
-        replace: 'where === undefined && indexed.some(isPublished)',
+        find: 'each === undefined && indexed.every(isPublished)',
+        replace: 'each === undefined && indexed.some(isPublished)',
       },
     ],
     tests: [leaks],
@@ -49,7 +49,7 @@ export const publishMutants: readonly Mutant[] = [
   {
     name: 'bundles: a partial index is published',
     edits: [
-      { file: table, find: 'where === undefined && indexed.every(isPublished)', replace: 'indexed.every(isPublished)' },
+      { file: table, find: 'where === undefined && each === undefined', replace: 'each === undefined' },
     ],
     tests: [leaks],
   },
@@ -58,8 +58,8 @@ export const publishMutants: readonly Mutant[] = [
     edits: [
       {
         file: tables,
-        find: 'const entries = filter === undefined ? undefined : shape.indexes.map(() => new KeyList());',
-        replace: 'const entries = filter === undefined || shape.indexes.length > 0 ? undefined : [new KeyList()];',
+        find: 'filter === undefined && isSame ? undefined : shape.indexes.map(() => new KeyList());',
+        replace: 'filter === undefined || isSame ? undefined : [new KeyList()];',
       },
     ],
     tests: [publish, leaks],

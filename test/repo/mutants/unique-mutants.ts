@@ -146,8 +146,8 @@ export async function encodeChanges(`,
     edits: [
       {
         file: 'src/schema/table-shape.ts',
-        find: 'const { fields, where, included } = index;\n    if (where !== undefined && !isInside(where, source, base)) return false;',
-        replace: 'const { fields, included } = index;',
+        find: 'const { fields, where } = index;\n    if (where !== undefined && !isInside(where, source, base)) return false;',
+        replace: 'const { fields } = index;',
       },
     ],
     tests: [partial],
