@@ -105,7 +105,8 @@ export class IndexChanges {
 
   #addKey(from: KeyList, at: number, isRemoval: boolean): void {
     this.#keys.writer.appendRange(from.bytes, from.start(at), from.endOf(at));
-    this.#removals[this.#keys.end()] = isRemoval ? 1 : 0;
+    const place = this.#keys.end();
+    if (isRemoval) this.#removals.push(place);
   }
 
   /** Takes in the entries of rows that are new. */

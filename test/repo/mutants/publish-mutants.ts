@@ -48,9 +48,7 @@ export const publishMutants: readonly Mutant[] = [
   },
   {
     name: 'bundles: a partial index is published',
-    edits: [
-      { file: table, find: 'where === undefined && each === undefined', replace: 'each === undefined' },
-    ],
+    edits: [{ file: table, find: 'where === undefined && each === undefined', replace: 'each === undefined' }],
     tests: [leaks],
   },
   {

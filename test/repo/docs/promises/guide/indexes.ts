@@ -44,9 +44,7 @@ export const indexes: PagePromises = {
   '`HAS ANY` of no elements matches no row, and `HAS ALL` of none matches every row.': [
     'test/features/query/lists.test.ts: are searched right by each plan, each row once, also with unmerged commits',
   ],
-  'An index on a list cannot be `unique`.': [
-    'test/features/query/lists.test.ts: in the index %j is refused',
-  ],
+  'An index on a list cannot be `unique`.': ['test/features/query/lists.test.ts: in the index %j is refused'],
   'It serves conditions on its first fields': [
     'test/features/query/compound-indexes.test.ts: gives rows by values of its first fields and a range of the next',
   ],
