@@ -18,7 +18,10 @@ export const valueOperators = ['=', '!=', '>', '>=', '<', '<=', 'IN', 'BETWEEN',
 /** The operators on lists. */
 export const listOperators = ['HAS', 'HAS ANY', 'HAS ALL'] as const;
 /** The operators that `where` takes. */
-export const operators = [...valueOperators, ...listOperators] as const;
+export const operators: readonly [...typeof valueOperators, ...typeof listOperators] = [
+  ...valueOperators,
+  ...listOperators,
+];
 /**
  * An operator of `where`. `IN` takes an array of values, `BETWEEN` the lowest and the highest one as `[low, high]`, and
  * `PREFIX` the beginning of a text or of bytes. Of a json field that holds a list, `HAS` takes an element, and `HAS ANY` and `HAS ALL`
