@@ -29,22 +29,11 @@ export class DroppedTables {
   /** The newest view that was followed. Registrations that are not in {@link #drops} count there. */
   #view: View | undefined;
 
-  /** Begins with a state in which the present registrations count. */
-  begin(view: View): void {
-    this.#view = view;
-  }
-
-  /** The instance was stopped: the next start begins again. */
-  end(): void {
-    this.#view = undefined;
-  }
-
   /** Notes the drops that a newer view shows. `registered`: all registered versions of all tables. */
   follow(view: View, registered: () => Iterable<TableShape>): void {
     const before = this.#view;
-    if (before === undefined) return;
     this.#view = view;
-    if (before.drops === view.drops) return;
+    if (before === undefined || before.drops === view.drops) return;
     for (const shape of registered()) {
       const drop = dropBetween(shape.name, before, view);
       if (drop !== undefined && !this.#drops.has(shape)) this.#drops.set(shape, drop);

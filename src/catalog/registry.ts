@@ -110,12 +110,15 @@ export class Registry {
     for (const versions of this.#versions.values()) yield* versions.values();
   }
 
-  /** The database is being started: all that is registered counts, as if it was registered now. */
-  renew(): void {
-    this.dropped.end();
+  /**
+   * The database is being started, and shows its first states: all that is registered counts, as if it was registered now. Operations that a
+   * batch still has from before a drop do not.
+   */
+  renew(view: View): void {
+    this.follow(view);
     for (const [table, versions] of this.#versions) {
       if (!this.#isDropped(table)) continue;
-      // Operations on the table that a batch still has keep the old shapes.
+      // Batches keep the old shapes.
       for (const [version, { schema }] of versions) versions.set(version, new TableShape(schema));
       const newest = Math.max(...versions.keys());
       this.#shapes.set(table, versions.get(newest) as TableShape);

@@ -99,6 +99,8 @@ export class Instance implements BatchOwner, QueryHost {
   #seen: Block0 | undefined;
   /** The host of calls while the instance runs. */
   #host: EngineHost | undefined;
+  /** Ends the look for drops in the views of the last engine. */
+  #ignoreDrops: (() => void) | undefined;
   /** Watched queries, from the first one on. */
   #live: LiveQueries | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
@@ -206,7 +208,6 @@ export class Instance implements BatchOwner, QueryHost {
       intervalMs: writeForwardInterval,
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });
-    this.registry.renew();
     await engine.open();
     this.#followDrops(engine);
     this.#compareWithSeen(engine.register.current.block0);
@@ -249,10 +250,11 @@ export class Instance implements BatchOwner, QueryHost {
   /** Notes the tables that are dropped from now on. */
   #followDrops(engine: Engine): void {
     const { registry } = this;
-    registry.dropped.begin(engine.view);
-    engine.events.viewChanged.on((view) => {
+    this.#ignoreDrops?.();
+    registry.renew(engine.view);
+    this.#ignoreDrops = engine.events.viewChanged.on((view) => {
       // What the first look at the log finds was committed before the start.
-      if (engine.isLooking) registry.dropped.begin(view);
+      if (engine.isLooking) registry.renew(view);
       else registry.follow(view);
     });
   }

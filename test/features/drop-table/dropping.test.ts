@@ -151,13 +151,28 @@ describe('a dropped table', () => {
     await nodes.run(a.db.dropTable('people'));
     await nodes.run(b.db.refresh());
     expect(await nodes.failure(nodes.insert(b, 1))).toBeInstanceOf(TableDroppedError);
-    const old = b.db.batch();
     await nodes.run(b.db.stop());
     await nodes.run(b.db.start());
     await nodes.run(nodes.insert(b, 1, 'again'));
     expect(await nodes.names(b, [1, 2])).toEqual(['again', undefined]);
-    old.clear();
   });
+
+  it.each(['interval', 'onDemand'] as const)(
+    'is not created again by a batch from before a stop: %s',
+    async (polling) => {
+      const { nodes, a } = await twoNodes();
+      const c = await nodes.start(3, { polling });
+      const old = c.db.batch();
+      await nodes.run(old.insert(people, { id: 9, name: 'late', age: 1 }));
+      await nodes.run(c.db.stop());
+      await nodes.run(a.db.dropTable('people'));
+      await nodes.run(c.db.start());
+      expect(await nodes.failure(old.flush())).toBeInstanceOf(TableDroppedError);
+      await nodes.run(nodes.insert(c, 1, 'again'));
+      expect(await nodes.failure(old.flush())).toBeInstanceOf(TableDroppedError);
+      expect(await nodes.names(c, [1, 9])).toEqual(['again', undefined]);
+    },
+  );
 
   it('that is dropped, created and dropped again is not there', async () => {
     const { nodes, a, b } = await twoNodes();

@@ -77,7 +77,7 @@ export const dropMutants: readonly Mutant[] = [
     'a start whose look at the log fails counts registrations from later on',
     dropping,
     'src/instance/instance.ts',
-    'registry.dropped.begin(engine.view);\n    engine',
-    'engine',
+    'registry.renew(engine.view);\n    this',
+    'this',
   ),
 ];
