@@ -142,7 +142,7 @@ export class RowReader {
     const { keys } = rows;
     for (let i = 1; i < order.length; i++) {
       const [before, at] = [order[i - 1] as number, order[i] as number];
-      if (keys.compare(before, at) === 0) throw duplicateKey(this.#shape, keys.key(at));
+      if (keys.isSame(before, at)) throw duplicateKey(this.#shape, keys.key(at));
       if ((i & 0xfff) === 0 && pacer.due()) await pacer.pause();
     }
     told(this.count);
