@@ -162,8 +162,8 @@ export const loadMutants: readonly Mutant[] = [
     edits: [
       {
         file: load,
-        find: 'if (!(error instanceof CommitOutcomeUnknownError)) await',
-        replace: 'if (!(error instanceof CommitOutcomeUnknownError) || error.slot > 0) await',
+        find: 'if (!(reason instanceof CommitOutcomeUnknownError)) await',
+        replace: 'if (!(reason instanceof CommitOutcomeUnknownError) || reason.slot > 0) await',
       },
     ],
     tests,
