@@ -38,7 +38,7 @@ beforeAll(async () => {
   };
   city(1, 'Paris', 'FR', 2_100_000n, { capital: true, founded: new Date('2024-02-01') });
   city(2, 'Paris-Plage', 'FR', 4000n, { flag: Buffer.from([0, 255]), founded: new Date('2024-01-01') });
-  city(3, "L'Isle", 'FR', 3000n, { order: 1.5 });
+  city(3, "L'Isle", 'FR', 3000n, { order: 1.5, more: ['isle', 3, true, '3 rivers'] });
   city(4, 'Oulu', 'FI', big, { capital: false, flag: Buffer.from([0, 1]) });
   city(5, 'New York', null, null, { order: -2 });
   city(6, '東京', 'JP', big - 1n, { more: { a: 1 } });
@@ -95,7 +95,15 @@ describe('a condition', () => {
     ['"order" = 1.5', [3]],
     ['order < -1', [5]],
     ["name = '東京'", [6]],
-    ['more is not null', [6]],
+    ['more is not null', [3, 6]],
+    ['more has isle', [3]],
+    ["more has '3 rivers' and more has true", [3]],
+    ['more has 3', [3]],
+    ["more has '3'", []],
+    ['more has any (town, isle)', [3]],
+    ['more HAS ALL (isle, 3)', [3]],
+    ['not more has all (isle, 4)', [1, 2, 3, 4, 5, 6]],
+    ['more not has isle', [1, 2, 4, 5, 6]],
     ["(country, id) = ('FR', 2)", [2]],
     ["(country, id) != ('FR', 2)", [1, 3, 4, 5, 6]],
     ["(country, id) in (('FR', 1), (JP, 6), (FI, 1))", [1, 6]],
@@ -156,6 +164,9 @@ describe('a condition', () => {
     ["id like '1%'", 'Field id is uint32, and like is for varchar', 9],
     ['more = 5', 'is JSON, which has no order', 8],
     ['people prefix 5', 'PREFIX is for varchar and bytes', 15],
+    ['people has 5', 'HAS is for lists in json fields', 12],
+    ['more has any isle', '( with the values: has any (1, 2)', 14],
+    ['(country, id) has (FR, 1)', 'has is not possible here: compare several fields together by =', 15],
     [`${'('.repeat(200)}id = 1${')'.repeat(200)}`, 'up to 40 levels deep', 41],
     [`${'not '.repeat(100_000)}id = 1`, 'up to 40 levels deep', 161],
   ])('is refused with the place: %s', async (where, message, position) => {
