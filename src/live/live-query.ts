@@ -20,7 +20,8 @@ import type { ChangedRow, ChangedRows } from './changed-rows.ts';
 import { RecordingHost } from './recording-host.ts';
 import type { LiveSource } from './recording-host.ts';
 import { isSameValue } from './same-value.ts';
-import { ShownRows } from './shown-rows.ts';
+import type { PlacedRows } from './placed-rows.ts';
+import { cut, ShownRows } from './shown-rows.ts';
 import type { Row } from './shown-rows.ts';
 
 /** The watched queries of an instance, as one of them sees it. */
@@ -49,6 +50,8 @@ interface Known {
   readonly tail: number;
   /** The time at which rows that had expired were left out. */
   readonly expiryMs: number;
+  /** Whether rows of commits can be put into the result as they are. */
+  readonly isInPlace: boolean;
 }
 
 function readOf({ keys, range, matches }: QueryRead): Read {
@@ -77,6 +80,9 @@ interface Run {
   touched: Touched;
 }
 
+/** What a row of a commit does to the rows of a result: nothing, it is among them as it is now, or it is not among them any more. */
+type Effect = 'none' | 'shown' | 'gone';
+
 export class LiveQuery implements LiveCursor<object> {
   readonly query: WatchedQuery;
   readonly #all: LiveOwner;
@@ -88,6 +94,10 @@ export class LiveQuery implements LiveCursor<object> {
   /** The version of the table that the last run has read. */
   #version: number | undefined;
   #shown: ShownRows | undefined;
+  /** The rows of the last result as commits have changed them since, in place; undefined if none has. */
+  #placed: PlacedRows | undefined;
+  /** The last commit that has changed them since the last result. */
+  #placedAt: number | undefined;
   #value: { readonly value: unknown } | undefined;
   #wake: (() => void) | undefined;
   /** Whether nothing but time has passed since the last run. */
@@ -120,6 +130,8 @@ export class LiveQuery implements LiveCursor<object> {
     this.query.options.signal?.removeEventListener('abort', this.#ending);
     this.#known = undefined;
     this.#shown = undefined;
+    this.#placed = undefined;
+    this.#placedAt = undefined;
   }
 
   async #next(): Promise<object | undefined> {
@@ -129,6 +141,8 @@ export class LiveQuery implements LiveCursor<object> {
       while (!this.#isOver) {
         if (signal?.aborted === true) throw abortedError(callName, signal.reason);
         const source = this.#all.add(this);
+        const placed = this.#takePlaced();
+        if (placed !== undefined) return placed;
         const isDue = this.#known === undefined && source !== undefined;
         const result = isDue ? await this.#run(source) : await this.#rest();
         if (result !== undefined) return result;
@@ -164,7 +178,17 @@ export class LiveQuery implements LiveCursor<object> {
 
   /** Lets the caller go on that waits for another result, if there may be one. */
   wakeIfTouched(): void {
-    if (this.#known === undefined) this.#wake?.();
+    if (this.#known === undefined || this.#placedAt !== undefined) this.#wake?.();
+  }
+
+  /** Returns the result with what commits have changed in place, if that is all that has changed. */
+  #takePlaced(): object | undefined {
+    const position = this.#placedAt;
+    if (this.#known === undefined || position === undefined) return undefined;
+    this.#placedAt = undefined;
+    this.#touched = new Set();
+    const differing = this.#placed?.take();
+    return differing && { ...differing, position };
   }
 
   /** Runs the query. Resolves to undefined if its result is the same as before. */
@@ -185,7 +209,8 @@ export class LiveQuery implements LiveCursor<object> {
       if (this.#isOver) return undefined;
       const { reads, state, shape, tail, expiryMs } = run;
       if (shape !== undefined && tail !== undefined && !running.missed) {
-        this.#known = { shape, reads: reads.map(readOf), state, tail, expiryMs };
+        const isInPlace = query.kind === 'rows' && run.isActiveVersion && shape.expiry === undefined;
+        this.#known = { shape, reads: reads.map(readOf), state, tail, expiryMs, isInPlace };
       }
       // A row of another version may have other values though no commit changed it.
       if (this.#version !== shape?.version) running.touched = undefined;
@@ -222,14 +247,12 @@ export class LiveQuery implements LiveCursor<object> {
       query.kind === 'groups' || shape === undefined
         ? ShownRows.ofGroups(rows, query.groupedBy)
         : ShownRows.ofRows(rows, shape, query.asked);
-    const isFirst = this.#shown === undefined;
-    const differing = shown.since(this.#shown ?? ShownRows.none, query.kind === 'rows' ? touched : undefined);
-    if (differing === undefined) {
-      if (!isFirst) return undefined;
-      this.#shown = shown;
-      return { rows: [], added: [], changed: [], removed: [], position };
-    }
+    const before = this.#placed === undefined ? this.#shown : ShownRows.ofKeyed(this.#placed.told);
+    const differing = shown.since(before ?? ShownRows.none, query.kind === 'rows' ? touched : undefined);
     this.#shown = differing.shown;
+    this.#placed = undefined;
+    this.#placedAt = undefined;
+    if (differing.isSame && before !== undefined) return undefined;
     const { added, changed, removed } = differing;
     return { rows: differing.rows, added, changed, removed, position };
   }
@@ -241,7 +264,7 @@ export class LiveQuery implements LiveCursor<object> {
     if (known !== undefined && slot <= known.tail) return;
     const version = known?.shape.version ?? this.#version;
     const rows = version === undefined ? undefined : changed.of(version);
-    if (known !== undefined && rows?.some((row) => this.#isAffectedBy(known, row)) === false) return;
+    if (known !== undefined && rows !== undefined && this.#leaves(known, slot, rows)) return;
     this.#known = undefined;
     this.#hasOnlyAged = false;
     this.#touched = withKeys(this.#touched, rows);
@@ -272,29 +295,62 @@ export class LiveQuery implements LiveCursor<object> {
   }
 
   /** The rows of the last result, if all rows that it depends on are among them. */
-  get #wholeRows(): ShownRows | undefined {
+  get #wholeRows(): Pick<ShownRows, 'has'> | undefined {
     const { kind, asked } = this.query;
-    return kind === 'rows' && asked.offset === 0 ? this.#shown : undefined;
+    return kind === 'rows' && asked.offset === 0 ? (this.#placed ?? this.#shown) : undefined;
   }
 
-  #isAffectedBy({ reads, state }: Known, { key, text, node, at }: ChangedRow): boolean {
+  /** Whether the result is known after rows were changed: they do not change it, or change it in place. */
+  #leaves(known: Known, slot: number, rows: readonly ChangedRow[]): boolean {
+    const affecting: (readonly [ChangedRow, Effect])[] = [];
+    for (const row of rows) {
+      const effect = this.#effectOf(known, row);
+      if (effect === undefined || (effect !== 'none' && !known.isInPlace)) return false;
+      if (effect !== 'none') affecting.push([row, effect]);
+    }
+    if (affecting.length === 0) return true;
+    const { asked } = this.query;
+    this.#placed ??= this.#shown?.placed(asked);
+    const placed = this.#placed;
+    if (placed === undefined) return false;
+    // Rows that follow may fit nowhere: the next run finds the differences from the result before.
+    for (const [row, effect] of affecting) {
+      const now = effect === 'gone' ? undefined : cut(row.row(known.shape), asked.fields);
+      if (!placed.place(row.text, now)) return false;
+    }
+    this.#placedAt = slot;
+    this.#touched = withKeys(this.#touched, rows);
+    return true;
+  }
+
+  /** Returns what a changed row does to the result; undefined if only a run tells. */
+  #effectOf({ reads, state }: Known, { key, text, node, at }: ChangedRow): Effect | undefined {
     const shown = this.#wholeRows;
-    if (shown?.has(text) === true) return true;
+    const isShown = shown?.has(text) === true;
     const suspects = reads.filter((read) => isWithin(key, text, read));
-    if (suspects.length === 0) return false;
+    if (suspects.length === 0) return isShown ? 'gone' : 'none';
     if (!isDeleted(node, at)) {
       const base = node.rowBase(at);
-      if (matchesAny(suspects, node, base)) return shown?.isBeyond(key, node, base) !== true;
+      const isMatch = matchOf(suspects, node, base);
+      if (isMatch === undefined) return undefined;
+      if (isMatch && shown === undefined) return undefined;
+      if (isMatch) return isShown || !this.#isBeyond({ key, text, node }, base) ? 'shown' : 'none';
     }
     // It does not match any more, or has not matched before. All rows that do, up to the last one, are shown.
-    return shown === undefined && matchedBefore(suspects, state, key);
+    if (shown === undefined) return matchedBefore(suspects, state, key) ? undefined : 'none';
+    return isShown ? 'gone' : 'none';
+  }
+
+  #isBeyond({ key, text, node }: Pick<ChangedRow, 'key' | 'text' | 'node'>, base: number): boolean {
+    if (this.#placed !== undefined) return this.#placed.isBeyond(text, node, base);
+    return this.#shown?.isBeyond(key, node, base) === true;
   }
 }
 
 /** Whether a row of a state matches one of several reads, for all that is in memory. */
 function matchedBefore(reads: readonly Read[], state: TableState | undefined, key: Uint8Array): boolean {
   const before = state?.lookupCached(key, key.length);
-  return before === undefined || (before !== null && matchesAny(reads, before.source, before.base));
+  return before === undefined || (before !== null && matchOf(reads, before.source, before.base) !== false);
 }
 
 function withKeys(touched: Touched, rows: readonly ChangedRow[] | undefined): Touched {
@@ -303,11 +359,11 @@ function withKeys(touched: Touched, rows: readonly ChangedRow[] | undefined): To
   return touched;
 }
 
-/** Whether a row matches one of several reads. A registered function that throws counts as a match: the run gives the error. */
-function matchesAny(reads: readonly Read[], source: RowSource, base: number): boolean {
+/** Whether a row matches one of several reads; undefined if a registered function throws: the run gives the error. */
+function matchOf(reads: readonly Read[], source: RowSource, base: number): boolean | undefined {
   try {
     return reads.some(({ matches }) => matches?.(source, base) ?? true);
   } catch {
-    return true;
+    return undefined;
   }
 }

@@ -25,6 +25,8 @@ export class RecordingHost implements QueryHost {
   shape: TableShape | undefined;
   state: TableState | undefined;
   tail: number | undefined;
+  /** Whether the rows of commits are those that queries return: the version that the instance uses is the active one. */
+  isActiveVersion = false;
   /** For all reads of a run, so that no row expires between two of them. */
   expiryMs: number;
   readonly #source: LiveSource;
@@ -67,6 +69,8 @@ export class RecordingHost implements QueryHost {
     this.reads.length = 0;
     this.#onState(this);
     this.state = await bridge.stateOf(view, table);
+    const active = view.table(table);
+    this.isActiveVersion = active === undefined || active.shape.isSame(this.state.shape);
     return this.state;
   }
 

@@ -8,6 +8,8 @@ import type { LayoutField } from '../format/row-layout.ts';
 import type { LiveRows } from '../query/live-results.ts';
 import type { WatchedQuery } from '../query/planner/query-host.ts';
 import type { KeyValue, TableShape } from '../schema/table-shape.ts';
+import { PlacedRows } from './placed-rows.ts';
+import type { KeyedRows } from './placed-rows.ts';
 import { isSameValue } from './same-value.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -26,27 +28,45 @@ function groupKey(row: Row, groupedBy: readonly string[]): string {
 }
 
 /** Returns the rows with the fields that the caller gets: the query was run with more. */
-function cut(row: Row, fields: readonly string[] | undefined): Row {
+export function cut(row: Row, fields: readonly string[] | undefined): Row {
   return fields === undefined ? row : Object.fromEntries(fields.map((name) => [name, row[name]]));
 }
 
+/** Rows, and their differences from earlier ones. */
+interface Differences extends Omit<LiveRows<Row>, 'position'> {
+  readonly shown: ShownRows;
+  /** Whether there are none. */
+  readonly isSame: boolean;
+}
+
 /** A field of an order. */
-interface OrderedField {
+export interface OrderedField {
   readonly field: LayoutField;
   readonly isDescending: boolean;
+}
+
+/** Returns the fields of an order; undefined if it is by something else as well, such as the result of a function. */
+function orderOf(shape: TableShape, orders: WatchedQuery['asked']['orders']): readonly OrderedField[] | undefined {
+  const order: OrderedField[] = [];
+  for (const { name, direction } of orders) {
+    const field = shape.layout.fields.find((one) => one.name === name);
+    if (field === undefined) return undefined;
+    order.push({ field, isDescending: direction === 'desc' });
+  }
+  return order;
 }
 
 /** The rows of one result. */
 export class ShownRows {
   readonly #byKey: ReadonlyMap<string, Row>;
-  /** The order of the rows, for those that end at a limit. */
-  readonly #order: readonly OrderedField[];
+  /** The order of the rows; undefined if it is not by fields alone. */
+  readonly #order: readonly OrderedField[] | undefined;
   readonly #last: Row | undefined;
   readonly #lastKey: Uint8Array | undefined;
 
   private constructor(
     byKey: ReadonlyMap<string, Row>,
-    order: readonly OrderedField[] = [],
+    order?: readonly OrderedField[],
     last?: Row,
     lastKey?: Uint8Array,
   ) {
@@ -57,6 +77,11 @@ export class ShownRows {
   }
 
   static readonly none: ShownRows = new ShownRows(noRows);
+
+  /** Rows of a result that commits have changed in place, to find differences from. */
+  static ofKeyed({ keys, rows }: KeyedRows): ShownRows {
+    return new ShownRows(new Map(keys.map((key, i) => [key, rows[i] as Row])));
+  }
 
   static ofGroups(groups: readonly Row[], groupedBy: readonly string[]): ShownRows {
     return new ShownRows(new Map(groups.map((group) => [groupKey(group, groupedBy), group])));
@@ -73,11 +98,8 @@ export class ShownRows {
     };
     const byKey = new Map(rows.map((row) => [toLatin1(keyOf(row)), cut(row, fields)]));
     const last = rows.length === limit ? rows.at(-1) : undefined;
-    if (last === undefined) return new ShownRows(byKey);
-    const order = orders.map(({ name, direction }) => ({
-      field: shape.layout.fields.find((field) => field.name === name) as LayoutField,
-      isDescending: direction === 'desc',
-    }));
+    const order = orderOf(shape, orders);
+    if (last === undefined || order === undefined) return new ShownRows(byKey, order);
     return new ShownRows(byKey, order, last, keyOf(last));
   }
 
@@ -87,7 +109,7 @@ export class ShownRows {
 
   /** Whether a row with a key comes after the last row that the limit allows. */
   isBeyond(key: Uint8Array, source: Node, base: number): boolean {
-    if (this.#last === undefined) return false;
+    if (this.#last === undefined || this.#order === undefined) return false;
     for (const { field, isDescending } of this.#order) {
       const value = readField(source, base, field) as OrderedValue;
       const compared = compareValues(value, this.#last[field.name] as OrderedValue);
@@ -97,14 +119,19 @@ export class ShownRows {
     return compareBytes(key, this.#lastKey as Uint8Array) > 0;
   }
 
+  /** Returns these rows, for commits to change in place; undefined if their places do not follow from their own values. */
+  placed({ fields, limit, offset }: WatchedQuery['asked']): PlacedRows | undefined {
+    const order = this.#order;
+    const isOwn = order?.every(({ field: { name } }) => fields === undefined || fields.includes(name));
+    if (order === undefined || isOwn !== true || offset > 0 || limit === 0) return undefined;
+    return new PlacedRows({ keys: [...this.#byKey.keys()], rows: [...this.#byKey.values()] }, { order, limit });
+  }
+
   /**
-   * Returns these rows with their differences from earlier ones; undefined if there are none. Rows that are the same stay the same
-   * objects. `touched`: the keys of rows that may differ; undefined: any may.
+   * Returns these rows with their differences from earlier ones. Rows that are the same stay the same objects. `touched`: the keys of
+   * rows that may differ; undefined: any may.
    */
-  since(
-    before: ShownRows,
-    touched: ReadonlySet<string> | undefined,
-  ): (Omit<LiveRows<Row>, 'position'> & { readonly shown: ShownRows }) | undefined {
+  since(before: ShownRows, touched: ReadonlySet<string> | undefined): Differences {
     const merged = new Map<string, Row>();
     const added: Row[] = [];
     const changed: Row[] = [];
@@ -118,8 +145,8 @@ export class ShownRows {
     }
     const removed = [...before.#byKey].filter(([key]) => !this.#byKey.has(key)).map(([, row]) => row);
     const shown = new ShownRows(merged, this.#order, this.#last, this.#lastKey);
-    if (added.length + changed.length + removed.length === 0 && isSameOrder(merged, before.#byKey)) return undefined;
-    return { rows: [...merged.values()], added, changed, removed, shown };
+    const isSame = added.length + changed.length + removed.length === 0 && isSameOrder(merged, before.#byKey);
+    return { rows: [...merged.values()], added, changed, removed, shown, isSame };
   }
 }
 

@@ -221,7 +221,9 @@ describe('the results of a watched query', () => {
   it('survive a store that fails for a while', async () => {
     const node = await cluster.withRows(400);
     const replica = await cluster.start(2, { role: 'replica', polling: 'interval', writeForwardInterval: second });
-    const seen = await watched(replica, 3);
+    // It is run again: what comes into the place of a row that it skips is not known.
+    const seen = new Seen(replica.db.query(items).where('group', '=', 3).offset(1).watch());
+    await cluster.settle();
     replica.driver.onGet(/^(data|indexes)/, requestLost, 40);
     await put(node, 1003, 3);
     await cluster.run(node.db.checkpoint());
