@@ -135,6 +135,39 @@ describe('the results of a watched query', () => {
     seen.stop();
   });
 
+  it('take a changed row over in place: one look at it for each query, and one object for all of them', async () => {
+    const node = await cluster.withRows(400);
+    let calls = 0;
+    node.db.registerFunction('counted', () => {
+      calls++;
+      return true;
+    });
+    const isCounted = node.db
+      .query(items)
+      .where('group', '=', 3)
+      .where('counted' as 'id', '=', true as never);
+    const [all, newest] = [isCounted, isCounted.orderBy('id', 'desc').limit(5)];
+    const watches = range(0, 20).map((i) => new Seen((i % 2 === 0 ? all : newest).watch()));
+    const others = range(0, 20).map(() => new Seen(node.db.query(items).where('group', '=', 4).watch()));
+    await cluster.settle();
+    calls = 0;
+    node.driver.takeLines();
+    await put(node, 393, 3, 'changed');
+    expect(calls).toBe(20);
+    expect(node.driver.takeLines().filter((line) => /data|indexes/.test(line))).toEqual([]);
+    const shown = watches.map(({ results }) => results.at(-1)?.changed);
+    expect(shown[0]).toMatchObject([{ id: 393, text: 'changed' }]);
+    expect(new Set(shown.map((changed) => changed?.[0])).size).toBe(1);
+    expect(others.every(({ results }) => results.length === 1)).toBe(true);
+    // It leaves the last five, so that another row comes in: these queries are run again, and the others are not.
+    calls = 0;
+    await put(node, 393, 4, 'gone');
+    expect(watches.map(({ results }) => results.at(-1)?.removed.length)).toEqual(Array.from({ length: 20 }, () => 1));
+    expect(watches[1]?.ids.at(-1)).toEqual([383, 373, 363, 353, 343]);
+    expect(others[0]?.ids.at(-1)).toContain(393);
+    for (const seen of [...watches, ...others]) seen.stop();
+  });
+
   it('have the commits that come while the query runs', async () => {
     await cluster.withRows(400);
     const node = await cluster.start(1);

@@ -5,6 +5,7 @@ const query = 'src/live/live-query.ts';
 const all = 'src/live/live-queries.ts';
 const feed = 'src/engine/log-feed.ts';
 const rows = 'src/live/shown-rows.ts';
+const placed = 'src/live/placed-rows.ts';
 const watch = 'test/features/live/watch.test.ts';
 const histories = 'test/features/live/histories.test.ts';
 const expiring = 'src/live/expiry-watch.ts';
@@ -19,22 +20,22 @@ export const liveMutants: readonly Mutant[] = [
   mutant(
     'a shown row that does not match any more stays',
     query,
-    'if (shown?.has(text) === true) return true;',
-    'if (shown?.has(text) === null) return true;',
+    "return isShown ? 'gone' : 'none';\n  }",
+    "return 'none';\n  }",
     [histories],
   ),
   mutant(
     'a row that matches now is passed over',
     query,
-    'return shown?.isBeyond(key, node, base) !== true;',
-    'return shown?.isBeyond(key, node, base) === false && shown.has(text);',
+    "return isShown || !this.#isBeyond({ key, text, node }, base) ? 'shown' : 'none';",
+    "return isShown ? 'shown' : 'none';",
     [histories],
   ),
   mutant(
     'a row beyond the limit is not passed over',
     query,
-    'return shown?.isBeyond(key, node, base) !== true;',
-    'return true;',
+    'if (isMatch && shown === undefined) return undefined;',
+    'if (isMatch) return undefined;',
     [watch],
   ),
   mutant(
@@ -54,15 +55,15 @@ export const liveMutants: readonly Mutant[] = [
   mutant(
     'rows before an offset are passed over',
     query,
-    "return kind === 'rows' && asked.offset === 0 ? this.#shown : undefined;",
-    "return kind === 'rows' && asked.offset >= 0 ? this.#shown : undefined;",
+    "return kind === 'rows' && asked.offset === 0 ?",
+    "return kind === 'rows' && asked.offset >= 0 ?",
     [histories],
   ),
   mutant(
     'a count passes over a row that does not match any more',
     query,
-    'return shown === undefined && matchedBefore(suspects, state, key);',
-    "return shown === undefined && this.query.kind !== 'value' && matchedBefore(suspects, state, key);",
+    "if (shown === undefined) return matchedBefore(suspects, state, key) ? undefined : 'none';",
+    "if (shown === undefined) return this.query.kind !== 'value' && matchedBefore(suspects, state, key) ? undefined : 'none';",
     [histories],
   ),
   mutant(
@@ -180,7 +181,7 @@ export const liveMutants: readonly Mutant[] = [
   mutant(
     'a commit is passed over that changes a row of a count',
     query,
-    'return before === undefined || (before !== null && matchesAny(reads, before.source, before.base));',
+    'return before === undefined || (before !== null && matchOf(reads, before.source, before.base) !== false);',
     'return before === undefined;',
     [simulator],
   ),
@@ -190,5 +191,26 @@ export const liveMutants: readonly Mutant[] = [
     'block0.appliedSeq > mine.tail',
     'block0.appliedSeq > mine.tail + 1',
     [simulator],
+  ),
+  mutant(
+    'a row that leaves a full result leaves a gap',
+    placed,
+    'if (row === undefined || this.#compareRows(row, key, last as Row, lastKey as string) > 0) return false;',
+    'if (row === null) return false;',
+    [histories],
+  ),
+  mutant(
+    'a row that comes in puts no other row out',
+    placed,
+    'this.#keys.length > limit)',
+    'this.#keys.length > limit + 1)',
+    [histories],
+  ),
+  mutant(
+    'rows that were changed in place are told of again after a run',
+    query,
+    'this.#placed === undefined ? this.#shown : ShownRows.ofKeyed(this.#placed.told)',
+    'this.#shown',
+    [histories],
   ),
 ];
