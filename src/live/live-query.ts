@@ -20,9 +20,8 @@ import type { ChangedRow, ChangedRows } from './changed-rows.ts';
 import { RecordingHost } from './recording-host.ts';
 import type { LiveSource } from './recording-host.ts';
 import { isSameValue } from './same-value.ts';
-import type { PlacedRows } from './placed-rows.ts';
+import type { PlacedRows, Row } from './placed-rows.ts';
 import { cut, ShownRows } from './shown-rows.ts';
-import type { Row } from './shown-rows.ts';
 
 /** The watched queries of an instance, as one of them sees it. */
 export interface LiveOwner {
@@ -80,7 +79,7 @@ interface Run {
   touched: Touched;
 }
 
-/** What a row of a commit does to the rows of a result: nothing, it is among them as it is now, or it is not among them any more. */
+/** The effect of a changed row on a result: none, the row is shown as it is now, or it is not shown any more. */
 type Effect = 'none' | 'shown' | 'gone';
 
 export class LiveQuery implements LiveCursor<object> {

@@ -8,9 +8,17 @@ import { compareValues } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
 import { readField } from '../format/row-decode.ts';
+import type { LayoutField } from '../format/row-layout.ts';
 import type { LiveRows } from '../query/live-results.ts';
 import { isSameValue } from './same-value.ts';
-import type { OrderedField, Row } from './shown-rows.ts';
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** A field of an order. */
+export interface OrderedField {
+  readonly field: LayoutField;
+  readonly isDescending: boolean;
+}
 
 /** Rows with their keys, in order. */
 export interface KeyedRows {
@@ -102,7 +110,7 @@ export class PlacedRows {
     return { rows: this.#rows, added: inOrder(added), changed: inOrder(changed), removed: inOrder(removed) };
   }
 
-  /** A row that is as it was in the last result stays the same object. */
+  /** Keeps the object of a row that is as it was in the last result. */
   #keepObject(key: string, before: Row, now: Row): void {
     if (before === now) return;
     this.#makeWritable();

@@ -4,15 +4,12 @@ import type { OrderedValue } from '../base/bytes.ts';
 import { isBytes, isDate } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import { readField } from '../format/row-decode.ts';
-import type { LayoutField } from '../format/row-layout.ts';
 import type { LiveRows } from '../query/live-results.ts';
 import type { WatchedQuery } from '../query/planner/query-host.ts';
 import type { KeyValue, TableShape } from '../schema/table-shape.ts';
 import { PlacedRows } from './placed-rows.ts';
-import type { KeyedRows } from './placed-rows.ts';
+import type { KeyedRows, OrderedField, Row } from './placed-rows.ts';
 import { isSameValue } from './same-value.ts';
-
-export type Row = Readonly<Record<string, unknown>>;
 
 const noRows: ReadonlyMap<string, Row> = new Map();
 
@@ -37,12 +34,6 @@ interface Differences extends Omit<LiveRows<Row>, 'position'> {
   readonly shown: ShownRows;
   /** Whether there are none. */
   readonly isSame: boolean;
-}
-
-/** A field of an order. */
-export interface OrderedField {
-  readonly field: LayoutField;
-  readonly isDescending: boolean;
 }
 
 /** Returns the fields of an order; undefined if it is by something else as well, such as the result of a function. */

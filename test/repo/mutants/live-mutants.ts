@@ -207,7 +207,7 @@ export const liveMutants: readonly Mutant[] = [
     [histories],
   ),
   mutant(
-    'rows that were changed in place are told of again after a run',
+    'rows that were changed in place count as new after a run',
     query,
     'this.#placed === undefined ? this.#shown : ShownRows.ofKeyed(this.#placed.told)',
     'this.#shown',
