@@ -91,6 +91,8 @@ export interface SimConfig {
   readonly loadChance: number;
   /** How likely a node begins to watch a query or to follow changes, or ends that; 0: none does. */
   readonly liveChance: number;
+  /** How likely what a node does is about the table that is dropped and created again; 0: there is none. */
+  readonly dropChance: number;
   /** How likely a node does something about which indexes that table has; 0: it has all of them, always. */
   readonly indexChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
@@ -158,6 +160,7 @@ type WithoutHabits = Omit<
   | 'pageChance'
   | 'loadChance'
   | 'liveChance'
+  | 'dropChance'
   | 'indexChance'
   | keyof Migrations
 >;
@@ -417,6 +420,7 @@ function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
     // Only where it is asked for: seeds are known for what they find.
     loadChance: 0,
     liveChance: 0,
+    dropChance: 0,
     functions: functionsOf(seed),
     encrypted: encryptedOf(seed),
     autoIds: autoIdsOf(seed),

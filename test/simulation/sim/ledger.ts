@@ -14,6 +14,7 @@ import { BlobLedger } from './blob-ledger.ts';
 import { changedRows } from './commit-rows.ts';
 import type { ChangedRow, Objects } from './commit-rows.ts';
 import { decodeRoot } from './decode-root.ts';
+import { DropLedger } from './drop-ledger.ts';
 import { IndexLedger } from './index-ledger.ts';
 import type { Judge } from './judge.ts';
 import { agreementIn, applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
@@ -56,6 +57,7 @@ const simulatedStartMs = 1_700_000_000_000;
 export class Ledger {
   readonly blobs: BlobLedger;
   readonly indexes: IndexLedger = new IndexLedger();
+  readonly drops: DropLedger;
   /** Undefined: there is no table in several versions. */
   readonly versions: VersionLedger | undefined;
   readonly #indexesChange: boolean;
@@ -89,6 +91,7 @@ export class Ledger {
     this.#nowMs = nowMs;
     this.#objects = objects;
     this.blobs = new BlobLedger(judge, objects);
+    this.drops = new DropLedger(judge, objects);
   }
 
   /** Last slot that a commit was written to. */
@@ -211,6 +214,7 @@ export class Ledger {
   #land(slot: number, commit: Commit): void {
     let state = this.state;
     this.blobs.landed(slot, commit.members);
+    this.drops.landed(slot, commit);
     const memberStates = commit.members.map((member, i) => (state = this.#applyMember(state, slot, i, member)));
     this.#memberStates.push(memberStates);
     this.#slots.push({ commit, atMs: this.#nowMs() });

@@ -25,6 +25,7 @@ import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { ModelQuery, Op, State } from './model.ts';
 import { IndexUser } from './index-user.ts';
+import { DropUser } from './drop-user.ts';
 import { LiveUser } from './live-user.ts';
 import { LoadUser } from './load-user.ts';
 import { PageUser } from './page-user.ts';
@@ -101,6 +102,7 @@ export class SimNode {
   readonly #loads: LoadUser | undefined;
   /** Undefined: nothing is watched. */
   readonly #live: LiveUser | undefined;
+  readonly #drops: DropUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -180,6 +182,11 @@ export class SimNode {
       const ofLive = new SeededRandom(`${seed} live`);
       const query = (): ModelQuery => this.#anyQuery(ofLive);
       this.#live = new LiveUser({ world, name, db, environment, random: ofLive, query, expect });
+    }
+    if (config.dropChance > 0 && !this.isReplica) {
+      const ofDrops = new SeededRandom(`${seed} drops`);
+      const stops = (): number => this.#stops;
+      this.#drops = new DropUser({ world, name, db, random: ofDrops, stops, expect });
     }
     const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
     this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
@@ -325,6 +332,7 @@ export class SimNode {
     if (mayRewrite(config, this.#random)) return rewriteSome(this.db, this.#random, (e) => this.#expect('rewrite', e));
     if (this.#versions?.mayAct() === true) return this.#nextVersion(this.#versions.act());
     if (this.#indexes?.mayAct() === true) return this.#nextVersion(this.#indexes.act());
+    if (this.#drops?.mayAct() === true) return this.#nextVersion(this.#drops.act());
     if (this.#loads?.mayAct() === true) return this.#nextVersion(this.#load(this.#loads));
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
@@ -717,6 +725,7 @@ export class SimNode {
       });
     }
     if (this.#versions !== undefined) await this.#checkVersion(this.#versions, refreshed);
+    await this.#drops?.read();
     await this.#live?.finish();
     this.#live?.end();
     await this.#snapshots.finish();

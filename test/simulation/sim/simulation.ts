@@ -154,6 +154,7 @@ class Simulation {
       await sleep(this.#world.root, ms);
     }
     await Promise.all(nodes.map((node) => node.finish()));
+    this.#world.ledger.drops.finish();
   }
 
   /** One node: lives and dies until its work is done. */
