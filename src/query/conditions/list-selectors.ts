@@ -7,9 +7,12 @@ import { elementText } from '../../schema/list-elements.ts';
 import type { ListElement } from '../../schema/list-elements.ts';
 import type { Selector } from './filter.ts';
 
+/** The cost from which a selector counts as one that looks for elements: more than that of any other but functions. */
+export const elementCost = 500;
+
 /** Selects rows whose list has an element. Rows are parsed only if their JSON text contains that of the element. */
 export class ElementSelector implements Selector {
-  readonly cost = 100;
+  readonly cost: number = elementCost;
   readonly #field: LayoutField;
   readonly #element: ListElement;
   readonly #text: Uint8Array;

@@ -11,6 +11,9 @@ import { haveEntries } from '../../view/layer-indexes.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { filterOf } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
+import { slowCost } from '../conditions/filter.ts';
+import type { Selector } from '../conditions/filter.ts';
+import { elementCost } from '../conditions/list-selectors.ts';
 import { isMerged } from './access-paths.ts';
 import type {
   Access,
@@ -33,6 +36,8 @@ const cost = {
   test: 0.006,
   /** Testing it by a registered function, which gets the whole row. */
   slowTest: 1,
+  /** Looking for an element in the JSON text of a list. */
+  elementTest: 0.4,
   /** Looking up a row by its primary key, and where rows come in the order of keys. */
   lookup: 0.5,
   nearLookup: 0.2,
@@ -83,6 +88,12 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 /** Returns the expected number of leaves that hold `rows` rows at random places. */
 function leavesOf(rows: number, leaves: number): number {
   return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
+}
+
+/** Returns the cost of testing a row by a selector. */
+function testCost({ cost: own }: Selector): number {
+  if (own >= slowCost) return cost.slowTest;
+  return own >= elementCost ? cost.elementTest : cost.test;
 }
 
 /** Estimates an access from the blocks in memory. `table`: the estimate of the table's tree. */
@@ -420,7 +431,7 @@ export class PlanCosts {
     if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
     const { use } = candidate;
     const tested = use?.only === true ? found * part : rows;
-    for (const { selector } of tests) time += tested * (selector.cost >= 1000 ? cost.slowTest : cost.test);
+    for (const { selector } of tests) time += tested * testCost(selector);
     if (tests.length === 0) time += tested * cost.test;
     if (use !== undefined || joint !== undefined) time += (entries - others.entries) * cost.entry;
     if (candidate.access.kind === 'intersection') {
