@@ -169,6 +169,17 @@ type CheckedListNames<F extends SchemaDefinition['fields'], N> = {
     : CheckedKey<F, N[I], 'indexed'>;
 };
 
+/** The name `N` if that field can hold the time by which rows expire, else an error message. */
+type CheckedTime<F extends SchemaDefinition['fields'], N> = N extends keyof F & string
+  ? TypeId extends F[N]['typeId']
+    ? N
+    : F[N]['typeId'] extends TimeType
+      ? N
+      : `Field '${N}' holds no time: it must be of type timestamp, int64, uint64 or float64`
+  : `There is no field '${N & string}'${Hint<N & string, keyof F & string>}`;
+
+type TimeType = typeof Types.timestamp | typeof Types.int64 | typeof Types.uint64 | typeof Types.float64;
+
 /** Whether the fields are not known: the definition was read from a file, or the compiler has not inferred them yet. */
 type IsUnknown<S extends SchemaDefinition> = unknown extends S ? true : string extends keyof S['fields'] ? true : false;
 
@@ -211,6 +222,12 @@ interface CheckedParts<S extends SchemaDefinition> {
     : [WrongIndex<S['fields'], S['indexes'] extends readonly (infer I)[] ? I : never>] extends [never]
       ? unknown
       : CheckedIndexes<S['fields'], S['indexes']>;
+  /** Its field holds a time. */
+  readonly expireAfter?: IsUnknown<S> extends true
+    ? unknown
+    : S extends { readonly expireAfter: { readonly field: infer N } }
+      ? { readonly field: CheckedTime<S['fields'], N> }
+      : unknown;
   /** The row that it returns fits the fields. */
   readonly migrate?: CheckedMigrate<S>;
   /** Its keys are fields of the definition. */

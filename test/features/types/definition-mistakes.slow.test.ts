@@ -64,6 +64,12 @@ const tables: readonly Mistake[] = [
   ['a json primary key', keyed("'notes'"), "Field 'notes' is of type json, which cannot be the primary key"],
   ['a blob primary key', keyed("'file'"), "Field 'file' is of type blob, which cannot be the primary key"],
   ['a rename of what is no field', having("renames: { nmae: 'title' }"), "There is no field 'nmae'"],
+  [
+    'a time that is none',
+    having("expireAfter: { field: 'name', seconds: 5 }"),
+    "Field 'name' holds no time: it must be of type timestamp, int64, uint64 or float64",
+  ],
+  ['a time in what is no field', having("expireAfter: { field: 'mdae', seconds: 5 }"), "There is no field 'mdae'"],
   ['an old name that is no text', having('renames: { name: 5 }'), "Type 'number' is not assignable to type"],
 ];
 
@@ -180,6 +186,7 @@ const right: readonly string[] = [
   "defineSchema({ ...table, version: 2, indexes: ['name', { fields: ['made', 'name'], unique: true, name: 'x' }] })",
   asking("{ name: ['a', null], made: new Date(0), id: { not: null }, state: 'live' }"),
   having("indexes: [{ function: 'f', typeId: Types.uint8 }, 'name'], renames: { name: ['title', 'label'] }"),
+  having("indexes: ['made'], expireAfter: { field: 'made', seconds: 3600 }"),
   having('migrate: (row) => row, migrateVersion: 2'),
   having("migrate: ({ id, name }) => ({ id, name: String(name), made: name === 'a' ? new Date() : undefined })"),
   having('migrate: (row, from) => ({ ...row, name: String(from), made: null, notes: [1] })'),

@@ -5,6 +5,7 @@ import { blobMutants } from './blob-mutants.ts';
 import { clusterMutants } from './cluster-mutants.ts';
 import { encryptionMutants } from './encryption-mutants.ts';
 import { ephemeralMutants } from './ephemeral-mutants.ts';
+import { expiryMutants } from './expiry-mutants.ts';
 import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
 import { healthMutants } from './health-mutants.ts';
@@ -65,6 +66,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...validationMutants,
     ...liveMutants,
     ...liveServerMutants,
+    ...expiryMutants,
   ],
   objects: [
     ...gcMutants,

@@ -1,6 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 const expiry = 'test/features/expiry/expiry.test.ts';
+const deletion = 'test/features/expiry/deletion.test.ts';
 const paths = 'test/features/expiry/paths.test.ts';
 
 export const expiringRows: PagePromises = {
@@ -20,6 +21,10 @@ export const expiringRows: PagePromises = {
   ],
   'So a clock that is less than five minutes ahead deletes nothing early.': [
     `${expiry}: deletes nothing early by a clock that is less than five minutes ahead`,
+    `${deletion}: delete every row that has expired, and none early (seed %i, clocks off by %j ms)`,
+  ],
+  'An idle instance with such a table makes no more requests than one without.': [
+    `${deletion}: makes no more requests than one without, with polling %s`,
   ],
   'A row that gets a later time meanwhile stays.': [
     `${expiry}: leaves a row that another instance gives a later time meanwhile`,

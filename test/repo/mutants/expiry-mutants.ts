@@ -1,0 +1,87 @@
+/** Mistakes in rows that expire. */
+import type { Mutant } from './mutant.ts';
+
+const rows = 'src/batch/expired-rows.ts';
+const folded = 'src/batch/folded-changes.ts';
+const spec = 'src/query/planner/query-spec.ts';
+const deletion = 'test/features/expiry/deletion.test.ts';
+const expiry = 'test/features/expiry/expiry.test.ts';
+const paths = 'test/features/expiry/paths.test.ts';
+const times = 'test/features/expiry/odd-times.test.ts';
+
+function mutant(name: string, file: string, find: string, replace: string, tests: readonly string[]): Mutant {
+  return { name: `expiry: ${name}`, edits: [{ file, find, replace }], tests };
+}
+
+export const expiryMutants: readonly Mutant[] = [
+  mutant(
+    'rows are deleted by the clock of the instance alone',
+    rows,
+    'Math.min(environment.now(), engine.clock.now()) - clockBoundMs',
+    'Math.max(environment.now(), engine.clock.now() - clockBoundMs) - clockBoundMs',
+    [deletion],
+  ),
+  mutant(
+    'rows are deleted as soon as they have expired',
+    rows,
+    'export const clockBoundMs = 300_000;',
+    'export const clockBoundMs = 0;',
+    [deletion],
+  ),
+  mutant(
+    'a row is deleted that has got a later time',
+    rows,
+    'if (row !== undefined && shape.isExpired(row, nowMs)) list.addExpiry(key);',
+    'if (row !== undefined) list.addDelete(value);',
+    [deletion],
+  ),
+  mutant(
+    'a query by a key shows rows that have expired',
+    'src/query/query-run.ts',
+    'if (rowRef === undefined || isHidden(host, shape, rowRef)) return [];',
+    'if (rowRef === undefined) return [];',
+    [times],
+  ),
+  mutant(
+    '`get()` shows rows that have expired',
+    'src/query/row-getter.ts',
+    'if (row === undefined || isHidden(this.#host, shape, row)) return undefined;',
+    'if (row === undefined) return undefined;',
+    [times],
+  ),
+  mutant(
+    'rows with null in the field are hidden',
+    spec,
+    "const clause: WrittenClause = { kind: 'not', clause: { kind: 'condition', condition } };",
+    "const clause: WrittenClause = { kind: 'condition', condition: { ...condition, operator: '>' } };",
+    [times],
+  ),
+  mutant(
+    'blobs of an expired row stay when another takes its place',
+    folded,
+    'this.stored = stored;',
+    'this.stored = visible;',
+    [expiry],
+  ),
+  mutant(
+    'a unique index counts expired rows',
+    'src/batch/unique-check.ts',
+    'this.#expiryMs = state.shape.expiry && expiryMs;',
+    'this.#expiryMs = expiryMs === 0 ? expiryMs : undefined;',
+    [paths],
+  ),
+  mutant(
+    'a transaction writes as of its end',
+    'src/batch/make-member.ts',
+    'options.expiryMs ?? options.environment.now()',
+    'options.environment.now()',
+    [paths],
+  ),
+  mutant(
+    'a load is refused for rows that have expired',
+    'src/load/load-check.ts',
+    'if (row === undefined || !shape.isExpired(row, environment.now())) return row !== undefined;',
+    'if (row === undefined || !shape.isExpired(row, 0 * environment.now())) return row !== undefined;',
+    [paths],
+  ),
+];
