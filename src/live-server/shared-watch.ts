@@ -5,8 +5,8 @@ import { KnownRows, ShownResult } from './shown-result.ts';
 
 /** Results that are kept for clients that come back, or are slow. They share the rows that are the same. */
 const maxResults = 32;
-/** Rows of all kept results but the newest. */
-const maxRows = 50_000;
+/** The size of all kept results but the newest, each as if it shared no row. */
+const maxBytes = 8 * 1024 * 1024;
 
 export class SharedWatch implements Source {
   readonly streams: Set<LiveStream> = new Set();
@@ -47,8 +47,10 @@ export class SharedWatch implements Source {
   #add(result: LiveRows<object> | LiveValue<unknown>): void {
     const results = this.#results;
     results.push(new ShownResult(result, this.#known));
-    let rows = results.slice(0, -1).reduce((sum, { size }) => sum + size, 0);
-    while (results.length > 1 && (results.length > maxResults || rows > maxRows)) rows -= results.shift()?.size ?? 0;
+    let bytes = results.slice(0, -1).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    while (results.length > 1 && (results.length > maxResults || bytes > maxBytes)) {
+      bytes -= results.shift()?.sizeBytes ?? 0;
+    }
     for (const stream of this.streams) stream.show();
   }
 }

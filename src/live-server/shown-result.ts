@@ -9,6 +9,9 @@ import type { EncodedRow } from '../live-wire/wire-values.ts';
 /** Bytes of a digest: enough that no two results of a query have the same. */
 const digestBytes = 12;
 
+/** Bytes that a row of a result takes beside its values. */
+const rowBytes = 160;
+
 interface KnownRow extends EncodedRow {
   readonly digest: Uint8Array;
 }
@@ -41,6 +44,7 @@ export class ShownResult {
   readonly #rows: readonly object[] | undefined;
   readonly #value: EncodedRow | undefined;
   #whole: Uint8Array | undefined;
+  #sizeBytes: number | undefined;
   /** The last change that was asked for: most clients have the same result. */
   #change: { readonly from: ShownResult; readonly event: Uint8Array } | undefined;
 
@@ -62,9 +66,10 @@ export class ShownResult {
     this.digest = toHex(digest.subarray(0, digestBytes));
   }
 
-  /** The number of rows, for limits on what is kept. */
-  get size(): number {
-    return this.#rows?.length ?? 1;
+  /** The size of its rows as JSON, and of what holds them, for limits on what is kept. */
+  get sizeBytes(): number {
+    this.#sizeBytes ??= this.#leastWhole() + rowBytes * (this.#rows?.length ?? 1);
+    return this.#sizeBytes;
   }
 
   get #id(): string {

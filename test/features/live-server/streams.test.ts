@@ -145,6 +145,30 @@ describe('a client that comes back', () => {
     handler.close();
   });
 
+  it('gets the whole if the result that it has is not kept, because the ones after it are large', async () => {
+    const large = 'x'.repeat(3 * 1024 * 1024);
+    await put(db, row(1, large), row(2));
+    const handler = kit.serve(db);
+    const [first, stays] = [await listen(handler, 'list', { params }), await listen(handler, 'list', { params })];
+    const { id: lastId } = await first.next();
+    await stays.next();
+    await first.leave();
+    const resumed = async (): Promise<string> => {
+      const again = await listen(handler, 'list', { params, lastId });
+      const { name } = await again.next();
+      await again.leave();
+      return name;
+    };
+    const names: string[] = [];
+    for (const text of ['a', 'b', 'c', 'd']) {
+      await put(db, row(2, text));
+      await stays.next();
+      names.push(await resumed());
+    }
+    expect(names).toEqual(['change', 'change', 'result', 'result']);
+    handler.close();
+  });
+
   it('gets no older result than it has, from an instance that lags behind', async () => {
     await put(db, row(1));
     const late = await kit.open();
