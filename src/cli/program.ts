@@ -9,6 +9,7 @@ import { clear, drop, rename } from './commands/drop-and-rename.ts';
 import { exportTable } from './commands/export.ts';
 import { importTable } from './commands/import.ts';
 import { cat, log } from './commands/inspect.ts';
+import { loads } from './commands/loads.ts';
 import { gc, rewrite, snapshots } from './commands/maintenance.ts';
 import { migrate } from './commands/migrate.ts';
 import { explain, query, shellOf } from './commands/query.ts';
@@ -125,6 +126,7 @@ const others: readonly Command[] = [
   rewrite,
   rewriteBackups,
   snapshots,
+  loads,
   log,
   cat,
   migrate,

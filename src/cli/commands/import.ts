@@ -1,3 +1,5 @@
+import path from 'node:path';
+import { checksum, encodeUtf8 } from '../../base/bytes.ts';
 import { defined } from '../../base/options.ts';
 import { toStoredSchema } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
@@ -18,6 +20,8 @@ import {
 } from '../draft/draft-files.ts';
 import type { Draft } from '../draft/drafted-table.ts';
 import { TargetDatabase, defaultDatabase, isDatabaseUrl, newTableOf, scratchDatabase } from '../draft/new-table.ts';
+import { blobFieldsOf } from '../input/columns.ts';
+import { canLoad } from '../input/loaded-rows.ts';
 import { parseDateFormats } from '../input/field-values.ts';
 import { inputFiles } from '../input/input-files.ts';
 import type { InputFile } from '../input/input-files.ts';
@@ -64,6 +68,12 @@ const options = {
     describe:
       'Rows that are committed together. Default: all if they were checked before and are only inserted; otherwise 10000',
   },
+  resume: {
+    type: 'boolean',
+    default: false,
+    describe:
+      'Keep what is stored if the import is interrupted or killed: the same command then goes on behind these rows. All rows become one commit',
+  },
   blobs: { type: 'string', describe: 'Folder with the blobs, as export saved them' },
 } as const;
 
@@ -86,6 +96,29 @@ function filesFrom(files: readonly InputFile[], name: string | undefined): reado
   throw new UsageError(`--from-file ${name} is none of the files: ${files.map((file) => file.name).join(', ')}.`);
 }
 
+/** Checks that all rows can become one commit, and can be read again. Throws `UsageError`. */
+function checkResume({ create, mode, blobs, 'on-bad-row': onBadRow, 'rows-per-flush': rowsPerFlush }: Arguments): void {
+  const [wrong] = [
+    create && '--create, which makes a new table each time',
+    mode !== 'insert' && `--mode ${mode}`,
+    onBadRow !== 'refuse' && `--on-bad-row ${onBadRow}`,
+    rowsPerFlush !== undefined && '--rows-per-flush',
+    blobs !== undefined && '--blobs',
+  ].filter((found) => found !== false);
+  if (wrong === undefined) return;
+  throw new UsageError(
+    `--resume makes one commit of rows that are checked before and are only inserted: leave out ${wrong}.`,
+  );
+}
+
+/** Returns the name of the load of an import: the same command has the same. */
+function loadNameOf(table: string, files: readonly InputFile[]): string {
+  const names = files.map(({ name }) => path.basename(name)).join(' ');
+  const text = `import ${names} into ${table}`;
+  if (encodeUtf8(text).length <= 200) return text;
+  return `import of ${plural(files.length, 'file')}, ${checksum(encodeUtf8(text)).toString(16)}`;
+}
+
 /** Checks the arguments that do not depend on the table. Throws `UsageError`. */
 function checkArguments(args: Arguments): void {
   const rowsPerFlush = args['rows-per-flush'];
@@ -94,6 +127,7 @@ function checkArguments(args: Arguments): void {
   if (args.rejects !== undefined && args['on-bad-row'] !== 'skip') {
     throw new UsageError('--rejects needs --on-bad-row skip.');
   }
+  if (args.resume) checkResume(args);
   const forNew = ['key', 'sample'].find((name) => args[name as 'key'] !== undefined);
   if (!args.create && forNew !== undefined) throw new UsageError(`--${forNew} needs --create.`);
 }
@@ -111,6 +145,29 @@ function wordsOf({ database, into, files = [] }: Arguments): string[] {
   const late = words.slice(1).find(isDatabaseUrl);
   if (late === undefined) return words;
   throw new UsageError(`${late} is a database and must come first: store-db import ${late} <table> <files..>`);
+}
+
+/** Returns the name of the load by which rows are imported. Throws `UsageError` if they cannot be, or cannot be read again. */
+function resumedLoad(schema: SchemaDefinition, files: readonly InputFile[]): string {
+  if (!files.every(({ isRegular }) => isRegular)) {
+    throw new UsageError('--resume reads the files again: name files, not standard input or pipes.');
+  }
+  if (blobFieldsOf(schema).length > 0)
+    throw new UsageError(`--resume takes no table with blobs, as ${schema.name} is.`);
+  if (!canLoad(schema)) {
+    throw new UsageError(`--resume takes no table with an index that has a condition, as ${schema.name} is.`);
+  }
+  return loadNameOf(schema.name, files);
+}
+
+/** Says what an import that was interrupted has stored. */
+async function adviceOf({ db }: OpenDatabase, load: string): Promise<string | undefined> {
+  const found = (await db.unfinishedLoads().catch(() => [])).find(({ name }) => name === load);
+  if (found === undefined) return undefined;
+  return (
+    `${plural(found.rows, 'row')} are stored for later: the same command goes on behind them, ` +
+    `and store-db loads discard deletes them.`
+  );
 }
 
 async function importInto(session: Session, args: Arguments): Promise<ExitCode> {
@@ -136,7 +193,15 @@ async function importInto(session: Session, args: Arguments): Promise<ExitCode> 
   if (written !== undefined) opened.db.registerSchema(written);
   const schema = written ?? opened.table(table);
   await using rejects = new Rejects(args.rejects);
-  const work = new RowImport({ ...commonOf(session, args, rejects), db: opened.db, schema, files, readOptions });
+  const resume = args.resume ? resumedLoad(schema, files) : undefined;
+  const work = new RowImport({
+    ...commonOf(session, args, rejects),
+    db: opened.db,
+    schema,
+    files,
+    readOptions,
+    resume,
+  });
   try {
     if (args['on-bad-row'] === 'refuse' && files.every(({ isRegular }) => isRegular)) await work.check();
     const done = await work.run();
@@ -145,7 +210,8 @@ async function importInto(session: Session, args: Arguments): Promise<ExitCode> 
     return rejects.count > 0 ? ExitCode.found : ExitCode.done;
   } catch (error) {
     if (!(error instanceof ImportStopped)) throw error;
-    return reportStop(session, error, { files, fromLine });
+    const advice = resume === undefined ? undefined : await adviceOf(opened, resume);
+    return reportStop(session, error, { files, fromLine, advice });
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Imports rows as one load (`db.load()`): all of them are one commit, and their number is not limited by memory. The rows have been
- * checked before. If the import is interrupted, the rows that were read by then are committed.
+ * checked before. If the import is interrupted, the rows that were read by then are committed; if it can be resumed, they are kept for that.
  */
 import type { Database } from '../../api/database.ts';
 import { MigrationActiveError, StoreDbError } from '../../base/errors.ts';
@@ -31,6 +31,8 @@ export interface LoadedRowsOptions {
   readonly blocks: () => AsyncGenerator<RecordBlock, void, undefined>;
   /** Called with the file of a row that was refused. */
   readonly onRefused: (file: InputFile) => void;
+  /** The name of the load, if it can be resumed. It then ends when it is interrupted, and commits nothing. */
+  readonly resume?: string | undefined;
 }
 
 /** Whether the database can tell all rows that it refuses by their primary keys, which are in the files. */
@@ -46,15 +48,16 @@ export function canLoad({ indexes = [] }: SchemaDefinition): boolean {
 export async function loadRows(
   options: LoadedRowsOptions,
 ): Promise<{ readonly rows: number; readonly last: Position | undefined } | undefined> {
-  const { db, schema } = options;
+  const { db, schema, resume, signal } = options;
   for (let attempt = 1; ; attempt++) {
     const source = new RecordSource(options);
     try {
       // A row that is in memory is not worth a promise, which the types of iterators do not know.
-      const { rows } = await db.load(schema.name, source as unknown as AsyncIterable<Record<string, unknown>>);
+      const given = source as unknown as AsyncIterable<Record<string, unknown>>;
+      const { rows } = await db.load(schema.name, given, resume === undefined ? {} : { resume, signal });
       return { rows, last: source.last };
     } catch (error) {
-      if (error instanceof MigrationActiveError) return undefined;
+      if (error instanceof MigrationActiveError && resume === undefined) return undefined;
       if (attempt === 1 && error instanceof StoreDbError && error.code === 'BACKPRESSURE') {
         await db.checkpoint();
         continue;
@@ -85,12 +88,14 @@ async function refusedLine(
 /** The rows of the files, one by one: with a promise only where more must be read. */
 class RecordSource {
   readonly #signal: AbortSignal;
+  readonly #isResumed: boolean;
   readonly #blocks: AsyncGenerator<RecordBlock, void, undefined>;
   #block: RecordBlock | undefined;
   #at = 0;
 
-  constructor({ signal, blocks }: LoadedRowsOptions) {
+  constructor({ signal, blocks, resume }: LoadedRowsOptions) {
     this.#signal = signal;
+    this.#isResumed = resume !== undefined;
     this.#blocks = blocks();
   }
 
@@ -118,12 +123,14 @@ class RecordSource {
         if (this.#signal.aborted) return { done: true, value: undefined } as const;
         throw error;
       });
+      if (this.#isResumed) this.#signal.throwIfAborted();
       if (done === true || value === undefined) break;
       if (value.records.length === 0) continue;
       this.#block = value;
       this.#at = 0;
       return this.next();
     }
+    if (this.#isResumed) this.#signal.throwIfAborted();
     return { done: true, value: undefined };
   }
 

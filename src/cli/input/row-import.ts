@@ -12,7 +12,7 @@ import { toStoredSchema } from '../../schema/schema.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import { shapeOf } from '../../schema/table-shape.ts';
 import type { Session } from '../database/command.ts';
-import { formatBytes } from '../terminal/figures.ts';
+import { formatBytes, plural } from '../terminal/figures.ts';
 import { Progress } from '../terminal/progress.ts';
 import { blobFieldsOf } from './columns.ts';
 import type { InputFile } from './input-files.ts';
@@ -48,6 +48,8 @@ export interface ImportOptions {
   /** The rows, if all of them were checked before by another import. */
   readonly checked?: number | undefined;
   readonly blobs: string | undefined;
+  /** The name of the load, if the import can be resumed. */
+  readonly resume?: string | undefined;
 }
 
 /** The progress of an import: all rows up to a line are in the database, and none after it. */
@@ -215,20 +217,22 @@ export class RowImport {
 
   /** Whether all rows become one commit: they were checked, are only inserted, and are more than a batch should have. */
   get #isLoad(): boolean {
-    const { mode, rowsPerFlush, schema } = this.#options;
+    const { mode, rowsPerFlush, schema, resume } = this.#options;
+    if (resume !== undefined) return true;
     return mode === 'insert' && rowsPerFlush === undefined && (this.#checked ?? 0) > rowsOfFlush && canLoad(schema);
   }
 
   /** Imports all rows as one commit. Undefined if the table takes batches only. */
   async #runAsLoad(): Promise<Imported | undefined> {
-    const { db, schema, session } = this.#options;
+    const { db, schema, session, resume } = this.#options;
+    await this.#tellOfStored();
     using progress = this.#progress('importing');
     try {
       const blocks = (): AsyncGenerator<RecordBlock, void, undefined> => this.#blocks(progress);
       const onRefused = (file: InputFile): void => {
         this.#file = file;
       };
-      const loaded = await loadRows({ db, schema, signal: session.signal, blocks, onRefused });
+      const loaded = await loadRows({ db, schema, signal: session.signal, blocks, onRefused, resume });
       if (loaded === undefined) return undefined;
       const done = { ...loaded, skipped: 0 };
       if (loaded.rows < (this.#checked ?? 0) && session.signal.aborted) {
@@ -238,6 +242,15 @@ export class RowImport {
     } catch (error) {
       throw error instanceof ImportStopped ? error : new ImportStopped(nothingDone, this.#file, error);
     }
+  }
+
+  /** Says how many rows an earlier import has stored. */
+  async #tellOfStored(): Promise<void> {
+    const { db, session, resume } = this.#options;
+    if (resume === undefined) return;
+    const found = (await db.unfinishedLoads({ signal: session.signal })).find(({ name }) => name === resume);
+    if (found?.expiresAt === undefined) return;
+    session.terminal.tell(`${plural(found.rows, 'row')} are stored already: the import goes on behind them.`);
   }
 
   /** Imports without looking rows up or checking them in advance. */
