@@ -98,13 +98,13 @@ function filesFrom(files: readonly InputFile[], name: string | undefined): reado
 
 /** Checks that all rows can become one commit, and can be read again. Throws `UsageError`. */
 function checkResume({ create, mode, blobs, 'on-bad-row': onBadRow, 'rows-per-flush': rowsPerFlush }: Arguments): void {
-  const [wrong] = [
+  const wrong = [
     create && '--create, which makes a new table each time',
     mode !== 'insert' && `--mode ${mode}`,
     onBadRow !== 'refuse' && `--on-bad-row ${onBadRow}`,
     rowsPerFlush !== undefined && '--rows-per-flush',
     blobs !== undefined && '--blobs',
-  ].filter((found) => found !== false);
+  ].find((found) => found !== false);
   if (wrong === undefined) return;
   throw new UsageError(
     `--resume makes one commit of rows that are checked before and are only inserted: leave out ${wrong}.`,
