@@ -17,10 +17,9 @@ function dropBetween(name: string, before: View, after: View): KnownDrop | undef
   const drop = after.drops.of(name);
   if (drop !== undefined) return drop.slot > before.tail ? drop : undefined;
   const mayBeForgotten = after.drops.forgotten > before.tail;
+  const isStored = mayBeForgotten && after.block0.tables.some((table) => table.name === name);
   // The view has gone past so many drops at once that Block 0 does not list them all.
-  return mayBeForgotten && before.table(name) !== undefined && after.table(name) === undefined
-    ? 'forgotten'
-    : undefined;
+  return mayBeForgotten && before.table(name) !== undefined && !isStored ? 'forgotten' : undefined;
 }
 
 export class DroppedTables {

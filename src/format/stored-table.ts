@@ -80,11 +80,15 @@ export function areStoredDrops(value: unknown, appliedSeq: number): value is Sto
 /** Drops of tables that are not there: Block 0 lists this many of them, the last ones. */
 const maxDrops = 256;
 
-/** Returns the list of drops after some more, which are in the order of their slots. `tables`: the tables that are there then. */
+/**
+ * Returns the list of drops after some more, which are in the order of their slots. `tables`: the tables that are there then; `were`: those
+ * that were there before. A table that is new, and may have been forgotten, counts as dropped at the last slot that is.
+ */
 export function dropsAfter(
   before: StoredDrops | undefined,
   more: readonly StoredDrop[],
   tables: readonly StoredTable[],
+  were: readonly StoredTable[],
 ): StoredDrops | undefined {
   if (before === undefined && more.length === 0) return undefined;
   const byTable = new Map<string, StoredDrop>();
@@ -97,7 +101,14 @@ export function dropsAfter(
   const gone = [...byTable.values()].filter(({ table }) => !present.has(table));
   const left = gone.slice(0, Math.max(0, gone.length - maxDrops));
   for (const { table } of left) byTable.delete(table);
-  return { tables: [...byTable.values()], forgotten: Math.max(before?.forgotten ?? 0, left.at(-1)?.slot ?? 0) };
+  const forgotten = Math.max(before?.forgotten ?? 0, left.at(-1)?.slot ?? 0);
+  if (forgotten > 0) {
+    const known = new Set(were.map(({ name }) => name));
+    for (const { name: table } of tables) {
+      if (!known.has(table) && !byTable.has(table)) byTable.set(table, { table, slot: forgotten, nodeId: 0, atMs: 0 });
+    }
+  }
+  return { tables: [...byTable.values()].toSorted((a, b) => a.slot - b.slot), forgotten };
 }
 
 /** Whether parsed JSON has the shape of a stored table. */

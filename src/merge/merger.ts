@@ -266,7 +266,7 @@ export class Merger {
         inlined,
         ...defined({ catalogue }),
         migrations: migrationsAfter(block0.migrations),
-        ...defined({ dropped: dropsAfter(block0.dropped, drops, tables) }),
+        ...defined({ dropped: dropsAfter(block0.dropped, drops, tables, block0.tables) }),
       };
       if (await register.replace(present, withNodes(change, membership.afterMerge(block0)))) return true;
     }

@@ -277,12 +277,13 @@ describe('a database of many tables', () => {
   it('lists the last 256 drops of tables that are not there', async () => {
     const nodes = new Nodes();
     const [a, sleeper] = [await nodes.start(1), await nodes.start(2)];
+    const [second, third] = [await nodes.start(3), await nodes.start(4)];
     const make = async (name: string): Promise<void> => {
       a.db.registerSchema({ ...people, name });
       await a.db.transaction((tx) => tx.insert(name, { id: 1, name: 'x', age: 1 }));
     };
     await nodes.run(nodes.insert(a, 1));
-    await nodes.run(sleeper.db.refresh());
+    for (const { db } of [sleeper, second, third]) await nodes.run(db.refresh());
     for (const name of ['people', ...range(0, 258).map((i) => `t${i}`)]) {
       if (name !== 'people') await nodes.run(make(name));
       await nodes.run(a.db.dropTable(name));
@@ -300,6 +301,13 @@ describe('a database of many tables', () => {
     sleeper.db.registerSchema(people);
     await nodes.run(nodes.insert(sleeper, 2));
     expect(await nodes.run(sleeper.db.query(people).count())).toBe(1);
+    // Others meet the table that was created again, in the log and in blocks.
+    await nodes.run(second.db.refresh());
+    expect(await nodes.failure(nodes.insert(second, 3))).toBeInstanceOf(TableDroppedError);
+    await nodes.run(sleeper.db.checkpoint());
+    await nodes.run(third.db.refresh());
+    expect(await nodes.failure(nodes.insert(third, 3))).toBeInstanceOf(TableDroppedError);
+    await nodes.run(nodes.insert(sleeper, 4));
   });
 });
 
