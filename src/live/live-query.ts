@@ -17,6 +17,7 @@ import { isDeleted } from '../view/merged-cursor.ts';
 import { isInRange } from '../tree/cursor.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { ChangedRow, ChangedRows } from './changed-rows.ts';
+import { HeldRows } from './held-rows.ts';
 import { RecordingHost } from './recording-host.ts';
 import type { LiveSource } from './recording-host.ts';
 import { isSameValue } from './same-value.ts';
@@ -97,6 +98,7 @@ export class LiveQuery implements LiveCursor<object> {
   #placed: PlacedRows | undefined;
   /** The last commit that has changed them since the last result. */
   #placedAt: number | undefined;
+  readonly #held = new HeldRows();
   #value: { readonly value: unknown } | undefined;
   #wake: (() => void) | undefined;
   /** Whether nothing but time has passed since the last run. */
@@ -131,6 +133,7 @@ export class LiveQuery implements LiveCursor<object> {
     this.#shown = undefined;
     this.#placed = undefined;
     this.#placedAt = undefined;
+    this.#held.release();
   }
 
   async #next(): Promise<object | undefined> {
@@ -187,6 +190,7 @@ export class LiveQuery implements LiveCursor<object> {
     this.#placedAt = undefined;
     this.#touched = new Set();
     const differing = this.#placed?.take();
+    if (differing !== undefined) this.#held.holdAgain(differing.rows);
     return differing && { ...differing, position };
   }
 
@@ -206,6 +210,7 @@ export class LiveQuery implements LiveCursor<object> {
       const work = this.#all.inTurn(() => query.run(run, this.#fields(source)));
       const result = await untilAborted(work, signal);
       if (this.#isOver) return undefined;
+      if (query.kind !== 'value') this.#held.hold(source.engine.memory, result as readonly Row[]);
       const { reads, state, shape, tail, expiryMs } = run;
       if (shape !== undefined && tail !== undefined && !running.missed) {
         const isInPlace = query.kind === 'rows' && run.isActiveVersion && shape.expiry === undefined;

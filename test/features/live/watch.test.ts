@@ -299,6 +299,46 @@ describe('the results of a watched query', () => {
     expect(seen.error).toMatchObject({ code: 'INVALID_SCHEMA' });
   });
 
+  it('count in the memory of the instance while they are watched', async () => {
+    const node = await cluster.withRows(100);
+    const heldBytes = (): number => node.db.stats().memory?.scratchBytes ?? -1;
+    expect(heldBytes()).toBe(0);
+    const seen = new Seen(node.db.query(items).watch());
+    await cluster.settle();
+    const first = heldBytes();
+    expect(first).toBeGreaterThan(100 * 100);
+    await cluster.run(cluster.put(node, range(100, 200), 'more'));
+    await cluster.settle();
+    expect(heldBytes()).toBeGreaterThan(1.5 * first);
+    await cluster.run(node.db.stop());
+    await cluster.run(node.db.start());
+    await cluster.settle();
+    expect(heldBytes()).toBeGreaterThan(1.5 * first);
+    seen.stop();
+    await cluster.settle();
+    expect(heldBytes()).toBe(0);
+  });
+
+  it('end with an error if the memory of the instance has no room for their rows', async () => {
+    const node = await cluster.start(0, { maxMemoryBytes: 1024 * 1024 });
+    for (const from of range(0, 8)) {
+      await cluster.run(cluster.put(node, range(from * 300, from * 300 + 300), 'x'.repeat(300)));
+      await cluster.run(node.db.checkpoint());
+    }
+    const [one, other] = [new Seen(node.db.query(items).watch()), new Seen(node.db.query(items).watch())];
+    await cluster.settle();
+    expect([one.results.length, other.results.length]).not.toEqual([1, 1]);
+    const errors = [one.error, other.error].filter((error) => error !== undefined);
+    expect(errors[0]).toMatchObject({
+      code: 'MEMORY_BUDGET',
+      message: expect.stringMatching(/maxMemoryBytes/) as string,
+    });
+    one.stop();
+    other.stop();
+    await cluster.settle();
+    expect(node.db.stats().memory?.scratchBytes).toBe(0);
+  });
+
   it('stay whole while rows that they show are deleted and collected', async () => {
     const node = await cluster.withRows(300);
     const replica = await cluster.start(2, { role: 'replica', polling: 'interval', writeForwardInterval: second });

@@ -213,4 +213,5 @@ export const liveMutants: readonly Mutant[] = [
     'this.#shown',
     [histories],
   ),
+  mutant('the rows of a loop that has ended count on', query, 'this.#held.release();', 'void this.#held;', [watch]),
 ];
