@@ -139,6 +139,7 @@ function withoutDeclared(status: IndexStatus): Omit<IndexStatus, 'declared'> {
 }
 
 function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean): void {
+  const hasIncluded = found.some(({ include }) => include !== undefined);
   printTable(
     terminal,
     [
@@ -146,7 +147,7 @@ function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean
       { name: 'on' },
       { name: 'unique' },
       { name: 'where' },
-      { name: 'includes' },
+      ...(hasIncluded ? [{ name: 'includes' }] : []),
       { name: 'state' },
       { name: 'rows done', align: 'right' },
       { name: 'entries', align: 'right' },
@@ -158,7 +159,7 @@ function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean
       index.function === undefined ? onFields(index) : `function ${index.function}`,
       index.unique ? 'unique' : '',
       index.where === undefined ? '' : describeConditions(index.where),
-      index.include === undefined ? '' : index.include.join(', '),
+      ...(hasIncluded ? [(index.include ?? []).join(', ')] : []),
       index.state,
       `${formatCount(index.rowsDone)} of ${formatCount(index.rowsTotal)}`,
       formatCount(index.entries),
