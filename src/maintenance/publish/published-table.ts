@@ -27,7 +27,7 @@ export interface PublishedTable {
  * bundles has neither.
  */
 function publishedSchema(schema: StoredSchema, fields: readonly string[] | undefined): StoredSchema {
-  const { name, version, primaryKey } = schema;
+  const { name, version, primaryKey, expireAfter } = schema;
   const isPublished = (field: string): boolean =>
     fields === undefined || fields.includes(field) || primaryKey.includes(field);
   return {
@@ -42,6 +42,7 @@ function publishedSchema(schema: StoredSchema, fields: readonly string[] | undef
         ? [{ name: index, fields: indexed, ...defined({ unique }) }]
         : [],
     ),
+    ...(expireAfter !== undefined && isPublished(expireAfter.field) && { expireAfter }),
   };
 }
 
