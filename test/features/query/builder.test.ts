@@ -145,7 +145,7 @@ describe('a registered function', () => {
     expect(await table.query().where('age', '=', 3).execute()).toEqual([]);
   });
 
-  it('takes no operator but =', async () => {
+  it('takes no operator but = and HAS', async () => {
     const table = await people(1);
     table.register('age', () => 1);
     expect(() => table.query().where('age', '>', 1)).toThrow(InvalidOperatorError);

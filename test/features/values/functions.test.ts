@@ -116,7 +116,7 @@ describe('a registered function', () => {
     expect(await db.query(people).orderBy('age', 'desc').first()).toMatchObject({ id: 9 });
   });
 
-  it('takes no operator but =', async () => {
+  it('takes no operator but = and HAS', async () => {
     const db = await openDatabase([people]);
     db.registerFunction('even', (row) => Number(row['id']) % 2 === 0);
     for (const operator of ['!=', '<', '<=', '>', '>=', 'IN'] as const) {

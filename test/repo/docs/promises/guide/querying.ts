@@ -128,13 +128,14 @@ export const querying: PagePromises = {
   'A text that is not a UUID equals no `uuid`, and is neither smaller nor larger than one.': [
     'src/query/conditions/comparison.test.ts: a text that is no UUID equals no %s, and has no place among them',
   ],
-  '`json` fields have no order: they can only be compared with null.': [
+  '`json` fields have no order: they can only be compared with null, and searched by `HAS` if they hold lists.': [
     'src/query/conditions/comparison.test.ts: takes only = and != against null',
     'test/features/values/queries.slow.test.ts: takes no order and no value of JSON but null',
   ],
-  'Its result is compared with `===`, so only `=` is allowed.': [
+  'Its result is compared with `===`, so only `=` is allowed, and `HAS` where the result is a list.': [
     'test/features/values/functions.test.ts: is compared by strict equality, together with other conditions, in every stage',
-    'test/features/values/functions.test.ts: takes no operator but =',
+    'test/features/values/functions.test.ts: takes no operator but = and HAS',
+    'test/features/query/lists.test.ts: can be the results of a function',
   ],
   'It hides a field of the same name.': [
     'test/features/values/functions.test.ts: wins over a field of its name, and registering the second of them logs a warning',
