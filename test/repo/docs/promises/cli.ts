@@ -14,7 +14,7 @@ export const cli: PagePromises = {
     'test/features/cli/outputs.slow.test.ts: goes into a named pipe once somebody reads it',
     'test/features/cli/outputs.slow.test.ts: goes to a device, and reports a full one',
   ],
-  'Commands that write (`import`, `indexes` with `--drop`, `drop` of a table, `clear`, `gc`, `tend`, `repair`, `migrate`, `publish`, `rename`, `rewrite`, `snapshots release`, `studio` with `--write`, and the commands that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
+  'Commands that write (`import`, `indexes` with `--drop`, `drop` of a table, `clear`, `gc`, `tend`, `repair`, `migrate`, `publish`, `rename`, `rewrite`, `snapshots release`, `loads discard`, `studio` with `--write`, and the commands that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
     ['test/repo/docs/options.test.ts: names the commands that are a node while they run'],
   'It needs no schemas, since it uses the stored ones.': [
     'test/features/cli/commands.slow.test.ts: tables: versions, rows, fields and indexes',
