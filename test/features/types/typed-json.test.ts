@@ -57,3 +57,29 @@ it('is written and read by its type', async () => {
     () => defineSchema({ name: 'other', version: 1, fields: badFields, primaryKey: 'id' }),
   ];
 });
+
+it('has lists that are searched by their elements, and indexes on them', () => {
+  const tagged = { ...fields, tags: json<('red' | 'blue' | 3)[]>(), any: { typeId: Types.json } } as const;
+  const base = { name: 'posts', version: 1, fields: tagged, primaryKey: 'id' } as const;
+  const posts = defineSchema({ ...base, indexes: [{ fields: ['tags'], each: true }] });
+  const db = StoreDb({ dbPrefix: 'types', nodeId: 0, driver: new MemoryDriver(), logLevel: 'silent' });
+  db.registerSchema(posts);
+  const query = db.query(posts);
+  query.where('tags', 'HAS', 'red').where('tags', 'HAS ANY', ['red', 3]).where('any', 'HAS', true);
+  // Never called: only their types matter.
+  void [
+    // @ts-expect-error -- no list has such an element
+    () => query.where('tags', 'HAS', 'green'),
+    // @ts-expect-error -- several elements are an array
+    () => query.where('tags', 'HAS ALL', 'red'),
+    // @ts-expect-error -- a number is no list
+    () => query.where('id', 'HAS', 5),
+    // @ts-expect-error -- a json field is indexed by its elements alone
+    () => defineSchema({ ...base, indexes: [{ fields: ['tags'] }] }),
+    // @ts-expect-error -- and not included
+    () => defineSchema({ ...base, indexes: [{ fields: ['id'], include: ['tags'] }] }),
+    // @ts-expect-error -- there is no such field
+    () => defineSchema({ ...base, indexes: [{ fields: ['tag'], each: true }] }),
+  ];
+  expect(posts.indexes).toHaveLength(1);
+});
