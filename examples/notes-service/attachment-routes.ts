@@ -28,7 +28,7 @@ const upload = {
 type WithId = { Params: { id: string } };
 
 export function addAttachmentRoutes(app: FastifyInstance, db: Database, maxBytes: number): void {
-  app.register(async (scope) => {
+  const routes = async (scope: FastifyInstance): Promise<void> => {
     // In these routes a body is the file, whatever its type, and handed on unread.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
@@ -77,7 +77,9 @@ export function addAttachmentRoutes(app: FastifyInstance, db: Database, maxBytes
       await commit(batch);
       return reply.code(204).send();
     });
-  });
+  };
+  // Without a name, Fastify searches all modules of the process for the function.
+  app.register(Object.assign(routes, { [Symbol.for('fastify.display-name')]: 'attachments' }));
 }
 
 /** A link to the bytes in the bucket; undefined where the data is in a folder, which has none. */
