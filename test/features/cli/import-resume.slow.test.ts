@@ -55,9 +55,10 @@ async function killed(options: readonly string[]): Promise<void> {
   const ended = new Promise<number | null>((resolve) => {
     child.once('exit', resolve);
   });
+  // The file with the commits is there before the record is in it.
   const hasRecord = async (): Promise<boolean> => {
     const files = await readdir(folder.file('.'), { recursive: true });
-    return files.some((file) => /committed.*0*1$/.test(file));
+    return files.some((file) => /committed.*0*1$/.test(file)) && (await loads()).output.includes('import t.csv');
   };
   while (child.exitCode === null && !(await hasRecord())) {
     await new Promise((resolve) => {
