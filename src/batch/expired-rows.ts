@@ -6,7 +6,6 @@
  *   the store tells its time. So a clock that is less than that ahead deletes nothing early.
  * - A commit deletes only rows that have expired in the state that it follows: a row that another commit gave a later time stays.
  */
-import { ByteWriter } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Role } from '../coordination/membership.ts';
@@ -151,11 +150,8 @@ export class ExpiredRows {
     if (state === undefined || !this.#isMeant(view, state)) return undefined;
     const { shape } = state;
     const list = new TableOperations(shape, this.#options.environment);
-    const writer = new ByteWriter();
     for (const value of keys) {
-      writer.length = 0;
-      shape.writeKey(writer, value as KeyValue);
-      const key = writer.finish();
+      const key = shape.keyBytes(value as KeyValue);
       const row = await state.lookup(key);
       if (row !== undefined && shape.isExpired(row, nowMs)) list.addExpiry(key);
     }

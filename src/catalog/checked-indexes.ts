@@ -47,9 +47,7 @@ function nameOf(table: string, { index }: AddedIndex): string {
 }
 
 function keyOf(table: string, added: AddedIndex): Uint8Array {
-  const key = new ByteWriter(64);
-  shape.writeKey(key, nameOf(table, added));
-  return key.finish();
+  return shape.keyBytes(nameOf(table, added));
 }
 
 /** The change that makes every later commit be checked for an index. */

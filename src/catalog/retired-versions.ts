@@ -2,7 +2,6 @@
  * The system table of retired versions of tables. A row is committed like any other row, so every commit is certainly before or
  * after it, and the commits after it hold no rows of that version alone.
  */
-import { ByteWriter } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
 import { commitBlockName } from '../format/commit.ts';
@@ -38,12 +37,6 @@ function fieldOf(name: string): LayoutField {
   return shape.layout.field(name) as LayoutField;
 }
 
-function keyOf(table: string): Uint8Array {
-  const key = new ByteWriter(64);
-  shape.writeKey(key, table);
-  return key.finish();
-}
-
 /** The change that retires the old version of a migration. */
 export function retirementOf({ table, from, birth }: StoredMigration): TableChange {
   const rows = new RowArena('memory/retired');
@@ -53,7 +46,7 @@ export function retirementOf({ table, from, birth }: StoredMigration): TableChan
   writeField(writer, base, heapWriter, fieldOf('version'), from);
   writeField(writer, base, heapWriter, fieldOf('birth'), birth);
   const entries = new NodeEntries(shape.changeShape);
-  const key = keyOf(table);
+  const key = shape.keyBytes(table);
   entries.addRow(key, 0, key.length, rows, base);
   const name = commitBlockName(shape.name);
   return { schema: shape.schema, node: openNode(name, entries.encode(name, 0, 1)) };
@@ -61,7 +54,7 @@ export function retirementOf({ table, from, birth }: StoredMigration): TableChan
 
 /** Whether a state shows that the old version of a migration is retired. */
 async function isGivenUp(state: TableState | undefined, { table, from, birth }: StoredMigration): Promise<boolean> {
-  const rowRef = await state?.lookup(keyOf(table));
+  const rowRef = await state?.lookup(shape.keyBytes(table));
   if (rowRef === undefined) return false;
   const { source, base } = rowRef;
   // A row of an earlier migration, cancelled since, says nothing about this one.

@@ -6,18 +6,16 @@
  * - Only the call that `worker` names adds runs to a load or finishes it. A call that takes the load over replaces that name.
  * - The staged objects of the runs are there for as long as Block 0 has the pin of the load, which keeps the log.
  */
-import { ByteWriter } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { parseStagedName, stagedName } from '../format/object-names.ts';
-import { readField } from '../format/row-decode.ts';
-import type { LayoutField } from '../format/row-layout.ts';
+import { decodeRow } from '../format/row-decode.ts';
 import { isStoredSchema } from '../format/stored-schema.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
+import { isCount } from '../format/stored-table.ts';
 import { Types } from '../format/types.ts';
+import type { PlainRow } from '../schema/schema.ts';
 import { TableShape } from '../schema/table-shape.ts';
-import type { KeyValue } from '../schema/table-shape.ts';
 import type { KeyRange } from '../tree/cursor.ts';
-import type { RowRef } from '../tree/tree.ts';
 import type { View } from '../view/view.ts';
 
 /** The table of unfinished loads. */
@@ -101,28 +99,12 @@ export interface StoredLoadRun {
   readonly count: number;
 }
 
-function rowOf(shape: TableShape, { source, base }: RowRef): Record<string, unknown> {
-  return Object.fromEntries(
-    shape.layout.fields.map((field: LayoutField) => [field.name, readField(source, base, field)]),
-  );
-}
-
-function keyOf(shape: TableShape, value: KeyValue): Uint8Array {
-  const key = new ByteWriter(64);
-  shape.writeKey(key, value);
-  return key.finish();
-}
-
 function malformed(shape: TableShape, name: string): CorruptionError {
   return new CorruptionError(shape.name, `The record of the load ${JSON.stringify(name)} is not valid`);
 }
 
 function hasAll(row: Readonly<Record<string, unknown>>): boolean {
   return Object.values(row).every((value) => value !== null && value !== undefined);
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 /** Checks a row of the table of loads. Throws `CorruptionError`. */
@@ -164,12 +146,12 @@ export function schemaOfLoad(text: string): StoredSchema | undefined {
 
 /** Returns the unfinished load with a name. */
 export async function findLoad(view: View, name: string): Promise<StoredLoad | undefined> {
-  const found = await view.table(loadsSchema.name)?.lookup(keyOf(loadsShape, name));
-  return found && checkStoredLoad(name, rowOf(loadsShape, found));
+  const found = await view.table(loadsSchema.name)?.lookup(loadsShape.keyBytes(name));
+  return found && checkStoredLoad(name, decodeRow(loadsShape.layout, found.source, found.base));
 }
 
 function runRange(name: string): KeyRange {
-  return { from: keyOf(loadRunsShape, [name, 0]), to: keyOf(loadRunsShape, [name, lastRun]) };
+  return { from: loadRunsShape.keyBytes([name, 0]), to: loadRunsShape.keyBytes([name, lastRun]) };
 }
 
 /** Returns the run of a load that was stored last; undefined if there is none. */
@@ -177,32 +159,28 @@ export async function lastRunOf(view: View, name: string): Promise<StoredLoadRun
   const cursor = view.table(loadRunsSchema.name)?.scan(runRange(name), true);
   if (cursor === undefined || !(await cursor.next())) return undefined;
   const { node, to } = cursor;
-  return checkStoredRun(name, rowOf(loadRunsShape, { source: node, base: node.rowBase(to - 1) }));
+  return checkStoredRun(name, decodeRow(loadRunsShape.layout, node, node.rowBase(to - 1)));
 }
 
 /** Returns the runs of a load, in the order in which they were stored. */
 export async function runsOfLoad(view: View, name: string): Promise<StoredLoadRun[]> {
-  const runs: StoredLoadRun[] = [];
-  const cursor = view.table(loadRunsSchema.name)?.scan(runRange(name));
-  while ((await cursor?.next()) === true) {
-    const { node, from, to } = cursor as NonNullable<typeof cursor>;
-    for (let i = from; i < to; i++) {
-      runs.push(checkStoredRun(name, rowOf(loadRunsShape, { source: node, base: node.rowBase(i) })));
-    }
-  }
-  return runs;
+  const rows = await rowsIn(view, loadRunsShape, runRange(name));
+  return rows.map((row) => checkStoredRun(name, row));
 }
 
 /** Returns all unfinished loads, ordered by name. */
 export async function allLoads(view: View): Promise<StoredLoad[]> {
-  const loads: StoredLoad[] = [];
-  const cursor = view.table(loadsSchema.name)?.scan();
+  const rows = await rowsIn(view, loadsShape);
+  return rows.map((row) => checkStoredLoad(String(row['name']), row));
+}
+
+/** Returns the rows of a table in a range of keys; none if there is no such table yet. */
+async function rowsIn({ tables }: View, { name, layout }: TableShape, range?: KeyRange): Promise<PlainRow[]> {
+  const rows: PlainRow[] = [];
+  const cursor = tables.get(name)?.scan(range);
   while ((await cursor?.next()) === true) {
     const { node, from, to } = cursor as NonNullable<typeof cursor>;
-    for (let i = from; i < to; i++) {
-      const row = rowOf(loadsShape, { source: node, base: node.rowBase(i) });
-      loads.push(checkStoredLoad(String(row['name']), row));
-    }
+    for (let i = from; i < to; i++) rows.push(decodeRow(layout, node, node.rowBase(i)));
   }
-  return loads;
+  return rows;
 }

@@ -5,7 +5,6 @@
  * or later.
  */
 import type { Timer } from '../base/env.ts';
-import { ByteWriter } from '../base/bytes.ts';
 import { isNull, readField } from '../format/row-decode.ts';
 import { RowsByExpiry } from '../query/rows-by-expiry.ts';
 import type { KeyValue, TableShape } from '../schema/table-shape.ts';
@@ -114,7 +113,7 @@ export class ExpiryWatch {
       if (this.#hasEnded) return;
       this.#coveredMs = nowMs;
       this.#dueMs = Math.min(this.#dueMs, nextMs);
-      if (keys.length > 0) expired(nowMs, keys.length > maxKeys ? undefined : this.#written(keys));
+      if (keys.length > 0) expired(nowMs, keys.length > maxKeys ? undefined : keysIn(source.shapeOf(table), keys));
     } catch (error) {
       if (this.#hasEnded) return;
       engine.failures.report('Watching queries', error);
@@ -127,17 +126,11 @@ export class ExpiryWatch {
       this.#arm();
     }
   }
+}
 
-  #written(keys: readonly unknown[]): Uint8Array[] {
-    const { source, table } = this.#options;
-    const shape = source.shapeOf(table);
-    const writer = new ByteWriter(64);
-    return keys.map((key) => {
-      writer.length = 0;
-      shape?.writeKey(writer, key as KeyValue);
-      return writer.finish();
-    });
-  }
+/** Returns the bytes of primary keys; undefined if the table is not registered any more, so that they mean nothing here. */
+function keysIn(shape: TableShape | undefined, keys: readonly unknown[]): Uint8Array[] | undefined {
+  return shape && keys.map((key) => shape.keyBytes(key as KeyValue));
 }
 
 /** Returns the time at which a row of a commit expires; infinite if it does not, or was deleted. */

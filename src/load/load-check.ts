@@ -5,7 +5,7 @@
  * state that the commit follows, is short.
  */
 import { isPromise } from '../base/brands.ts';
-import { ByteWriter, keyAfter, toLatin1 } from '../base/bytes.ts';
+import { keyAfter, toLatin1 } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import { UniqueIndexError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
@@ -173,7 +173,7 @@ export class LoadCheck {
     for (const index of indexes) {
       const [found] = await findDuplicates(loaded, index, pacer, 1, entries.get(index.name));
       if (found === undefined) continue;
-      const row = (await loaded.tree.lookup(keyBytes(shape, found.key))) as RowRef;
+      const row = (await loaded.tree.lookup(shape.keyBytes(found.key as KeyValue))) as RowRef;
       const values = index.fields.map((field) => readField(row.source, row.base, field));
       const value = values.length === 1 ? values[0] : values;
       throw uniqueConflict(shape, index, { value, primaryKey: found.key, otherKey: found.other });
@@ -251,12 +251,6 @@ export class LoadCheck {
       throw uniqueConflict(shape, index, { value, primaryKey, otherKey });
     }
   }
-}
-
-function keyBytes(shape: TableShape, key: unknown): Uint8Array {
-  const writer = new ByteWriter();
-  shape.writeKey(writer, key as KeyValue);
-  return writer.finish();
 }
 
 /** Moves over the leaves of a tree, all of which are wanted. */

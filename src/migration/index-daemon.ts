@@ -3,7 +3,6 @@
  * makes entries for indexes that any node has begun. The work is done in the turns of this node, chunk by chunk, and each chunk
  * is one generation. If two nodes work at once, one chunk is lost.
  */
-import { ByteWriter } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeKey } from '../base/messages.ts';
@@ -244,9 +243,7 @@ function presentOf(view: View, table: string, { index, birth }: AddedIndex): Add
 /** Whether a pending commit has changed one of two rows, which may no longer be duplicates. */
 async function isOverlaid(table: TableState, { key, other }: Duplicate): Promise<boolean> {
   for (const value of [key, other]) {
-    const writer = new ByteWriter();
-    table.shape.writeKey(writer, value as KeyValue);
-    if (await table.isOverlaid(writer.finish())) return true;
+    if (await table.isOverlaid(table.shape.keyBytes(value as KeyValue))) return true;
   }
   return false;
 }

@@ -2,8 +2,8 @@
  * The compiled form of a table version: its stored schema with the layout, keys and indexes that follow from it. Everything that reads
  * or writes rows, keys and entries uses this form; definitions and stored schemas are turned into it once.
  */
-import { encodeUtf8 } from '../base/bytes.ts';
-import type { ByteWriter, OrderedValue } from '../base/bytes.ts';
+import { ByteWriter, encodeUtf8 } from '../base/bytes.ts';
+import type { OrderedValue } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { describeKey, describeValue } from '../base/messages.ts';
 import { oneOrList } from '../base/one-or-list.ts';
@@ -184,6 +184,13 @@ export class TableShape {
   /** The name or names of the primary key's fields, by which a query looks up a row. */
   get keyNames(): OneOrList<string> {
     return oneOrList(this.schema.primaryKey);
+  }
+
+  /** Returns the bytes of a normalized primary key. */
+  keyBytes(value: KeyValue): Uint8Array {
+    const writer = new ByteWriter(64);
+    this.writeKey(writer, value);
+    return writer.finish();
   }
 
   /** Appends the bytes of a normalized primary key. */

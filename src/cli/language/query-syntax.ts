@@ -11,6 +11,8 @@
  *
  * The grammar of `condition` is at the head of condition-clauses.ts.
  */
+import { isListOperator } from '../../query/conditions/comparison.ts';
+import type { ListOperator, Operator } from '../../query/conditions/comparison.ts';
 import { TokenReader } from './tokens.ts';
 import type { Token } from './tokens.ts';
 
@@ -137,21 +139,7 @@ export function parseNames(source: string): readonly Token[] {
 }
 
 /** The operator of a comparison: an operator of the query builder, or `LIKE`. */
-export type WrittenOperator =
-  | '='
-  | '!='
-  | '<'
-  | '<='
-  | '>'
-  | '>='
-  | 'IN'
-  | 'BETWEEN'
-  | 'PREFIX'
-  | 'LIKE'
-  | ListOperator;
-
-/** The operators on lists. */
-export type ListOperator = 'HAS' | 'HAS ANY' | 'HAS ALL';
+export type WrittenOperator = Operator | 'LIKE';
 
 export type WrittenConditionNode =
   | { readonly kind: 'and' | 'or'; readonly parts: readonly WrittenConditionNode[] }
@@ -255,10 +243,6 @@ function takeTuple(reader: TokenReader, fields: readonly Token[]): readonly Toke
   );
 }
 
-function isOnLists(operator: WrittenOperator): operator is ListOperator {
-  return operator === 'HAS' || operator === 'HAS ANY' || operator === 'HAS ALL';
-}
-
 /** Takes a comparison of several fields together, after its first parenthesis. */
 function takeTogether(reader: TokenReader): WrittenConditionNode {
   const fields = reader.list(() => takeName(reader, 'a field'));
@@ -267,7 +251,7 @@ function takeTogether(reader: TokenReader): WrittenConditionNode {
   if (isNegated && reader.next.kind === 'symbol') reader.expected('in or between');
   const { next } = reader;
   const written = reader.isWord('is') ? undefined : takeOperator(reader);
-  if (written === undefined || written === 'LIKE' || written === 'PREFIX' || isOnLists(written)) {
+  if (written === undefined || written === 'LIKE' || written === 'PREFIX' || isListOperator(written)) {
     const instead = 'compare several fields together by =, !=, <, <=, >, >=, in or between';
     return reader.fail(`${next.value} is not possible here: ${instead}`, next);
   }
