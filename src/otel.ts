@@ -5,6 +5,7 @@ import { realEnvironment } from './base/env.ts';
 import { InvalidOptionError } from './base/errors.ts';
 import { kinds, OptionTable } from './base/options.ts';
 import type { Database } from './api/database.ts';
+import { Durations } from './otel/durations.ts';
 import { showFigures } from './otel/figures.ts';
 import { listen } from './otel/instrumentation.ts';
 
@@ -50,8 +51,12 @@ export function instrument(options: InstrumentOptions = {}): Instrumentation {
   const tracer = given.spans === false ? undefined : (given.tracerProvider ?? trace).getTracer(scope);
   const meter = given.metrics === false ? undefined : (given.meterProvider ?? metrics).getMeter(scope);
   const databases = new Map<Database, string>();
-  const ends = [listen({ environment: realEnvironment, tracer, meter })];
-  if (meter !== undefined) ends.push(showFigures(meter, databases));
+  const durations = meter && new Durations(meter);
+  const ends = [listen({ environment: realEnvironment, tracer, durations })];
+  if (meter !== undefined && durations !== undefined) {
+    const pass = (): void => durations.pass();
+    ends.push(showFigures(meter, databases, pass), pass);
+  }
   return {
     add: (db, name) => {
       // Programs without types may pass anything.

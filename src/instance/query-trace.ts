@@ -5,8 +5,11 @@ import type { QueryTrace } from '../query/planner/query-host.ts';
 
 export class ChannelTrace implements QueryTrace {
   readonly #database: string;
-  /** The query that was begun last, while it has not returned. */
-  #begun: TracedQuery | undefined;
+  /** The table of the query that was begun last, while it has not returned, and when it began. Most need no payload. */
+  #table: string | undefined;
+  #startedMs = 0;
+  /** Its payload, if its beginning was told. */
+  #told: TracedQuery | undefined;
 
   /** `database`: the prefix of the database. */
   constructor(database: string) {
@@ -15,16 +18,23 @@ export class ChannelTrace implements QueryTrace {
 
   told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
     if (!queries.isWatched) return undefined;
-    const begun: TracedQuery = { database: this.#database, startedMs: startOfWork(), table, waited: false };
-    this.#begun = begun;
-    return queries.isWatchedFromStart ? queries.tell(begun, run) : undefined;
+    this.#table = table;
+    this.#startedMs = startOfWork();
+    this.#told = undefined;
+    if (!queries.isWatchedFromStart) return undefined;
+    this.#told = this.#payload(table, false);
+    return queries.tell(this.#told, run);
   }
 
   waited<T>(result: Promise<T>): Promise<T> | undefined {
-    const begun = this.#begun;
-    if (begun === undefined) return undefined;
-    this.#begun = undefined;
-    begun.waited = true;
-    return queries.isWatchedFromStart ? undefined : queries.tell(begun, () => result);
+    const table = this.#table;
+    if (table === undefined) return undefined;
+    this.#table = undefined;
+    if (this.#told !== undefined) this.#told.waited = true;
+    return queries.isWatchedFromStart ? undefined : queries.tell(this.#payload(table, true), () => result);
+  }
+
+  #payload(table: string, waited: boolean): TracedQuery {
+    return { database: this.#database, startedMs: this.#startedMs, table, waited };
   }
 }

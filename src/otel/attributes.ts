@@ -30,16 +30,19 @@ export interface Shown<Payload> {
   readonly in: 'operations' | 'background' | undefined;
   /** The name of its spans. */
   readonly title: (payload: Payload) => string;
+  /** What tells pieces of this work in one database apart in metrics: the table, or the kind of a request. */
+  readonly topic: (payload: Payload) => string | undefined;
   /** The attributes of few values, which metrics have too. */
-  readonly labels: (payload: Payload) => Attributes;
+  readonly labels: (topic: string | undefined) => Attributes;
   /** The attributes that only spans have. */
   readonly details?: (payload: Payload) => Attributes;
 }
 
-function onTable(operation: string, table: string | undefined): Attributes {
-  const attributes: Attributes = { 'db.operation.name': operation };
-  if (table !== undefined) attributes['db.collection.name'] = table;
-  return attributes;
+function onTable(operation: string): (table: string | undefined) => Attributes {
+  return (table) =>
+    table === undefined
+      ? { 'db.operation.name': operation }
+      : { 'db.operation.name': operation, 'db.collection.name': table };
 }
 
 /** The only table of a flush; undefined if it changes several. */
@@ -51,7 +54,21 @@ function read(operation: 'query' | 'get'): Shown<TracedGet> {
   return {
     in: 'operations',
     title: ({ table }) => `${operation} ${table}`,
-    labels: ({ table }) => onTable(operation, table),
+    topic: ({ table }) => table,
+    labels: onTable(operation),
+  };
+}
+
+function inBackground<Payload extends TracedWork>(
+  name: string,
+  details: (payload: Payload) => Attributes,
+): Shown<Payload> {
+  return {
+    in: 'background',
+    title: ({ database }) => `${name} ${database}`,
+    topic: () => undefined,
+    labels: () => ({ 'storedb.work.name': name }),
+    details,
   };
 }
 
@@ -59,42 +76,36 @@ export const shown: { readonly [Name in WorkName]: Shown<Payloads[Name]> } = {
   flush: {
     in: 'operations',
     title: (payload) => `flush ${onlyTable(payload) ?? payload.database}`,
-    labels: (payload) => onTable('flush', onlyTable(payload)),
+    topic: onlyTable,
+    labels: onTable('flush'),
     details: ({ tables, sizeBytes }) => ({ 'storedb.flush.tables': [...tables], 'storedb.flush.size': sizeBytes }),
   },
   query: read('query'),
   get: read('get'),
-  merge: {
-    in: 'background',
-    title: ({ database }) => `merge ${database}`,
-    labels: () => ({ 'storedb.work.name': 'merge' }),
-    details: ({ commits, position }) => ({ 'storedb.merge.commits': commits, 'storedb.merge.position': position }),
-  },
-  gc: {
-    in: 'background',
-    title: ({ database }) => `gc ${database}`,
-    labels: () => ({ 'storedb.work.name': 'gc' }),
-    details: ({ dryRun }) => ({ 'storedb.gc.dry_run': dryRun }),
-  },
-  migration: {
-    in: 'background',
-    title: ({ database }) => `migration ${database}`,
-    labels: () => ({ 'storedb.work.name': 'migration' }),
-    details: ({ work }) => ({ 'storedb.migration.work': work }),
-  },
+  merge: inBackground('merge', ({ commits, position }) => ({
+    'storedb.merge.commits': commits,
+    'storedb.merge.position': position,
+  })),
+  gc: inBackground('gc', ({ dryRun }) => ({ 'storedb.gc.dry_run': dryRun })),
+  migration: inBackground('migration', ({ work }) => ({ 'storedb.migration.work': work })),
   request: {
     in: undefined,
     title: ({ kind }) => `${kind} object`,
-    labels: ({ kind }) => ({ 'storedb.request.kind': kind }),
+    topic: ({ kind }) => kind,
+    labels: (kind) => ({ 'storedb.request.kind': kind }),
     details: ({ key }) => ({ 'storedb.request.key': key }),
   },
 };
 
-/** Returns the attributes of few values of a piece of work. Objects are not spread here: on Node.js 20 that takes microseconds. */
-export function labelsOf<Payload extends TracedWork>({ labels }: Shown<Payload>, payload: Payload): Attributes {
-  const attributes = labels(payload);
+/** Returns the attributes of few values of work. Objects are not spread here: on Node.js 20 that takes microseconds. */
+export function labelsOf(
+  { labels }: Pick<Shown<never>, 'labels'>,
+  database: string,
+  topic: string | undefined,
+): Attributes {
+  const attributes = labels(topic);
   attributes['db.system.name'] = 'store-db';
-  attributes['db.namespace'] = payload.database;
+  attributes['db.namespace'] = database;
   return attributes;
 }
 

@@ -86,8 +86,11 @@ const figures: readonly Figure[] = [
   },
 ];
 
-/** Shows the figures of databases. `nameOf` returns the name of each. Returns a function that ends it. */
-export function showFigures(meter: Meter, databases: ReadonlyMap<Database, string>): () => void {
+/**
+ * Shows the figures of databases, which map to their names. `before` is called whenever figures are read, before anything of them is.
+ * Returns a function that ends it.
+ */
+export function showFigures(meter: Meter, databases: ReadonlyMap<Database, string>, before: () => void): () => void {
   const shownFigures = figures.map((figure) => {
     const { name, unit, description } = figure;
     const options = { unit, description };
@@ -98,6 +101,7 @@ export function showFigures(meter: Meter, databases: ReadonlyMap<Database, strin
     return { figure, observable };
   });
   const observe = (result: BatchObservableResult): void => {
+    before();
     for (const [db, name] of databases) {
       const [stats, health] = [db.stats(), db.health()];
       const common = { 'db.system.name': 'store-db', 'db.namespace': name };

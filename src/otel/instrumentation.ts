@@ -1,70 +1,44 @@
 /**
- * Turns what the channels tell into spans and histograms. A span is a child of the one that is active where the work begins, and is active
+ * Turns what the channels tell into spans and durations. A span is a child of the one that is active where the work begins, and is active
  * itself while the work goes on, so that the requests of a query hang under it.
  */
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import type { Context, Histogram, Meter, Span, Tracer } from '@opentelemetry/api';
+import type { Context, Span, Tracer } from '@opentelemetry/api';
 import { tracingChannel } from '#platform';
 import { messageOf } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
 import type { TracedWork } from '../base/tracing.ts';
 import { errorType, labelsOf, shown } from './attributes.ts';
 import type { Shown, WorkName } from './attributes.ts';
-
-/** The boundaries that the conventions advise, in seconds. */
-const boundaries = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
-
-/** The histograms of durations, in seconds. */
-type Durations = Readonly<Record<NonNullable<Shown<unknown>['in']>, Histogram>>;
-
-/** A payload at the end of the work, as the runtime has added to it. */
-type Told = TracedWork & { readonly error?: unknown; readonly waited?: boolean };
+import type { Durations, Told } from './durations.ts';
 
 export interface InstrumentationParts {
   readonly environment: Environment;
   /** Undefined: no spans are made. */
   readonly tracer: Tracer | undefined;
   /** Undefined: nothing is measured. */
-  readonly meter: Meter | undefined;
-}
-
-function durationsOf(meter: Meter): Durations {
-  const of = (name: string, description: string): Histogram =>
-    meter.createHistogram(name, { unit: 's', description, advice: { explicitBucketBoundaries: boundaries } });
-  return {
-    operations: of('db.client.operation.duration', 'Duration of database client operations.'),
-    background: of(
-      'storedb.background.duration',
-      'Duration of merges, garbage collections and portions of migrations.',
-    ),
-  };
+  readonly durations: Durations | undefined;
 }
 
 /** Listens to the channels. Returns a function that ends it. */
-export function listen({ environment, tracer, meter }: InstrumentationParts): () => void {
-  const durations = meter && durationsOf(meter);
+export function listen({ environment, tracer, durations }: InstrumentationParts): () => void {
   const ends: (() => void)[] = [];
   for (const name of Object.keys(shown) as WorkName[]) {
     const channel = tracingChannel?.(`store-db:${name}`);
     if (channel === undefined) continue;
     const one = shown[name] as Shown<TracedWork>;
     if (tracer !== undefined) ends.push(new SpanMaker(one, tracer).listen(channel as unknown as SpanChannel));
-    const duration = one.in && durations?.[one.in];
-    if (duration === undefined) continue;
-    const measure = (told: object): void => record(told as Told, one, duration, environment.monotonicMs());
+    const record = durations?.recorderOf(one);
+    if (record === undefined) continue;
+    const measure = (told: object): void => {
+      if ((told as Told).waited !== false) record(told as Told, environment.monotonicMs());
+    };
     // Who listens to the last event alone hears nothing of queries that memory answers: measuring would take longer than they do.
     const { asyncEnd } = channel as unknown as SpanChannel;
     asyncEnd.subscribe(measure);
     ends.push(() => asyncEnd.unsubscribe(measure));
   }
   return () => ends.forEach((end) => end());
-}
-
-function record(told: Told, one: Shown<TracedWork>, duration: Histogram, nowMs: number): void {
-  if (told.waited === false) return;
-  const attributes = labelsOf(one, told);
-  if ('error' in told) attributes['error.type'] = errorType(told.error);
-  duration.record((nowMs - told.startedMs) / 1000, attributes);
 }
 
 /** Makes the spans of one channel. */
@@ -98,9 +72,9 @@ class SpanMaker {
 
   /** Returns the context of the work. */
   #begin(told: TracedWork): Context {
-    const { title, details } = this.#shown;
+    const { title, topic, details } = this.#shown;
     const active = context.active();
-    const attributes = Object.assign(labelsOf(this.#shown, told), details?.(told));
+    const attributes = Object.assign(labelsOf(this.#shown, told.database, topic(told)), details?.(told));
     const span = this.#tracer.startSpan(title(told), { kind: SpanKind.CLIENT, attributes }, active);
     this.#spans.set(told, span);
     return trace.setSpan(active, span);

@@ -20,7 +20,10 @@ const { setTimeout, clearTimeout, performance, MessageChannel } = globalThis;
 
 interface Channel {
   readonly start: { readonly hasSubscribers: boolean };
-  readonly asyncEnd: { readonly hasSubscribers: boolean };
+  readonly end: { readonly hasSubscribers: boolean };
+  readonly asyncStart: { readonly hasSubscribers: boolean };
+  readonly asyncEnd: { readonly hasSubscribers: boolean; publish(payload: object): void };
+  readonly error: { readonly hasSubscribers: boolean };
   subscribe(listeners: object): void;
   unsubscribe(listeners: object): void;
   tracePromise<T>(work: () => Promise<T>, payload: object): Promise<T>;

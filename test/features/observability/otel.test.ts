@@ -251,6 +251,31 @@ describe('metrics', () => {
     expect(points((await read()).get('storedb.backlog.commits'))).not.toContainEqual([common, 2]);
   });
 
+  it('count each flush once, however many wait to be read, and those before stop()', async () => {
+    const db = await opened(new MemoryDriver(), { dbPrefix: 'many' });
+    const instrumentation = instrumented({ meterProvider, spans: false });
+    const counts = async (): Promise<unknown[]> =>
+      points((await read()).get('db.client.operation.duration'))
+        .filter(([attributes]) => (attributes as Record<string, unknown>)['db.namespace'] === 'many')
+        .map(([attributes, value]) => [
+          (attributes as Record<string, unknown>)['db.collection.name'],
+          (value as { readonly count: number }).count,
+        ]);
+    for (let i = 0; i < 1003; i++) {
+      const batch = db.batch();
+      void batch.upsert(i % 3 === 0 ? tags : notes, { id: i, text: 'a' });
+      await batch.flush();
+    }
+    expect(await counts()).toEqual([
+      ['tags', 335],
+      ['notes', 668],
+    ]);
+    await write(db, 0, 1);
+    instrumentation.stop();
+    await write(db, 0, 1);
+    expect(await counts()).toContainEqual(['notes', 669]);
+  });
+
   it('refuses what is no database, and a name that is no text', async () => {
     const db = await opened();
     const instrumentation = instrumented({ meterProvider });
