@@ -30,7 +30,7 @@ export interface Shown<Payload> {
   readonly in: 'operations' | 'background' | undefined;
   /** The name of its spans. */
   readonly title: (payload: Payload) => string;
-  /** What tells pieces of this work in one database apart in metrics: the table, or the kind of a request. */
+  /** The difference between pieces of this work in one database, for metrics: the table, or the kind of a request. */
   readonly topic: (payload: Payload) => string | undefined;
   /** The attributes of few values, which metrics have too. */
   readonly labels: (topic: string | undefined) => Attributes;

@@ -102,10 +102,46 @@ async function dropOneTable(
   return ExitCode.done;
 }
 
-/** `drop`: deletes a database, or a table of one. */
+/** Deletes a whole database after its name was typed. */
+async function dropWholeDatabase(
+  session: Session,
+  database: string,
+  { force, yes }: { readonly force: boolean; readonly yes: boolean },
+): Promise<ExitCode> {
+  const { terminal, signal } = session;
+  const place = await session.place(database);
+  try {
+    const found = await look(place, signal);
+    const counts = await countObjects(place, signal);
+    const name = describePlace(place);
+    if (ownObjects(counts) === 0) throw new UsageError(`There is no database in ${name}.`);
+    check(place, found, force);
+    const own = counts.filter(({ kind }) => kind !== 'other');
+    const { objects, bytes } = totalOf(own);
+    if (typeof found === 'string') terminal.tell(`${name}: the remains of a database.`);
+    else tellTables(session, name, found);
+    const question = `Delete ${name}, ${plural(objects, 'object')} of ${formatBytes(bytes)}? Only a backup can bring it back.`;
+    if (!(await confirmed(session, question, yes, place.prefix))) return ExitCode.interrupted;
+    // An instance may have opened the database while the question was open.
+    check(place, await look(place, signal), force);
+    return await dropAt(session, place, objects);
+  } finally {
+    await place.driver.close?.();
+  }
+}
+
+function tellTables({ terminal }: Session, name: string, { tables, writer }: Block0): void {
+  // System tables are not shown.
+  const names = tables.filter(({ name: one }) => !isSystemTable(one)).map(({ name: one }) => printable(one));
+  const told = names.length === 0 ? 'no tables' : `the ${names.length === 1 ? 'table' : 'tables'} ${names.join(', ')}`;
+  terminal.tell(`${name}: ${told}.`);
+  terminal.tell(`Its Block 0 was last written at ${formatTime(writer.atMs)}, by node ${writer.nodeId}.`);
+}
+
+/** `drop`: deletes a table, or a whole database. */
 export const drop: Command = command({
   name: 'drop',
-  summary: 'Delete a whole database, after showing its tables and size, or one of its tables; backups elsewhere stay',
+  summary: 'Delete a table, or with --whole-database a database, after showing what is in it; backups elsewhere stay',
   positionals: {
     ...databasePositional,
     table: {
@@ -115,54 +151,44 @@ export const drop: Command = command({
   },
   options: {
     'if-exists': { type: 'boolean', default: false, describe: 'With a table: that there is none is no error' },
+    'whole-database': {
+      type: 'boolean',
+      default: false,
+      describe: 'Delete all tables and all other objects of the database; it asks for the name of the database',
+    },
     force: {
       type: 'boolean',
       default: false,
-      describe: 'Delete it even if nodes are registered, or if Block 0 is damaged and their number is not known',
+      describe:
+        'With --whole-database: even if nodes are registered, or if Block 0 is damaged and their number is not known',
     },
     ...yesOption,
   },
   examples: [
-    ['drop s3://bucket/tenant-17', 'all objects of the database, and no other objects under the prefix'],
     ['drop file:./data sessions', 'one table; the others stay'],
+    [
+      'drop s3://bucket/tenant-17 --whole-database',
+      'all objects of the database, and no other objects under the prefix',
+    ],
   ],
-  run: async (session, { database, table, 'if-exists': ifExists, force, yes }) => {
-    const { terminal, signal } = session;
-    if (table !== undefined) {
-      if (force) throw new UsageError('--force is for whole databases. Nothing was deleted.');
-      return dropOneTable(session, database, { table, ifExists, yes });
-    }
-    if (ifExists) throw new UsageError('--if-exists needs the name of a table. Nothing was deleted.');
-    const place = await session.place(database);
-    try {
-      const found = await look(place, signal);
-      const counts = await countObjects(place, signal);
-      const name = describePlace(place);
-      if (ownObjects(counts) === 0) throw new UsageError(`There is no database in ${name}.`);
-      check(place, found, force);
-      const own = counts.filter(({ kind }) => kind !== 'other');
-      const { objects, bytes } = totalOf(own);
-      if (typeof found === 'string') terminal.tell(`${name}: the remains of a database.`);
-      else {
-        // System tables are not shown.
-        const tables = found.tables
-          .filter(({ name: one }) => !isSystemTable(one))
-          .map(({ name: one }) => printable(one));
-        terminal.tell(
-          `${name}: ${tables.length === 0 ? 'no tables' : `the ${tables.length === 1 ? 'table' : 'tables'} ${tables.join(', ')}`}.`,
-        );
-        terminal.tell(
-          `Its Block 0 was last written at ${formatTime(found.writer.atMs)}, by node ${found.writer.nodeId}.`,
+  run: async (session, { database, table, 'if-exists': ifExists, 'whole-database': whole, force, yes }) => {
+    if (table === undefined) {
+      if (ifExists) throw new UsageError('--if-exists needs the name of a table. Nothing was deleted.');
+      // A variable of a script that is not set must not turn a table into all of them.
+      if (!whole) {
+        throw new UsageError(
+          'drop needs the name of a table. To delete the whole database, pass --whole-database. Nothing was deleted.',
         );
       }
-      const question = `Delete ${name}, ${plural(objects, 'object')} of ${formatBytes(bytes)}? Only a backup can bring it back.`;
-      if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
-      // An instance may have opened the database while the question was open.
-      check(place, await look(place, signal), force);
-      return await dropAt(session, place, objects);
-    } finally {
-      await place.driver.close?.();
+      return dropWholeDatabase(session, database, { force, yes });
     }
+    for (const [name, isGiven] of [
+      ['--whole-database', whole],
+      ['--force', force],
+    ] as const) {
+      if (isGiven) throw new UsageError(`${name} goes without the name of a table. Nothing was deleted.`);
+    }
+    return dropOneTable(session, database, { table, ifExists, yes });
   },
 });
 
@@ -221,7 +247,7 @@ export const rename: Command = command({
       if (!isWhole) {
         throw new ContentionError(
           `Rows were written to ${old} meanwhile, and the copy in ${renamed} lacks them. Nothing was deleted: stop the processes that ` +
-            `write, delete the copy with store-db drop ${renamed}, and rename again.`,
+            `write, delete the copy with store-db drop ${renamed} --whole-database, and rename again.`,
         );
       }
       await checkNodes();

@@ -155,15 +155,16 @@ export const yesOption = {
 } as const;
 
 /**
- * Asks for confirmation before an action that cannot be undone. Resolves to whether to go on. Throws `UsageError` without a terminal
- * and without `--yes`.
+ * Asks for confirmation before an action that cannot be undone: for yes, or for a name. Resolves to whether to go on. Throws
+ * `UsageError` without a terminal and without `--yes`.
  */
 export async function confirmed(
   { terminal, signal }: Pick<Session, 'terminal' | 'signal'>,
   question: string,
   yes: boolean,
+  name?: string,
 ): Promise<boolean> {
   if (yes) return true;
   if (!terminal.isInteractive) throw new UsageError(`${question} There is no terminal to ask on: pass --yes.`);
-  return terminal.confirm(question, signal);
+  return name === undefined ? terminal.confirm(question, signal) : terminal.confirmName(question, name, signal);
 }

@@ -204,22 +204,34 @@ export class Terminal {
    * input are no. Rejects with `AbortError` if `signal` is aborted. Ask only if {@link isInteractive}.
    */
   async confirm(question: string, signal: AbortSignal): Promise<boolean> {
+    const answer = await this.#ask(question, '(y/N)', signal);
+    return answer !== undefined && /^\s*y(es)?\s*$/i.test(answer);
+  }
+
+  /** Asks for a name to be typed, where "yes" comes too easily. Resolves to whether it was, otherwise like {@link confirm}. */
+  async confirmName(question: string, name: string, signal: AbortSignal): Promise<boolean> {
+    const answer = await this.#ask(question, `Type its name, ${name}, to go on:`, signal);
+    return answer?.trim() === name;
+  }
+
+  /** Resolves to the line that was typed; undefined if the input ended. */
+  async #ask(question: string, hint: string, signal: AbortSignal): Promise<string | undefined> {
     signal.throwIfAborted();
     const lines = createInterface({ input: this.input, output: this.messages, terminal: true });
     try {
-      return await new Promise<boolean>((resolve, reject) => {
+      return await new Promise<string | undefined>((resolve, reject) => {
         let isAnswered = false;
         lines.on('SIGINT', () => lines.close());
         lines.on('close', () => {
           // The cursor is behind the question.
           if (!isAnswered) this.messages.write('\n');
-          resolve(false);
+          resolve(undefined);
         });
         signal.addEventListener('abort', () => reject(new AbortedError('The question was aborted.')), { once: true });
-        const text = `${this.styleMessage('green', '?')} ${this.styleMessage('bold', question)} (y/N) `;
+        const text = `${this.styleMessage('green', '?')} ${this.styleMessage('bold', question)} ${hint} `;
         lines.question(this.#line(text), (answer) => {
           isAnswered = true;
-          resolve(/^\s*y(es)?\s*$/i.test(answer));
+          resolve(answer);
         });
       });
     } finally {

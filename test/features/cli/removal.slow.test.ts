@@ -67,12 +67,12 @@ describe('drop', () => {
     await fill('mainly');
     await driver.put('main/readme.txt', Buffer.from('mine'), { if: 'any' });
     const before = await keys();
-    const asked = await run(['drop', folder.url('main')]);
+    const asked = await run(['drop', folder.url('main'), '--whole-database']);
     expect(asked).toMatchObject({ status: 2, output: '' });
     expect(asked.messages).toContain('the table notes.\n');
     expect(asked.messages).toMatch(/Delete file:.*#main, \d+ objects of [\d.]+ K?B\? Only a backup can bring it back/);
     expect(await keys()).toEqual(before);
-    const dropped = await run(['drop', folder.url('main'), '--yes']);
+    const dropped = await run(['drop', folder.url('main'), '--whole-database', '--yes']);
     expect(dropped.status).toBe(0);
     expect(dropped.output).toMatch(/#main is deleted: \d+ objects\.\n/);
     expect(dropped.messages).toMatch(/\d+ objects under its prefix do not belong to it, and stay\./);
@@ -80,9 +80,39 @@ describe('drop', () => {
       before.filter((key) => /^(?:mainly|main\/inner)\//.test(key) || key === 'main/readme.txt'),
     );
     expect(await countOf('main/inner')).toBe('5\n');
-    const again = await run(['drop', folder.url('main'), '--yes']);
+    const again = await run(['drop', folder.url('main'), '--whole-database', '--yes']);
     expect(again).toMatchObject({ status: 2 });
     expect(again.messages).toContain('There is no database in');
+  });
+
+  it('asks for the word --whole-database, whatever else is said', async () => {
+    await fill();
+    const before = await keys();
+    // What a script runs as drop $DATABASE $TABLE --yes, where TABLE is not set.
+    for (const words of [['--yes'], ['--yes', '--force'], [], ['--yes', '--if-exists']]) {
+      const refused = await run(['drop', folder.url('main'), ...words], { input: 'y\nmain\n', tty: 'screen' });
+      expect(refused).toMatchObject({ status: 2 });
+      expect(refused.output).toMatch(/needs the name of a table\.[^]*Nothing was deleted\./);
+    }
+    const both = await run(['drop', folder.url('main'), 'notes', '--whole-database', '--yes']);
+    expect(both).toMatchObject({ status: 2 });
+    expect(both.messages).toContain('--whole-database goes without the name of a table. Nothing was deleted.');
+    expect(await keys()).toEqual(before);
+    expect(await countOf()).toBe('5\n');
+  });
+
+  it('asks for the name of the database, and takes no other answer', async () => {
+    await fill();
+    const before = await keys();
+    const drop = (input: string) => run(['drop', folder.url('main'), '--whole-database'], { input, tty: 'screen' });
+    for (const answer of ['y\n', 'yes\n', '\n', 'mai\n', 'Main\n', '']) {
+      const asked = await drop(answer);
+      expect(asked.status).not.toBe(0);
+      expect(asked.output).toContain('Type its name, main, to go on:');
+      expect(await keys()).toEqual(before);
+    }
+    expect(await drop('main\n')).toMatchObject({ status: 0 });
+    expect(await keys()).toEqual([]);
   });
 
   it('refuses while nodes are registered, unless it is forced to', async () => {
@@ -90,11 +120,13 @@ describe('drop', () => {
     const db = await open();
     await write(db, 8);
     const before = await keys();
-    const refused = await run(['drop', folder.url('main'), '--yes']);
+    const refused = await run(['drop', folder.url('main'), '--whole-database', '--yes']);
     expect(refused).toMatchObject({ status: 2, output: '' });
     expect(refused.messages).toContain('Node 1 may be running on');
     expect(await keys()).toEqual(before);
-    expect(await run(['drop', folder.url('main'), '--yes', '--force', '--json'])).toMatchObject({ status: 0 });
+    expect(await run(['drop', folder.url('main'), '--whole-database', '--yes', '--force', '--json'])).toMatchObject({
+      status: 0,
+    });
     expect(await keys()).toEqual([]);
     // Whoever still runs brings nothing back.
     await expect(write(db, 9)).rejects.toMatchObject({ code: 'COMMIT_OUTCOME_UNKNOWN' });
@@ -110,12 +142,12 @@ describe('drop', () => {
       if (++calls > 1) throw new Error('the power is gone');
       return remove(...args);
     });
-    expect((await run(['drop', folder.url('main'), '--yes'])).status).toBe(3);
+    expect((await run(['drop', folder.url('main'), '--whole-database', '--yes'])).status).toBe(3);
     vi.restoreAllMocks();
     expect(await keys()).not.toContain('main/block0');
     expect(await keys()).not.toEqual([]);
     await expect(open()).rejects.toMatchObject({ code: 'NOT_A_DATABASE' });
-    const rest = await run(['drop', folder.url('main'), '--yes']);
+    const rest = await run(['drop', folder.url('main'), '--whole-database', '--yes']);
     expect(rest.status).toBe(0);
     expect(rest.messages).toContain('the remains of a database');
     expect(await keys()).toEqual([]);
@@ -127,7 +159,7 @@ describe('drop', () => {
     vi.spyOn(FileDriver.prototype, 'delete').mockImplementation(async (names) => {
       return { failed: names.map((key) => ({ key, message: 'access denied' })) };
     });
-    const dropped = await run(['drop', folder.url('main'), '--yes']);
+    const dropped = await run(['drop', folder.url('main'), '--whole-database', '--yes']);
     expect(dropped).toMatchObject({ status: 1, output: '' });
     expect(dropped.messages).toContain('block0 could not be deleted: access denied');
     expect(await keys()).toEqual(before);
@@ -136,10 +168,12 @@ describe('drop', () => {
   it('deletes a damaged database only if it is forced to', async () => {
     await fill();
     await driver.put('main/block0', Buffer.from('nonsense'), { if: 'any' });
-    const refused = await run(['drop', folder.url('main'), '--yes']);
+    const refused = await run(['drop', folder.url('main'), '--whole-database', '--yes']);
     expect(refused).toMatchObject({ status: 2 });
     expect(refused.messages).toContain('cannot be read, so its tables and nodes are not known');
-    expect(await run(['drop', folder.url('main'), '--yes', '--force'])).toMatchObject({ status: 0 });
+    expect(await run(['drop', folder.url('main'), '--whole-database', '--yes', '--force'])).toMatchObject({
+      status: 0,
+    });
     expect(await keys()).toEqual([]);
   });
 });
@@ -173,7 +207,7 @@ describe('drop of a table', () => {
     expect(allowed.status).toBe(0);
     expect(JSON.parse(allowed.output)).toEqual({ table: 'nots', dropped: false, rows: 0, blobs: 0 });
     // Nothing of these deletes the database.
-    for (const args of [[''], ['notes', '--force'], ['_blobs']]) {
+    for (const args of [[''], ['notes', '--force'], ['_blobs'], ['', '--whole-database']]) {
       expect((await run(['drop', url, ...args, '--yes'])).status).toBe(2);
     }
     expect((await run(['drop', url, '--if-exists', '--yes'])).status).toBe(2);
