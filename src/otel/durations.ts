@@ -56,7 +56,7 @@ export class Durations {
   /** Passes on the durations that wait. */
   pass(): void {
     this.#series.forEach(({ histogram, attributes }, i) => {
-      histogram.record(this.#seconds[i] as number, attributes, this.#contexts[i] as Context);
+      histogram.record(this.#seconds[i] as number, attributes, this.#contexts[i]);
     });
     for (const list of [this.#series, this.#seconds, this.#contexts]) list.length = 0;
   }

@@ -85,7 +85,7 @@ describe('drop', () => {
     expect(again.messages).toContain('There is no database in');
   });
 
-  it('asks for the word --whole-database, whatever else is said', async () => {
+  it('deletes no database without the option --whole-database', async () => {
     await fill();
     const before = await keys();
     // What a script runs as drop $DATABASE $TABLE --yes, where TABLE is not set.
@@ -101,7 +101,7 @@ describe('drop', () => {
     expect(await countOf()).toBe('5\n');
   });
 
-  it('asks for the name of the database, and takes no other answer', async () => {
+  it('takes nothing but the name of the database for a yes', async () => {
     await fill();
     const before = await keys();
     const drop = (input: string) => run(['drop', folder.url('main'), '--whole-database'], { input, tty: 'screen' });
