@@ -189,7 +189,7 @@ export type {
 } from './maintenance/health.ts';
 export type { TableRequests } from './maintenance/table-requests.ts';
 export type { PollingStats, TransactionStats } from './maintenance/stats.ts';
-export type { FunctionIndexDefinition, IndexDefinition } from './schema/index-definitions.ts';
+export type { FunctionIndexDefinition, IndexDefinition, IndexedPath } from './schema/index-definitions.ts';
 export type {
   ConditionOf,
   DocumentOf,

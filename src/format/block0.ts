@@ -26,6 +26,7 @@ import {
   fieldRulesVersion,
   functionIndexVersion,
   newestVersion,
+  pathIndexVersion,
   partialIndexVersion,
   renamesVersion,
 } from './version.ts';
@@ -130,6 +131,7 @@ const formats: ReadonlySet<unknown> = new Set([
   expiryVersion,
   droppedTableVersion,
   entryFormsVersion,
+  pathIndexVersion,
 ]);
 
 /** Returns the lowest format that supports the content: any reader of that format can read it. */

@@ -2,15 +2,18 @@
 import { copyBytes } from '#platform';
 import type { Bytes } from '#platform';
 import { isError } from '../base/brands.ts';
-import { readLatin1, readShortAscii, readUtf8, shortTextBytes, compareRanges } from '../base/bytes.ts';
+import { encodeUtf8, readLatin1, readShortAscii, readUtf8, shortTextBytes, compareRanges } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { formatUuid } from '../base/ids.ts';
+import { valueOfPath } from './json-path.ts';
 import { inlineBytes, nonAsciiFlag, nullObjectOf } from './row-layout.ts';
-import type { LayoutField, NullObject, RowLayout, RowSource } from './row-layout.ts';
+import type { FieldPath, LayoutField, NullObject, RowLayout, RowSource } from './row-layout.ts';
 import { maxTimestampMs, Types } from './types.ts';
+import type { TypeId } from './types.ts';
 
 /** Whether the field of the row at `base` is null. */
 export function isNull(source: RowSource, base: number, field: LayoutField): boolean {
+  if (field.path !== undefined) return readPath(source, base, field.path, field.typeId) === null;
   return ((source.rows[base + field.nullByte] as number) & field.nullMask) !== 0;
 }
 
@@ -69,8 +72,20 @@ function readTimestamp(source: RowSource, at: number, field: LayoutField): Date 
   return new Date(time);
 }
 
+/** Reads the value at a path as a type, or null. */
+function readPath(source: RowSource, base: number, { of, keys }: FieldPath, typeId: TypeId): unknown {
+  return isNull(source, base, of) ? null : valueOfPath(readJson(source, base + of.offset, of), keys, typeId);
+}
+
+/** Returns the bytes of a text, or of bytes, at a path. It must not be null. */
+export function bytesAtPath(source: RowSource, base: number, field: LayoutField): Uint8Array {
+  const value = readField(source, base, field) as string | Uint8Array;
+  return typeof value === 'string' ? encodeUtf8(value) : value;
+}
+
 /** Reads the value of a field that is not null. */
 export function readValue(source: RowSource, base: number, field: LayoutField): unknown {
+  if (field.path !== undefined) return readPath(source, base, field.path, field.typeId);
   const at = base + field.offset;
   const view = source.rowsView;
   switch (field.typeId) {
@@ -113,6 +128,7 @@ export function readValue(source: RowSource, base: number, field: LayoutField): 
 /** Reads a field like {@link readField}. The commonest types need no further call, which would cost more than the reading. */
 function readQuickly(source: RowSource, base: number, field: LayoutField): unknown {
   const view = source.rowsView;
+  if (field.path !== undefined) return readPath(source, base, field.path, field.typeId);
   if ((view.getUint8(base + field.nullByte) & field.nullMask) !== 0) return null;
   const at = base + field.offset;
   switch (field.typeId) {
@@ -131,6 +147,7 @@ function readQuickly(source: RowSource, base: number, field: LayoutField): unkno
 
 /** Reads the value of a field, or null. */
 export function readField(source: RowSource, base: number, field: LayoutField): unknown {
+  if (field.path !== undefined) return readPath(source, base, field.path, field.typeId);
   return isNull(source, base, field) ? null : readValue(source, base, field);
 }
 

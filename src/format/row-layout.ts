@@ -13,7 +13,8 @@
  *   [u32 length, same bit 31][first 4 bytes][u32 offset in the block's heap][4 zero bytes] for longer values
  */
 import { compareStrings } from '../base/bytes.ts';
-import { isVariable, widthOf } from './types.ts';
+import { partsOfPath } from './path-text.ts';
+import { isVariable, Types, widthOf } from './types.ts';
 import type { TypeId } from './types.ts';
 
 /** Bit of the first bitmap byte: the row is deleted. */
@@ -48,7 +49,18 @@ export interface LayoutField extends TypedField {
   readonly inherited: boolean;
   /** The json field whose elements index entries have in this field's place. Rows have no such field. Undefined: a field of rows. */
   readonly elementsOf?: LayoutField;
+  /** The json field and the keys in it that lead to the value, for one inside of a field. Rows have no such field of their own. */
+  readonly path?: FieldPath;
 }
+
+/** The place of a value in a json field. */
+export interface FieldPath {
+  readonly of: LayoutField;
+  readonly keys: readonly string[];
+}
+
+/** Paths that queries named are forgotten once there are so many: applications may make them up. */
+const maxPaths = 256;
 
 function bitmapBytesOf(fields: readonly TypedField[]): number {
   return (fields.length + flagBits + 7) >> 3;
@@ -84,6 +96,9 @@ export class RowLayout {
   /** A decoded row in which every field is null. */
   readonly nullObject: NullObject;
   readonly #byName: ReadonlyMap<string, LayoutField>;
+  /** Paths by type and text: those of indexes, which stay, and those of queries. */
+  readonly #indexed = new Map<string, LayoutField>();
+  readonly #asked = new Map<string, LayoutField>();
 
   constructor(fields: readonly TypedField[]) {
     const sorted = fields.toSorted((a, b) => compareStrings(a.name, b.name));
@@ -116,6 +131,28 @@ export class RowLayout {
 
   field(name: string): LayoutField | undefined {
     return this.#byName.get(name);
+  }
+
+  /**
+   * Returns what stands for the value at a path into a json field, read as a type; undefined if the text is no such path. It is the same
+   * for the same type and text, as that of an index always is. `isIndexed`: it is one of an index.
+   */
+  path(text: string, typeId: TypeId, isIndexed = false): LayoutField | undefined {
+    const id = `${typeId} ${text}`;
+    const known = this.#indexed.get(id) ?? this.#asked.get(id);
+    if (known !== undefined && !isIndexed) return known;
+    const field = known ?? this.#pathField(text, typeId);
+    if (field === undefined) return undefined;
+    if (!isIndexed && this.#asked.size >= maxPaths) this.#asked.clear();
+    (isIndexed ? this.#indexed : this.#asked).set(id, field);
+    return field;
+  }
+
+  #pathField(text: string, typeId: TypeId): LayoutField | undefined {
+    const parts = partsOfPath(text, (name) => this.field(name)?.typeId === Types.json);
+    if (parts === undefined || this.#byName.has(text)) return undefined;
+    const of = this.field(parts.field) as LayoutField;
+    return { ...of, name: text, typeId, variable: true, inherited: false, path: { of, keys: parts.keys } };
   }
 }
 

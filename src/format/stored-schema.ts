@@ -1,5 +1,6 @@
 /** A table's schema as Block 0 and commits hold it, and the checks of a parsed one. */
 import { compareStrings } from '../base/bytes.ts';
+import { isPathType, partsOfPath } from './path-text.ts';
 import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 import {
@@ -10,6 +11,7 @@ import {
   fieldRulesVersion,
   functionIndexVersion,
   partialIndexVersion,
+  pathIndexVersion,
   renamesVersion,
 } from './version.ts';
 
@@ -46,6 +48,8 @@ export interface StoredIndex {
   readonly name: string;
   /** Names of the indexed fields, in the order of their components in keys. */
   readonly fields: readonly string[];
+  /** Those of its fields that are paths into json fields, with the types in which they are read, in their order. Absent: none. */
+  readonly paths?: readonly StoredPath[];
   /** Whether the index is unique: no two rows may agree in all of the fields. Absent: it is not. */
   readonly unique?: true;
   /** The conditions that a row must meet to have an entry, sorted by field. Absent: all rows have entries. */
@@ -54,6 +58,13 @@ export interface StoredIndex {
   readonly include?: readonly string[];
   /** Whether there is an entry for each element of the list in the one json field among the fields. Absent: an entry for each row. */
   readonly each?: true;
+}
+
+/** A path into a json field that an index is on. */
+export interface StoredPath {
+  readonly path: string;
+  /** What is missing or of another type counts as null. */
+  readonly typeId: TypeId;
 }
 
 /** A value of a field in the form that JSON holds, or null. */
@@ -135,6 +146,7 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
 /** Returns the lowest version of Block 0 and commits that supports a schema. */
 export function schemaFormat(schema: StoredSchema): number {
   const { fields, primaryKey, indexes, functionIndexes, renames, expireAfter } = schema;
+  if (indexes.some(({ paths }) => paths !== undefined)) return pathIndexVersion;
   if (indexes.some(({ include, each }) => include !== undefined || each !== undefined)) return entryFormsVersion;
   if (expireAfter !== undefined) return expiryVersion;
   if (primaryKey.length > 1) return compoundKeyVersion;
@@ -161,14 +173,20 @@ function canonicalTable(schema: StoredSchema): string {
     const values = oneOf?.map(String).toSorted(compareStrings) ?? null;
     return [name, typeId, length, fallback, required ?? false, values];
   });
-  const indexes = schema.indexes.toSorted(byName).map(({ name, fields: names, unique, where, include, each }) => {
-    const conditions = where?.map(({ field, values }) => [field, values]);
-    if (include !== undefined || each !== undefined) {
-      return [name, names, unique === true ? 'unique' : null, conditions ?? null, include ?? null, each ?? false];
-    }
-    if (conditions !== undefined) return [name, names, unique === true ? 'unique' : null, conditions];
-    return unique === true ? [name, names, 'unique'] : [name, names];
-  });
+  const indexes = schema.indexes
+    .toSorted(byName)
+    .map(({ name, fields: names, paths, unique, where, include, each }) => {
+      const conditions = where?.map(({ field, values }) => [field, values]);
+      if (paths !== undefined) {
+        const types = paths.map(({ path, typeId }) => [path, typeId]);
+        return [name, names, types, unique === true, conditions ?? null, include ?? null, each ?? false];
+      }
+      if (include !== undefined || each !== undefined) {
+        return [name, names, unique === true ? 'unique' : null, conditions ?? null, include ?? null, each ?? false];
+      }
+      if (conditions !== undefined) return [name, names, unique === true ? 'unique' : null, conditions];
+      return unique === true ? [name, names, 'unique'] : [name, names];
+    });
   const text = [schema.name, schema.version, fields, schema.primaryKey, indexes];
   const { functionIndexes, renames } = schema;
   const functions = functionIndexes?.toSorted(byName).map((index) => [index.name, index.function, index.typeId]);
@@ -251,10 +269,18 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   if (!isObject(value) || typeof value['name'] !== 'string') return false;
   const { fields, unique, include = [] } = value;
   if (!isNames(fields) || !isNames(include) || (unique !== undefined && unique !== true)) return false;
-  const { each } = value;
+  const { each, paths } = value;
+  if (paths !== undefined && !arePaths(paths, fields)) return false;
   if (each !== undefined && (each !== true || unique === true)) return false;
   if (fields.length === 0 || fields.length + include.length > maxIndexFields) return false;
   return value['include'] === undefined || include.length > 0;
+}
+
+/** Whether a value is a list of paths with their types, each of them one of some fields and in their order. */
+function arePaths(value: unknown, fields: readonly string[]): value is StoredPath[] {
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isObject)) return false;
+  const places = value.map(({ path, typeId }) => (isPathType(typeId) ? fields.indexOf(path as string) : -1));
+  return places.every((place, i) => place > (i === 0 ? -1 : (places[i - 1] as number)));
 }
 
 /** Whether a value is a valid condition of an index: on fields of key types, each at most once. */
@@ -280,16 +306,19 @@ export function isIndexOf({ fields, primaryKey }: StoredSchema, value: unknown):
 }
 
 function fitsFields(
-  { fields, where, include = [], each }: StoredIndex,
+  { fields: names, paths = [], where, include = [], each }: StoredIndex,
   primaryKey: readonly string[],
   types: ReadonlyMap<string, TypeId>,
 ): boolean {
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
+  const isJson = (field: string): boolean => types.get(field) === Types.json;
+  if (paths.some(({ path }) => types.has(path) || partsOfPath(path, isJson) === undefined)) return false;
+  const fields = names.filter((name) => !paths.some(({ path }) => path === name));
   const lists = fields.filter((field) => !isKey(field));
   if (lists.length !== (each === true ? 1 : 0) || lists.some((field) => types.get(field) !== Types.json)) return false;
   if (!include.every(isKey) || !areConditions(where, types)) return false;
   // An entry has each value once.
-  return include.every((field, i) => ![...fields, ...primaryKey, ...include.slice(0, i)].includes(field));
+  return include.every((field, i) => ![...names, ...primaryKey, ...include.slice(0, i)].includes(field));
 }
 
 function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {

@@ -69,5 +69,11 @@ export const droppedTableVersion = 11;
  */
 export const entryFormsVersion = 12;
 
+/**
+ * Version of Block 0 and commits if an index is on a path into a json field. Releases without such indexes would take the path for the
+ * name of a field. Version 13 is taken.
+ */
+export const pathIndexVersion = 14;
+
 /** The newest version of Block 0 and commits that this release reads. */
-export const newestVersion: number = entryFormsVersion;
+export const newestVersion: number = pathIndexVersion;

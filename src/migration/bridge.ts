@@ -357,7 +357,7 @@ function commonIndexes(translation: RowTranslation, active: TableState | undefin
     const tree = active.indexes.get(name);
     if (index === undefined || tree === undefined) continue;
     const held = included?.fields ?? [];
-    const read = [...fields.map((field) => field.elementsOf ?? field), ...held];
+    const read = [...fields.map((field) => field.elementsOf ?? field.path?.of ?? field), ...held];
     for (const { field } of where?.tests ?? []) read.push(field);
     const isSame =
       (index.each === undefined) === (each === undefined) &&
@@ -371,7 +371,14 @@ function commonIndexes(translation: RowTranslation, active: TableState | undefin
 }
 
 function areNamedAlike(fields: readonly LayoutField[], others: readonly LayoutField[]): boolean {
-  return fields.length === others.length && fields.every(({ name }, i) => name === others[i]?.name);
+  return (
+    fields.length === others.length &&
+    fields.every(({ name, path, typeId }, i) => {
+      const other = others[i];
+      // Other fields of one name are compared by the translation.
+      return name === other?.name && (path === undefined || typeId === other.typeId);
+    })
+  );
 }
 
 /** Returns the key in the next version; undefined if the key does not fit there. */

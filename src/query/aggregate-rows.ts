@@ -3,8 +3,10 @@ import { latin1Slice } from '#platform';
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import { Scratch } from '../cache/memory-budget.ts';
+import { shownValue } from '../format/json-path.ts';
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { Types } from '../format/types.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { accumulatorOf, oneZero } from './aggregate.ts';
@@ -72,7 +74,10 @@ export class Fold {
     return groups.map(({ values, accumulators }) => {
       return Object.fromEntries([
         ...groupedBy.map(({ name }, i): [string, unknown] => [name, values[i]]),
-        ...aggregates.map(({ name }, i): [string, unknown] => [name, accumulators[i]?.result()]),
+        ...aggregates.map(({ name, kind, field }, i): [string, unknown] => {
+          const result = accumulators[i]?.result();
+          return [name, kind === 'min' || kind === 'max' ? shownValue(field as LayoutField, result) : result];
+        }),
       ]);
     });
   }
@@ -128,7 +133,7 @@ export class Fold {
   }
 
   #valuesOf(source: RowSource, base: number): unknown[] {
-    return this.#options.groupedBy.map((field) => oneZero(readField(source, base, field)));
+    return this.#options.groupedBy.map((field) => shownValue(field, oneZero(readField(source, base, field))));
   }
 
   #group(key: Uint8Array, values: readonly unknown[]): Group {
@@ -144,7 +149,11 @@ export class Fold {
 /** Runs a query of {@link writtenExtreme}, and returns the value. */
 export async function extremeOf(execution: Execution, name: string): Promise<unknown> {
   const rows = await execution.rows();
-  return oneZero(rows[0]?.[name] ?? null);
+  const value = oneZero(rows[0]?.[name] ?? null);
+  const [by] = execution.query.order;
+  // Rows have the value at a path as JSON holds it.
+  const isTime = by?.field.path !== undefined && by.field.typeId === Types.timestamp && value !== null;
+  return isTime ? new Date(value as string) : value;
 }
 
 /** Scanning up to so many rows costs less than planning several queries. */

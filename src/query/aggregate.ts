@@ -8,7 +8,7 @@ import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts
 import type { TypeId } from '../format/types.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { KnownName, NumericName, OrderedName } from './conditions/compared-types.ts';
-import { requireField } from './conditions/condition.ts';
+import { orderedPath, requireField } from './conditions/condition.ts';
 
 /**
  * One aggregate: `'count'` counts rows, `{ count: field }` those in which a field is not null. `min`, `max`, `sum` and
@@ -108,9 +108,17 @@ function isNumeric(typeId: TypeId): boolean {
   return isFloat || integerBounds(typeId) !== undefined || bigintBounds(typeId) !== undefined;
 }
 
+/** Returns the form of a value at a path that an aggregate takes: numbers for a sum, and for the extremes what is ordered. */
+function aggregatedField(shape: TableShape, field: LayoutField, kind: Kind): LayoutField {
+  if (field.path === undefined || kind === 'count') return field;
+  const ordered = orderedPath(shape, field);
+  const isOfNumbers = (kind === 'sum' || kind === 'avg') && ordered.typeId === Types.bytes;
+  return isOfNumbers ? (shape.layout.path(field.name, Types.float64) as LayoutField) : ordered;
+}
+
 export function compileAggregate(shape: TableShape, { name, kind, field: of }: WrittenAggregate): CompiledAggregate {
   if (of === undefined) return { name, kind, field: undefined };
-  const field = requireField(shape, of, `${kind}()`);
+  const field = aggregatedField(shape, requireField(shape, of, `${kind}()`), kind);
   const { typeId } = field;
   if ((kind === 'sum' || kind === 'avg') && !isNumeric(typeId)) {
     const message = `${kind}(): field '${of}' of table '${shape.name}' is of type ${typeName(typeId)}, and takes no part in arithmetic.`;

@@ -1,20 +1,46 @@
 /** Definitions of indexes, and their check, which turns them into the stored form. */
 import { InvalidSchemaError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
+import { isPathType, maxPathLength, partsOfPath } from '../format/path-text.ts';
 import { isResultType, maxIndexes, maxIndexFields } from '../format/stored-schema.ts';
-import type { StoredField, StoredFunctionIndex, StoredIndex, StoredIndexes } from '../format/stored-schema.ts';
+import type {
+  StoredField,
+  StoredFunctionIndex,
+  StoredIndex,
+  StoredIndexes,
+  StoredPath,
+} from '../format/stored-schema.ts';
 import { isTypeId, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { checkKeyField, checkName, refuseUnknown } from './definition-checks.ts';
 import { readConditions } from './index-condition.ts';
 
+/** A path into a json field that an index is on, such as `{ path: 'address.city', typeId: Types.varchar }`. */
+export interface IndexedPath {
+  /**
+   * The name of the field and the keys that lead on from its value, joined by dots. A number is the position in a list, as in
+   * `'lines.0.sku'`. A dot within a key is written `\\.`.
+   */
+  readonly path: string;
+  /**
+   * The type of the values: {@link Types} varchar, float64, boolean, or timestamp for texts as JSON holds Dates. What is missing or of
+   * another type counts as null.
+   */
+  readonly typeId: TypeId;
+}
+
+/** Returns the name of a field that an index is on, or the path. */
+export function nameOfIndexed(field: string | IndexedPath): string {
+  return typeof field === 'string' ? field : field.path;
+}
+
 /** An index on one field or several. */
 export interface IndexDefinition {
   /**
-   * Names of 1 to 16 different fields, none of type json or blob, except one of type json with `each`. Entries are ordered by the first
-   * field, then by the second.
+   * Names of 1 to 16 different fields, none of type json or blob, except one of type json with `each`; or paths into json fields, with
+   * their types. Entries are ordered by the first field, then by the second.
    */
-  readonly fields: readonly string[];
+  readonly fields: readonly (string | IndexedPath)[];
   /**
    * Whether a flush is rejected with `UniqueIndexError` if two rows would then agree in all of the fields. Rows with null in any of the
    * fields are exempt: there can be any number of them. Default: false.
@@ -121,9 +147,11 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
   }
   const isList = (name_: unknown): boolean =>
     each && fields.some((one) => one.name === name_ && one.typeId === Types.json);
-  const indexed = names.map((field: unknown) =>
-    isList(field) ? (field as string) : checkKeyField(table, fields, field, 'index'),
-  );
+  const paths = names.filter(isObject).map((path) => readPath(table, fields, path));
+  const indexed = names.map((field: unknown) => {
+    if (isObject(field)) return (field as unknown as IndexedPath).path;
+    return isList(field) ? (field as string) : checkKeyField(table, fields, field, 'index');
+  });
   if (new Set(indexed).size !== indexed.length) {
     throw new InvalidSchemaError(table, `The index on ${indexed.join(', ')} of table '${table}' has a field twice.`);
   }
@@ -133,7 +161,10 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
   }
   const stored = name ?? indexed.join(',');
   checkName(table, 'name of an index (by default, its fields joined by commas)', stored);
-  const conditions = where === undefined ? {} : { where: readConditions(table, stored, fields, where) };
+  const conditions = {
+    ...(paths.length === 0 ? {} : { paths }),
+    ...(where === undefined ? {} : { where: readConditions(table, stored, fields, where) }),
+  };
   const more =
     include === undefined ? {} : { include: readIncluded(table, fields, { name: stored, indexed, key }, include) };
   if (!each) return { name: stored, fields: indexed, ...(unique ? { unique } : {}), ...conditions, ...more };
@@ -148,6 +179,52 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
     throw new InvalidSchemaError(table, message);
   }
   return { name: stored, fields: indexed, ...conditions, ...more, each };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+const pathNames: ReadonlySet<string> = new Set<keyof IndexedPath>(['path', 'typeId']);
+
+/** Checks a path that an index is on. */
+function readPath(table: string, fields: readonly StoredField[], given: object): StoredPath {
+  refuseUnknown(table, `a path of an index of table '${table}'`, given, pathNames);
+  const { path, typeId } = given as IndexedPath;
+  const isJson = (name: string): boolean => fields.some((field) => field.name === name && field.typeId === Types.json);
+  if (partsOfPath(path, isJson) === undefined) {
+    const takes = `a path is the name of a json field and keys behind it, joined by dots, of at most ${maxPathLength} characters`;
+    const message = `An index of table '${table}' is on the path ${describeValue(path)}: ${takes}, as in 'address.city'.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  if (fields.some(({ name }) => name === path)) {
+    const message = `An index of table '${table}' is on the path '${path}', but there is a field of that name: name it without a type.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  if (isPathType(typeId)) return { path, typeId };
+  const what = isTypeId(typeId) ? typeName(typeId) : describeValue(typeId);
+  const takes =
+    'JSON has texts, numbers and booleans: it takes varchar, float64, boolean, or timestamp for texts of Dates';
+  throw new InvalidSchemaError(
+    table,
+    `The path '${path}' of an index of table '${table}' cannot be of typeId ${what}: ${takes}.`,
+  );
+}
+
+/** Checks that all indexes read a path as the same type, which queries order it by. */
+function checkTypes(table: string, indexes: readonly StoredIndex[]): void {
+  const types = new Map<string, TypeId>();
+  for (const { path, typeId } of indexes.flatMap(({ paths = [] }) => paths)) {
+    const known = types.get(path) ?? typeId;
+    if (known !== typeId) {
+      const both = `${typeName(known)} and ${typeName(typeId)}`;
+      throw new InvalidSchemaError(
+        table,
+        `Indexes of table '${table}' give the path '${path}' two types, ${both}: choose one.`,
+      );
+    }
+    types.set(path, typeId);
+  }
 }
 
 function isOnFunction(index: unknown): index is FunctionIndexDefinition {
@@ -184,6 +261,7 @@ export function readIndexes(
     throw new InvalidSchemaError(table, `Table '${table}' has ${all.length} indexes: it takes up to ${maxIndexes}.`);
   }
   const indexes = all.filter((index) => !isOnFunction(index)).map((index) => readIndex(table, fields, key, index));
+  checkTypes(table, indexes);
   const functionIndexes = all.filter((index) => isOnFunction(index)).map((index) => readFunctionIndex(table, index));
   const names = [...indexes, ...functionIndexes].map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) < i);

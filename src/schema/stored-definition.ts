@@ -28,12 +28,13 @@ function toFieldDefinition(field: StoredField): FieldDefinition {
 }
 
 function toIndexDefinition(
-  { name, fields, unique, where, include, each }: StoredIndex,
+  { name, fields: names, paths = [], unique, where, include, each }: StoredIndex,
   typeOf: (field: string) => TypeId,
 ): string | IndexDefinition {
   const isPlain = [unique, where, include, each].every((more) => more === undefined);
-  if (isPlain && fields.length === 1 && fields[0] === name) return name;
-  const isDefaultName = name === fields.join(',');
+  if (isPlain && paths.length === 0 && names.length === 1 && names[0] === name) return name;
+  const isDefaultName = name === names.join(',');
+  const fields = names.map((one) => paths.find(({ path }) => path === one) ?? one);
   return {
     fields,
     ...defined({ unique, where: where && conditionsOf(where, typeOf), include, each }),

@@ -23,7 +23,7 @@ import {
   writeWholeTextComponent,
   endOfResult,
 } from '../format/ordered-key.ts';
-import { heapPlace, isNull, readField, rowDecoder } from '../format/row-decode.ts';
+import { bytesAtPath, heapPlace, isNull, readField, rowDecoder } from '../format/row-decode.ts';
 import type { RowDecoder } from '../format/row-decode.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
@@ -314,10 +314,12 @@ function writeEntryEnd(
 export function tableIndex(
   layout: RowLayout,
   keyFields: readonly LayoutField[],
-  { name, fields, unique, where, include, each }: StoredIndex,
+  { name, fields, paths = [], unique, where, include, each }: StoredIndex,
 ): TableIndex {
   const field = (one: string): LayoutField => layout.field(one) as LayoutField;
   const indexed = fields.map((one): LayoutField => {
+    const typed = paths.find(({ path }) => path === one);
+    if (typed !== undefined) return layout.path(one, typed.typeId, true) as LayoutField;
     const found = field(one);
     // Entries hold the JSON text of an element.
     return each === true && found.typeId === Types.json
@@ -346,9 +348,10 @@ export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map
 }
 
 /** Returns a text that is the same for equal indexes on fields. */
-export function indexText({ fields, unique, where, include, each }: StoredIndex): string {
+export function indexText({ fields, paths = [], unique, where, include, each }: StoredIndex): string {
   const conditions = where?.map(({ field, values }) => [field, values]) ?? null;
-  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false]);
+  const types = paths.map(({ path, typeId }) => [path, typeId]);
+  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false, ...types]);
 }
 
 function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
@@ -494,6 +497,11 @@ function writeTextField(
   field: LayoutField,
   write: typeof writeTextComponent,
 ): void {
+  if (field.path !== undefined) {
+    const bytes = bytesAtPath(source, base, field);
+    write(writer, bytes, 0, bytes.length);
+    return;
+  }
   const at = base + field.offset;
   const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
   if (length <= inlineBytes) {

@@ -105,7 +105,9 @@ function indexInfo(index: NonNullable<SchemaDefinition['indexes']>[number]): Ind
     const { function: made, name = made } = index;
     return { name, fields: [], function: made, unique: false, isPartial: false };
   }
-  const { fields, unique = false, where, name = fields.join(',') } = index;
+  const { fields: on, unique = false, where } = index;
+  const fields = on.map((field) => (typeof field === 'string' ? field : field.path));
+  const { name = fields.join(',') } = index;
   return { name, fields, unique, isPartial: where !== undefined };
 }
 

@@ -85,9 +85,11 @@ export function uniqueKeysOf(schema: SchemaDefinition): UniqueKey[] {
   add(`key ${key.join(', ')}`, key);
   for (const index of schema.indexes ?? []) {
     // An index with a condition is only checked when rows are committed: rows outside of its condition may agree.
-    if (typeof index === 'object' && 'fields' in index && index.unique === true && index.where === undefined) {
-      add(`unique index ${index.name ?? index.fields.join(',')}`, index.fields);
-    }
+    if (typeof index !== 'object' || !('fields' in index) || index.unique !== true || index.where !== undefined)
+      continue;
+    // So is one on paths.
+    const names = index.fields.filter((field) => typeof field === 'string');
+    if (names.length === index.fields.length) add(`unique index ${index.name ?? names.join(',')}`, names);
   }
   return keys;
 }

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { typeName } from '../../format/types.ts';
 import { describeConditions } from '../../schema/index-condition.ts';
+import { nameOfIndexed } from '../../schema/index-definitions.ts';
 import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { typeIdOf } from '../../text/cell-values.ts';
@@ -21,8 +22,11 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
         const { function: made, name = made, typeId } = index;
         return `${name} (${typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
       }
-      const { fields, unique = false, where, include, each = false, name = fields.join('+') } = index;
+      const { fields, unique = false, where, include, each = false } = index;
+      const { name = fields.map(nameOfIndexed).join('+') } = index;
+      const paths = fields.filter((field) => typeof field === 'object');
       const told = [
+        ...paths.map(({ path, typeId }) => `${path === name ? 'path' : path} as ${typeName(typeId)}`),
         ...(unique ? ['unique'] : []),
         ...(each ? ['each element'] : []),
         ...(where === undefined ? [] : [`where ${describeConditions(where)}`]),
@@ -31,6 +35,17 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
       return told.length === 0 ? name : `${name} (${told.join(' ')})`;
     })
     .join(', ');
+}
+
+/** Returns an index of a schema file with the types of its paths as `registerSchema()` takes them. */
+function withTypesOfPaths(index: unknown): unknown {
+  const { fields } = (index ?? {}) as { readonly fields?: unknown };
+  if (typeof index !== 'object' || !Array.isArray(fields)) return index;
+  const typed = fields.map((field: unknown): unknown => {
+    if (typeof field !== 'object' || field === null || !('typeId' in field)) return field;
+    return { ...field, typeId: typeIdOf(field.typeId) ?? field.typeId };
+  });
+  return { ...index, fields: typed };
 }
 
 /**
@@ -56,5 +71,10 @@ export async function readSchemaFile(file: string): Promise<SchemaDefinition> {
     }
     return [name, { ...written, typeId }];
   });
-  return { ...(parsed as SchemaDefinition), fields: Object.fromEntries(typed) };
+  const { indexes } = parsed as { readonly indexes?: unknown };
+  const given = parsed as SchemaDefinition;
+  const more = Array.isArray(indexes)
+    ? { indexes: indexes.map(withTypesOfPaths) as NonNullable<typeof given.indexes> }
+    : {};
+  return { ...given, ...more, fields: Object.fromEntries(typed) };
 }

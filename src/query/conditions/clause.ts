@@ -10,7 +10,7 @@ import { atOnce, itemsInStep, sorted } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { maxIndexFields } from '../../format/stored-schema.ts';
-import { isKeyType } from '../../format/types.ts';
+import { isKeyType, Types } from '../../format/types.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
 import type { Branch } from './any-condition.ts';
 import type { ComparedName, ComparedValue, FieldNames, OperatorOf } from './compared-types.ts';
@@ -233,7 +233,7 @@ export function hasCondition(clause: WrittenClause, isMeant: (condition: Written
 /** Compiles a clause to conditions that must all hold. */
 export function compileClause(options: CompileOptions, clause: WrittenClause): Condition[] {
   // Most clauses are one condition.
-  return clause.kind === 'condition'
+  return clause.kind === 'condition' && listOfTypes(options, clause.condition) === undefined
     ? compileCondition(options, clause.condition)
     : atOnce(compilingClause(options, clause));
 }
@@ -242,6 +242,8 @@ export function compileClause(options: CompileOptions, clause: WrittenClause): C
 export function* compilingClause(options: CompileOptions, clause: WrittenClause, negated = false): Steps<Condition[]> {
   switch (clause.kind) {
     case 'condition': {
+      const parts = listOfTypes(options, clause.condition);
+      if (parts !== undefined) return yield* compilingClause(options, { kind: 'or', clauses: parts }, negated);
       const conditions = yield* compilingCondition(options, clause.condition, negated);
       return negated
         ? yield* anyOf(
@@ -267,6 +269,29 @@ export function* compilingClause(options: CompileOptions, clause: WrittenClause,
       return (clause.kind === 'and') === negated ? yield* anyOf(options, branches) : branches.flat();
     }
   }
+}
+
+/**
+ * Returns the parts of a list that a path is compared with, one for each type: a path is compared by the type of the value. Undefined if
+ * all values are of one type.
+ */
+function listOfTypes({ shape, registered }: CompileOptions, condition: WrittenCondition): WrittenClause[] | undefined {
+  const { name, operator, captured } = condition;
+  if (operator !== 'IN' || !Array.isArray(captured) || shape.layout.field(name) !== undefined) return undefined;
+  if (registered(name) !== undefined || shape.layout.path(name, Types.json) === undefined) return undefined;
+  const byType = new Map<string, unknown[]>();
+  for (let i = 0; i < captured.length; i++) {
+    const value: unknown = captured[i];
+    const type = value === null ? 'null' : typeof value === 'bigint' ? 'number' : typeof value;
+    const list = byType.get(type);
+    if (list === undefined) byType.set(type, [value]);
+    else list.push(value);
+  }
+  if (byType.size <= 1 && !byType.has('null')) return undefined;
+  return [...byType].map(([type, values]): WrittenClause => {
+    const part = type === 'null' ? { operator: '=' as const, captured: null } : { operator, captured: values };
+    return { kind: 'condition', condition: { ...condition, ...part, value: part.captured } };
+  });
 }
 
 /** Returns conditions that hold where all conditions of one branch hold. */

@@ -9,13 +9,14 @@ import type { Steps } from '../../base/pacer.ts';
 import { isTruncatedComponent, isOfResultType, writeKeyComponent, writeResult } from '../../format/ordered-key.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { typeName, Types } from '../../format/types.ts';
+import type { TypeId } from '../../format/types.ts';
 import { elementText, isListElement } from '../../schema/list-elements.ts';
 import type { ListElement } from '../../schema/list-elements.ts';
 import { callFunction } from '../../schema/registered-functions.ts';
 import type { RegisteredFunction } from '../../schema/registered-functions.ts';
 import type { FunctionResult, TableIndex, TableShape } from '../../schema/table-shape.ts';
 import { compareField, comparingWithList, oppositeOf } from './comparison.ts';
-import type { Comparison, Operator } from './comparison.ts';
+import type { Comparison, ListOperator, Operator } from './comparison.ts';
 import { accessingList, keyAccess } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import {
@@ -32,6 +33,7 @@ import {
 import { ComplementSelector, Filter, NullSelector, selectAll, selectNothing, slowCost } from './filter.ts';
 import type { Selector } from './filter.ts';
 import { ElementSelector } from './list-selectors.ts';
+import { PathSelector } from './path-selector.ts';
 import { PrefixSelector, headOf, textBytes, TextSelector } from './text-selectors.ts';
 
 /** A condition as it was passed to `where`. */
@@ -159,11 +161,10 @@ export function captureValue(value: unknown): unknown {
 
 /** Returns the selector of a comparison. */
 export function compileSelector(field: LayoutField, comparison: Comparison): Selector {
+  if (comparison.kind === 'all') return selectAll;
+  if (comparison.kind === 'none') return selectNothing;
+  if (field.path !== undefined) return new PathSelector(field, comparison);
   switch (comparison.kind) {
-    case 'all':
-      return selectAll;
-    case 'none':
-      return selectNothing;
     case 'null':
       return new NullSelector(field, true);
     case 'not null':
@@ -199,6 +200,7 @@ function* selectingList(
   field: LayoutField,
   { values, orNull }: Extract<Comparison, { readonly kind: 'in' }>,
 ): Steps<Selector> {
+  if (field.path !== undefined) return new PathSelector(field, { kind: 'in', values, orNull });
   switch (field.typeId) {
     case Types.varchar:
     case Types.bytes:
@@ -217,9 +219,12 @@ function* selectingList(
   }
 }
 
-/** Returns a field of a table. Throws `InvalidQueryError` if the table has none of that name. */
+/**
+ * Returns a field of a table, or the value at a path into a json field, of any type. Throws `InvalidQueryError` if the table has none of
+ * that name.
+ */
 export function requireField(shape: TableShape, name: string, what: string): LayoutField {
-  const field = shape.layout.field(name);
+  const field = shape.layout.field(name) ?? shape.layout.path(name, Types.json);
   if (field !== undefined) return field;
   const known = shape.layout.declared.map((declared) => declared.name);
   const meant = typeof (name as unknown) === 'string' ? nearestName(name, known) : undefined;
@@ -227,6 +232,37 @@ export function requireField(shape: TableShape, name: string, what: string): Lay
     `${what}: table '${shape.name}' has no field ${describeValue(name)}, and no function of that name is registered` +
       `${meant === undefined ? '.' : `: did you mean '${meant}'?`} Its fields are ${known.join(', ')}.`,
   );
+}
+
+/** Returns the type in which a path is compared with a value: that of the value. Null is of any. */
+function comparedType(shape: TableShape, name: string, value: unknown): TypeId {
+  if (typeof value === 'string' || value === null) return Types.varchar;
+  if (typeof value === 'number' || typeof value === 'bigint') return Types.float64;
+  if (typeof value === 'boolean') return Types.boolean;
+  if (isDate(value)) return Types.timestamp;
+  const takes = 'a path into JSON is compared with strings, numbers, true, false and Dates, or null';
+  throw new InvalidQueryError(
+    `Cannot compare '${name}' of table '${shape.name}' with ${describeValue(value)}: ${takes}.`,
+  );
+}
+
+/** Returns the field that a condition compares with a value: at a path, what is of the type of the value. Throws `InvalidQueryError`. */
+export function comparedField(shape: TableShape, name: string, value: unknown): LayoutField {
+  const field = requireField(shape, name, 'where');
+  if (field.path === undefined) return field;
+  return shape.layout.path(name, comparedType(shape, name, value)) as LayoutField;
+}
+
+/**
+ * Returns the value at a path in the form that rows are ordered and grouped by: of the type that indexes of the table give it, or of all
+ * types, one after the other.
+ */
+export function orderedPath({ indexes, layout }: TableShape, { name }: LayoutField): LayoutField {
+  for (const { fields } of indexes) {
+    const typed = fields.find((field) => field.path !== undefined && field.name === name);
+    if (typed !== undefined) return typed;
+  }
+  return layout.path(name, Types.bytes) as LayoutField;
 }
 
 /** Throws `InvalidOperatorError` unless the operator is `=` or `HAS`, which functions take. */
@@ -252,7 +288,7 @@ export function* compilingCondition(
   const { shape, registered } = options;
   const { name, operator, captured } = condition;
   if (operator !== 'IN' || registered(name) !== undefined) return compileCondition(options, condition, negated);
-  const field = requireField(shape, name, 'where');
+  const field = comparedField(shape, name, firstOf(captured));
   const comparison = yield* comparingWithList(shape.name, field, captured);
   if (!negated) return [new Condition([name], { field, comparison })];
   const opposite = oppositeOf(comparison);
@@ -281,7 +317,45 @@ export function compileCondition(
       negated ? new Condition([name], undefined, new ComplementSelector(condition.selector), [field]) : condition,
     ];
   }
-  return compareField(shape.name, field, operator, captured).map((comparison) => {
+  if (field.path !== undefined && (operator !== 'IN' || !Array.isArray(captured))) {
+    return compilePath(shape, field, operator, captured, negated);
+  }
+  return compareOne(shape, comparedField(shape, name, firstOf(captured)), operator, captured, negated);
+}
+
+/** Returns the first element of a list, of whose type all others are too, or null. */
+function firstOf(list: unknown): unknown {
+  return Array.isArray(list) ? (list[0] ?? null) : null;
+}
+
+/** Compiles a comparison of the value at a path, by the type of the value that it is compared with. */
+function compilePath(
+  shape: TableShape,
+  path: LayoutField,
+  operator: Exclude<Operator, ListOperator>,
+  value: unknown,
+  negated: boolean,
+): Condition[] {
+  if (value === null && (operator === '=' || operator === '!=')) {
+    return [new PathNullCondition(path, (operator === '=') !== negated)];
+  }
+  const one = (by: typeof operator, with_: unknown): Condition[] =>
+    compareOne(shape, comparedField(shape, path.name, with_), by, with_, negated);
+  if (operator === 'BETWEEN' && Array.isArray(value) && value.length === 2) {
+    return [...one('>=', value[0]), ...one('<=', value[1])];
+  }
+  return one(operator, operator === 'IN' || operator === 'BETWEEN' ? null : value);
+}
+
+function compareOne(
+  { name: table }: TableShape,
+  field: LayoutField,
+  operator: Exclude<Operator, ListOperator>,
+  captured: unknown,
+  negated: boolean,
+): Condition[] {
+  const { name } = field;
+  return compareField(table, field, operator, captured).map((comparison) => {
     if (!negated) return new Condition([name], { field, comparison });
     const opposite = oppositeOf(comparison);
     if (opposite !== undefined) return new Condition([name], { field, comparison: opposite });
@@ -326,6 +400,25 @@ export class HasCondition extends Condition {
     const component = writer.finish();
     const exact = !isTruncatedComponent(component, component.length, Types.varchar);
     return { kind: 'values', components: [component], exact };
+  }
+}
+
+/** The condition that there is no value at a path, or that there is one, of any type. */
+class PathNullCondition extends Condition {
+  readonly #field: LayoutField;
+  readonly #wantsNull: boolean;
+
+  constructor(field: LayoutField, wantsNull: boolean) {
+    const selector = new PathSelector(field, { kind: wantsNull ? 'null' : 'not null' });
+    super([field.name], undefined, selector, [field]);
+    this.#field = field;
+    this.#wantsNull = wantsNull;
+  }
+
+  override keysBy({ path, name }: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
+    if (!this.#wantsNull || path === undefined || name !== this.#field.name) return undefined;
+    // Entries have null there also for values of other types.
+    return { kind: 'values', components: [Uint8Array.of(0)], exact: false };
   }
 }
 

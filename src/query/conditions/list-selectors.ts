@@ -35,15 +35,20 @@ export class ElementSelector implements Selector {
 
   #matches(source: RowSource, base: number): boolean {
     const field = this.#field;
-    if (isNull(source, base, field)) return false;
-    const at = base + field.offset;
-    const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
-    const isInline = length <= inlineBytes;
-    const start = isInline ? at + 4 : heapPlace(source, at, length, field);
-    if (!contains(isInline ? source.rows : source.heap, start, start + length, this.#text)) return false;
+    const stored = field.path?.of ?? field;
+    if (isNull(source, base, stored) || !holdsText(source, base, stored, this.#text)) return false;
     const list: unknown = readField(source, base, field);
     return Array.isArray(list) && list.includes(this.#element);
   }
+}
+
+/** Whether the text of a field that is not null contains another. */
+export function holdsText(source: RowSource, base: number, field: LayoutField, text: Uint8Array): boolean {
+  const at = base + field.offset;
+  const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
+  const isInline = length <= inlineBytes;
+  const start = isInline ? at + 4 : heapPlace(source, at, length, field);
+  return contains(isInline ? source.rows : source.heap, start, start + length, text);
 }
 
 /** Whether the bytes from `start` to `end` contain others. */

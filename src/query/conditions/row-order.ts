@@ -11,7 +11,7 @@ import {
   writeKeyComponent,
   writeWholeTextComponent,
 } from '../../format/ordered-key.ts';
-import { heapPlace, isNull, readValue } from '../../format/row-decode.ts';
+import { bytesAtPath, heapPlace, isNull, readValue } from '../../format/row-decode.ts';
 import { inlineBytes, nonAsciiFlag } from '../../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
@@ -26,6 +26,7 @@ export interface OrderField {
 
 /** Returns the length in bytes of the value of a field of variable length. The value must not be null. */
 export function valueLength(source: RowSource, base: number, field: LayoutField): number {
+  if (field.path !== undefined) return bytesAtPath(source, base, field).length;
   return source.rowsView.getUint32(base + field.offset, true) & ~nonAsciiFlag;
 }
 
@@ -107,6 +108,11 @@ export function writeOrderComponent(writer: ByteWriter, source: RowSource, base:
 
 /** Appends a text or bytes, copied from the row: encoded as in an index key, but in full. */
 function writeText(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+  if (field.path !== undefined) {
+    const value = bytesAtPath(source, base, field);
+    writeWholeTextComponent(writer, value, 0, value.length);
+    return;
+  }
   const at = base + field.offset;
   const length = valueLength(source, base, field);
   const inline = length <= inlineBytes;

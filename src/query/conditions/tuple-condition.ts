@@ -14,7 +14,7 @@ import { Types } from '../../format/types.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { orderPlace } from './comparison.ts';
 import type { FieldValue, Comparison, OrderOperator } from './comparison.ts';
-import { Condition, checkFunctionOperator, compileSelector, noRow, requireField } from './condition.ts';
+import { Condition, checkFunctionOperator, comparedField, compileSelector, noRow } from './condition.ts';
 import type { CompileOptions, WrittenCondition } from './condition.ts';
 import { accessingValues, componentOf, intersectAll, rangeOfComponent } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
@@ -128,7 +128,7 @@ export class TupleCondition extends Condition {
   }
 
   *#preparing(fields: readonly LayoutField[]): Steps<KeyAccess> {
-    const name = JSON.stringify(fields.map((field) => field.name));
+    const name = JSON.stringify(fields.map((field) => [field.name, field.typeId]));
     let known = this.#keys.get(name);
     if (known === undefined) {
       known = yield* accessingValues(yield* this.#componentsOf(fields), this.#exact);
@@ -319,7 +319,7 @@ export function compileTupleRange(
 ): Condition {
   const places = written.map(({ name, captured }) => {
     if (registered(name) !== undefined) checkFunctionOperator(name, operator);
-    const field = requireField(shape, name, 'where');
+    const field = comparedField(shape, name, captured);
     return { field, place: orderPlace(shape.name, field, operator, captured) };
   });
   const parts: Part[] = [];

@@ -44,7 +44,8 @@ export function entryUseOf(
   // A reader must get an error for a row that could not be migrated, and the index does not know of it.
   if (tree.mayBreak || index.result !== undefined) return undefined;
   const exact = index.included?.fields ?? [];
-  const held = new Set([...index.fields, ...shape.keyFields, ...exact]);
+  // Rows made of entries have no room for values at paths.
+  const held = new Set([...index.fields.filter(({ path }) => path === undefined), ...shape.keyFields, ...exact]);
   const tests = residual.filter(({ reads }) => reads?.every((field) => held.has(field)) === true);
   const only =
     tests.length === residual.length &&

@@ -12,7 +12,7 @@ import type { TableState } from '../../view/table-state.ts';
 import { compileClause, compilingClause, conditionsIn, hasCondition, weightOf } from '../conditions/clause.ts';
 import type { WrittenClause } from '../conditions/clause.ts';
 import { isListOperator, plainValue } from '../conditions/comparison.ts';
-import { checkFunctionOperator, requireField } from '../conditions/condition.ts';
+import { checkFunctionOperator, orderedPath, requireField } from '../conditions/condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from '../conditions/condition.ts';
 import type { OrderField } from '../conditions/row-order.ts';
 import type { CompiledQuery, Candidate, IndexAccess, TableAccess } from './access-paths.ts';
@@ -79,6 +79,7 @@ export function unexpired(host: QueryHost, { expiry }: TableShape, written: Writ
 /** Returns a field that rows can be ordered by. Throws `InvalidQueryError` if there is none of that name. */
 export function requireOrderField(shape: TableShape, name: string, what = 'orderBy'): LayoutField {
   const field = requireField(shape, name, what);
+  if (field.path !== undefined) return orderedPath(shape, field);
   if (field.typeId !== Types.json) return field;
   throw new InvalidQueryError(
     `${what}: field '${name}' of table '${shape.name}' is JSON, which has no order: store what to sort by in a field of its own.`,
@@ -132,7 +133,9 @@ export function compileQuery(
 function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQuery): TakenFields | undefined {
   const names = counts === true ? [] : (folds ?? fields);
   if (names === undefined) return undefined;
-  const taken = names.map((name) => layout.field(name)).filter((field) => field !== undefined);
+  const fieldOf = (name: string): LayoutField | undefined =>
+    layout.field(name) ?? layout.path(name, Types.json)?.path?.of;
+  const taken = names.map(fieldOf).filter((field) => field !== undefined);
   return { fields: taken, signs: counts !== true && folds === undefined };
 }
 

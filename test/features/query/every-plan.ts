@@ -9,6 +9,7 @@ import { describePlan } from '../../../src/query/explain.ts';
 import type { Explanation } from '../../../src/query/explain.ts';
 import type { Access, Candidate, CompiledQuery } from '../../../src/query/planner/access-paths.ts';
 import { candidatesOf, planOf, planQuery } from '../../../src/query/planner/planner.ts';
+import { requireOrderField } from '../../../src/query/planner/query-spec.ts';
 import type { QueryWork } from '../../../src/query/operators/row-batch.ts';
 import { clauseOf } from './model.ts';
 import type { ModelQuery } from './model.ts';
@@ -38,7 +39,7 @@ export function compile({ shape }: TestTable, query: ModelQuery, counts = false,
       return compileClause({ shape, registered: () => undefined }, written);
     }),
     order: query.orders.map(([name, direction]) => {
-      return { field: requireField(shape, name, 'orderBy'), descending: direction === 'desc' };
+      return { field: requireOrderField(shape, name), descending: direction === 'desc' };
     }),
     limit: query.limit,
     offset: query.offset,

@@ -7,6 +7,7 @@ import { DuplicateKeyError, RowNotFoundError, UniqueIndexError } from '../../../
 import { compareValues } from '../../../src/base/bytes.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Query } from '../../../src/query/query.ts';
+import { nameOfIndexed } from '../../../src/schema/index-definitions.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { Nodes } from '../../features/protocol/nodes.ts';
@@ -163,11 +164,10 @@ class World {
   agrees(rows: readonly Row[]): boolean {
     return (this.schema.indexes ?? []).some((index) => {
       if (typeof index !== 'object' || !('fields' in index) || index.unique !== true) return false;
-      const whole = rows.filter((row) => index.fields.every((name) => row[name] !== null));
+      const on = index.fields.map(nameOfIndexed);
+      const whole = rows.filter((row) => on.every((name) => row[name] !== null));
       return whole.some((row, i) =>
-        whole
-          .slice(0, i)
-          .some((other) => index.fields.every((name) => compare(row[name] as Value, other[name] as Value) === 0)),
+        whole.slice(0, i).some((other) => on.every((name) => compare(row[name] as Value, other[name] as Value) === 0)),
       );
     });
   }

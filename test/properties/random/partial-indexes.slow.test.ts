@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { UniqueIndexError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { IndexConditions } from '../../../src/schema/index-condition.ts';
+import { nameOfIndexed } from '../../../src/schema/index-definitions.ts';
 import type { IndexDefinition } from '../../../src/schema/index-definitions.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
@@ -136,8 +137,9 @@ class World {
 
   /** Whether two of the rows agree in an index that wants none that do. */
   agrees(rows: ReadonlyMap<number, Row>): boolean {
-    return this.indexes.some(({ fields: on, unique, where }) => {
+    return this.indexes.some(({ fields: indexed, unique, where }) => {
       if (unique !== true) return false;
+      const on = indexed.map(nameOfIndexed);
       const inside = [...rows.values()].filter((row) => isInside(where, row) && on.every((name) => row[name] !== null));
       return inside.some((row, i) =>
         inside.slice(0, i).some((other) => on.every((name) => same(row[name] as Value, other[name] as Value))),

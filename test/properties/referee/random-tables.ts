@@ -142,7 +142,7 @@ export function randomTable(random: SeededRandom, name: string): Table {
 export function indexedFields({ schema }: Table): readonly (readonly string[])[] {
   return (schema.indexes ?? []).flatMap((index) => {
     if (typeof index === 'string') return [[index]];
-    return 'fields' in index ? [index.fields] : [];
+    return 'fields' in index ? [index.fields.map((field) => (typeof field === 'string' ? field : field.path))] : [];
   });
 }
 

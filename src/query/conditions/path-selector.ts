@@ -1,0 +1,77 @@
+/** Selects rows by a value inside of a json field. */
+import { isDate } from '../../base/brands.ts';
+import { compareValues, encodeUtf8 } from '../../base/bytes.ts';
+import type { OrderedValue } from '../../base/bytes.ts';
+import { isNull, readField } from '../../format/row-decode.ts';
+import type { FieldPath, LayoutField, RowSource } from '../../format/row-layout.ts';
+import type { Comparison, FieldValue } from './comparison.ts';
+import type { Selector } from './filter.ts';
+import { elementCost, holdsText } from './list-selectors.ts';
+
+/** Returns a value by which a set finds those that are equal. */
+function ofSet(value: FieldValue): unknown {
+  return isDate(value) ? value.getTime() : value;
+}
+
+/** Returns a test of values, which are null or of the type that is compared. */
+function testOf(comparison: Comparison): (value: OrderedValue) => boolean {
+  switch (comparison.kind) {
+    case 'null':
+      return (value) => value === null;
+    case 'not null':
+      return (value) => value !== null;
+    case 'prefix':
+      return (value) => typeof value === 'string' && value.startsWith(comparison.value as string);
+    case 'in': {
+      const values = new Set(comparison.values.map(ofSet));
+      return (value) => (value === null ? comparison.orNull : values.has(ofSet(value)));
+    }
+    case 'value': {
+      const { operator, value: other, orNull } = comparison;
+      const [less, equal, more] = ['< <= !=', '= <= >=', '> >= !='].map((all) => all.split(' ').includes(operator));
+      return (value) => {
+        if (value === null) return orNull;
+        const order = compareValues(value, other);
+        return (order < 0 ? less : order > 0 ? more : equal) === true;
+      };
+    }
+    default:
+      return () => comparison.kind === 'all';
+  }
+}
+
+/** Rows are parsed only if their JSON may hold the value. */
+export class PathSelector implements Selector {
+  readonly cost: number = elementCost;
+  readonly #field: LayoutField;
+  readonly #test: (value: OrderedValue) => boolean;
+  /** The JSON text of the only value that matches. Undefined: others may. */
+  readonly #text: Uint8Array | undefined;
+
+  constructor(field: LayoutField, comparison: Comparison) {
+    this.#field = field;
+    this.#test = testOf(comparison);
+    const isOne = comparison.kind === 'value' && comparison.operator === '=' && !comparison.orNull;
+    const value = isOne && !(comparison.value instanceof Uint8Array) ? JSON.stringify(comparison.value) : undefined;
+    this.#text = value === undefined ? undefined : encodeUtf8(value);
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      if (this.#matches(source, first + pick * stride)) kept++;
+    }
+    return kept;
+  }
+
+  #matches(source: RowSource, base: number): boolean {
+    const text = this.#text;
+    if (text !== undefined) {
+      const { of } = this.#field.path as FieldPath;
+      if (isNull(source, base, of) || !holdsText(source, base, of, text)) return false;
+    }
+    return this.#test(readField(source, base, this.#field) as OrderedValue);
+  }
+}
