@@ -43,7 +43,7 @@ function withTypesOfPaths(index: unknown): unknown {
   if (typeof index !== 'object' || !Array.isArray(fields)) return index;
   const typed = fields.map((field: unknown): unknown => {
     if (typeof field !== 'object' || field === null || !('typeId' in field)) return field;
-    return { ...field, typeId: typeIdOf(field.typeId) ?? field.typeId };
+    return Object.assign({}, field, { typeId: typeIdOf(field.typeId) ?? field.typeId });
   });
   return { ...index, fields: typed };
 }

@@ -1,5 +1,5 @@
 /** Selects rows by a value inside of a json field. */
-import { isDate } from '../../base/brands.ts';
+import { isBytes, isDate } from '../../base/brands.ts';
 import { compareValues, encodeUtf8 } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
 import { isNull, readField } from '../../format/row-decode.ts';
@@ -52,7 +52,7 @@ export class PathSelector implements Selector {
     this.#field = field;
     this.#test = testOf(comparison);
     const isOne = comparison.kind === 'value' && comparison.operator === '=' && !comparison.orNull;
-    const value = isOne && !(comparison.value instanceof Uint8Array) ? JSON.stringify(comparison.value) : undefined;
+    const value = isOne && !isBytes(comparison.value) ? JSON.stringify(comparison.value) : undefined;
     this.#text = value === undefined ? undefined : encodeUtf8(value);
   }
 

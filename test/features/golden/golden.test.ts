@@ -31,6 +31,7 @@ import {
   laterRunsVersion,
   fieldRulesVersion,
   partialIndexVersion,
+  pathIndexVersion,
   renamesVersion,
 } from '../../../src/format/version.ts';
 import {
@@ -59,6 +60,7 @@ import {
   objects,
   partial,
   partialSchema,
+  pathsSchema,
   renamed,
   renamedSchema,
   results,
@@ -69,6 +71,7 @@ import {
   schemaOfFunctions,
   separators,
   slot,
+  withPaths,
   writtenCatalogue,
 } from './samples.ts';
 import { TableShape } from '../../../src/schema/table-shape.ts';
@@ -87,6 +90,7 @@ const laterVersions = {
   '-adding': addedIndexVersion,
   '-compound': compoundKeyVersion,
   '-including': entryFormsVersion,
+  '-paths': pathIndexVersion,
   '-later-runs': laterRunsVersion,
   '-expiry': expiryVersion,
   '-drops': droppedTableVersion,
@@ -218,6 +222,9 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expectCommit(bytes, entryFormsVersion, includingSchema);
   },
   'block0-including': (bytes) => expectBlock0(bytes, entryFormsVersion, including),
+  // Releases that know of no paths must not take one for the name of a field.
+  'commit-paths': (bytes) => expectCommit(bytes, pathIndexVersion, pathsSchema),
+  'block0-paths': (bytes) => expectBlock0(bytes, pathIndexVersion, withPaths),
   'commit-later-runs': (bytes) => {
     // Releases that know of no runs of later slots must not take the commit for a damaged one.
     expectCommit(bytes, laterRunsVersion, schema);

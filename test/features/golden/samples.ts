@@ -496,6 +496,26 @@ export const including: Block0 = block0Of(includingSchema, 12);
 
 const commitOfIncluding = commitOf(includingSchema);
 
+/** The same table with indexes on paths into a json field. */
+export const pathsSchema: StoredSchema = {
+  ...schema,
+  version: 14,
+  indexes: schema.indexes.map(({ name, fields }) => ({
+    name,
+    fields: ['json.0.b', ...fields, 'json.c\\.d'],
+    paths: [
+      { path: 'json.0.b', typeId: Types.float64 },
+      { path: 'json.c\\.d', typeId: Types.timestamp },
+    ],
+    unique: true as const,
+    include: ['float64'],
+  })),
+};
+
+export const withPaths: Block0 = block0Of(pathsSchema, 14);
+
+const commitOfPaths = commitOf(pathsSchema);
+
 /** Keys of a table with a primary key of two fields, in their order. */
 export const compoundKeys: readonly (readonly [number, string])[] = [
   [0, ''],
@@ -623,6 +643,8 @@ export const objects = {
   'block0-compound': { name: 'block0', bytes: encodeBlock0(compound) },
   'commit-including': { name: commitName(slot), bytes: encodeCommit(slot, commitOfIncluding) },
   'block0-including': { name: 'block0', bytes: encodeBlock0(including) },
+  'commit-paths': { name: commitName(slot), bytes: encodeCommit(slot, commitOfPaths) },
+  'block0-paths': { name: 'block0', bytes: encodeBlock0(withPaths) },
   'commit-later-runs': { name: commitName(slot), bytes: encodeCommit(slot, commitOfLoad) },
   'commit-expiry': { name: commitName(slot), bytes: encodeCommit(slot, commitOfExpiring) },
   'block0-expiry': { name: 'block0', bytes: encodeBlock0(expiring) },

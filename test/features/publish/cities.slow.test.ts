@@ -82,7 +82,7 @@ describe('a reader of the cities', () => {
 });
 
 describe('the script of a reader', () => {
-  it('has at most 90 kB, minified and compressed', async () => {
+  it('has at most 92 kB, minified and compressed', async () => {
     const entry = fileURLToPath(new URL('../../../src/reader.ts', import.meta.url));
     const page = `export { openReader } from ${JSON.stringify(entry)};`;
     const build = await rolldown({
@@ -103,6 +103,6 @@ describe('the script of a reader', () => {
     });
     await build.close();
     const bytes = gzipSync(output[0].code, { level: 9 }).length;
-    expect(bytes).toBeLessThan(90_000);
+    expect(bytes).toBeLessThan(92_000);
   });
 });

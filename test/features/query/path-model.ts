@@ -1,6 +1,6 @@
 /** The naive model of paths into json fields: values of rows, conditions on them, and their order. */
 import { compareStrings } from '../../../src/base/bytes.ts';
-import type { ModelClause, ModelCondition, ModelQuery } from './model.ts';
+import type { ModelClause, ModelQuery } from './model.ts';
 import { holds } from './model.ts';
 import type { Row } from './test-table.ts';
 
@@ -16,7 +16,7 @@ export function valueAt(row: Row, path: string): unknown {
   for (const part of parts) {
     if (Array.isArray(value)) value = /^\d+$/.test(part) ? (value as unknown[])[Number(part)] : undefined;
     else if (value !== null && typeof value === 'object') {
-      value = Object.entries(value as object).find(([name]) => name === part)?.[1];
+      value = Object.entries(value).find(([name]) => name === part)?.[1];
     } else return undefined;
   }
   return value;
@@ -63,8 +63,8 @@ function matches(value: unknown, operator: string, other: unknown): boolean {
   if (own === null) return false;
   if (operator === 'PREFIX') return (own as string).startsWith(other as string);
   if (typeof other === 'string' && !other.isWellFormed())
-    return operator !== '=' && orders(compareUnits(own as string, other), operator);
-  return orders(compare(own, other), operator);
+    return operator !== '=' && ordersAs(compareUnits(own as string, other), operator);
+  return ordersAs(compare(own, other), operator);
 }
 
 /** By code points, also of half characters. */
@@ -77,7 +77,7 @@ function compareUnits(a: string, b: string): number {
   return x.length - y.length;
 }
 
-function orders(order: number, operator: string): boolean {
+function ordersAs(order: number, operator: string): boolean {
   if (operator === '=') return order === 0;
   if (operator === '<') return order < 0;
   if (operator === '<=') return order <= 0;
@@ -88,7 +88,7 @@ function holdsAt(row: Row, clause: ModelClause): boolean {
   if ('and' in clause) return clause.and.every((each) => holdsAt(row, each));
   if ('or' in clause) return clause.or.some((each) => holdsAt(row, each));
   if ('not' in clause) return !holdsAt(row, clause.not);
-  const [name, operator, value] = clause as ModelCondition;
+  const [name, operator, value] = clause;
   return Object.hasOwn(row, name) ? holds(row, clause) : matches(valueAt(row, name), operator, value);
 }
 

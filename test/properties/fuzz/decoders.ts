@@ -181,6 +181,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-expiry': (bytes) => void decodeBlock0(bytes),
   'commit-drops': (bytes) => void decodeCommit(slot, bytes),
   'block0-drops': (bytes) => void decodeBlock0(bytes),
+  'commit-paths': (bytes) => void decodeCommit(slot, bytes),
+  'block0-paths': (bytes) => void decodeBlock0(bytes),
   'commit-compound': (bytes) => void decodeCommit(slot, bytes),
   'block0-compound': (bytes) => void decodeBlock0(bytes),
   'commit-including': (bytes) => void decodeCommit(slot, bytes),
