@@ -48,7 +48,7 @@ export interface StoredIndex {
   readonly name: string;
   /** Names of the indexed fields, in the order of their components in keys. */
   readonly fields: readonly string[];
-  /** Those of its fields that are paths into json fields, with the types in which they are read, in their order. Absent: none. */
+  /** The paths into json fields among its fields, in their order. Absent: none. */
   readonly paths?: readonly StoredPath[];
   /** Whether the index is unique: no two rows may agree in all of the fields. Absent: it is not. */
   readonly unique?: true;
@@ -63,7 +63,7 @@ export interface StoredIndex {
 /** A path into a json field that an index is on. */
 export interface StoredPath {
   readonly path: string;
-  /** What is missing or of another type counts as null. */
+  /** The type by which it is read: what is missing or of another type counts as null. */
   readonly typeId: TypeId;
 }
 

@@ -38,7 +38,7 @@ function publishedSchema(schema: StoredSchema, fields: readonly string[] | undef
     ),
     primaryKey,
     indexes: schema.indexes.flatMap(({ name: index, fields: indexed, paths, unique, where, each }) =>
-      where === undefined && each === undefined && paths === undefined && indexed.every(isPublished)
+      paths === undefined && where === undefined && each === undefined && indexed.every(isPublished)
         ? [{ name: index, fields: indexed, ...defined({ unique }) }]
         : [],
     ),

@@ -6,6 +6,8 @@ const shapes = 'src/schema/table-shape.ts';
 const queries = 'test/features/query/included-fields.test.ts';
 const stored = 'test/features/query/included-fields-stored.test.ts';
 const lists = 'test/features/query/lists.test.ts';
+const paths = 'test/features/query/paths.slow.test.ts';
+const storedPaths = 'test/features/query/paths-stored.slow.test.ts';
 const storedLists = 'test/features/query/lists-stored.test.ts';
 
 export const indexMutants: readonly Mutant[] = [
@@ -41,8 +43,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/migration/bridge.ts',
-        find: 'field.elementsOf ?? field), ...held];',
-        replace: 'field.elementsOf ?? field)];',
+        find: 'field.elementsOf ?? field.path?.of ?? field), ...held];',
+        replace: 'field.elementsOf ?? field.path?.of ?? field)];',
       },
     ],
     tests: [stored],
@@ -134,5 +136,98 @@ export const indexMutants: readonly Mutant[] = [
       },
     ],
     tests: ['test/features/publish/leaks.test.ts'],
+  },
+  {
+    name: 'paths: an index finds rows without a value by what it holds alone',
+    edits: [
+      {
+        file: 'src/query/conditions/condition.ts',
+        find: 'components: [Uint8Array.of(0)], exact: false };',
+        replace: 'components: [Uint8Array.of(0)], exact: true };',
+      },
+    ],
+    tests: [paths],
+  },
+  {
+    name: 'paths: the length of a list is one of its values',
+    edits: [
+      {
+        file: 'src/format/json-path.ts',
+        find: "if (Array.isArray(value) && key === 'length') return null;",
+        replace: '',
+      },
+    ],
+    tests: [paths],
+  },
+  {
+    name: 'paths: properties of prototypes are values',
+    edits: [
+      {
+        file: 'src/format/json-path.ts',
+        find: '!Object.hasOwn(value, key)',
+        replace: '!(key in value)',
+      },
+    ],
+    tests: [paths],
+  },
+  {
+    name: 'paths: any text of a time is that time',
+    edits: [{ file: 'src/format/json-path.ts', find: ' && time.toISOString() === text', replace: '' }],
+    tests: [paths],
+  },
+  {
+    name: 'paths: rows made of entries are tested for them',
+    edits: [
+      {
+        file: 'src/query/planner/covering-index.ts',
+        find: 'index.fields.filter(({ path }) => path === undefined)',
+        replace: 'index.fields',
+      },
+    ],
+    tests: [paths],
+  },
+  {
+    name: 'paths: a list of values of several types is compared by the first',
+    edits: [
+      {
+        file: 'src/query/conditions/clause.ts',
+        find: "if (byType.size <= 1 && !byType.has('null')) return undefined;",
+        replace: "if (byType.size <= 2 && !byType.has('null')) return undefined;",
+      },
+    ],
+    tests: [paths],
+  },
+  {
+    name: 'paths: rows are passed over whose JSON holds the value in another form',
+    edits: [
+      {
+        file: 'src/query/conditions/path-selector.ts',
+        find: "comparison.operator === '=' && !comparison.orNull",
+        replace: '!comparison.orNull',
+      },
+    ],
+    tests: [paths],
+  },
+  {
+    name: 'paths: a migration uses the entries of another type',
+    edits: [
+      {
+        file: 'src/migration/bridge.ts',
+        find: '(path === undefined || typeId === other.typeId)',
+        replace: 'path !== null',
+      },
+    ],
+    tests: [storedPaths],
+  },
+  {
+    name: 'paths: the format does not keep older releases out',
+    edits: [
+      {
+        file: 'src/format/stored-schema.ts',
+        find: 'if (indexes.some(({ paths }) => paths !== undefined)) return pathIndexVersion;',
+        replace: '',
+      },
+    ],
+    tests: [storedPaths],
   },
 ];
