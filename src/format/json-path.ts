@@ -84,10 +84,12 @@ export function valueOfPath(json: unknown, keys: readonly string[], typeId: Type
   }
 }
 
-/** Returns the value that users see for one that a path gave in the type it is read in. */
+/** Returns the value as JSON has it, for one that a path gave in the type it is read in. */
 export function shownValue(
   { path, typeId }: { readonly path?: unknown; readonly typeId: TypeId },
   value: unknown,
 ): unknown {
-  return path !== undefined && typeId === Types.bytes && value !== null ? valueOfSortable(value as Uint8Array) : value;
+  if (path === undefined || value === null) return value;
+  if (typeId === Types.bytes) return valueOfSortable(value as Uint8Array);
+  return typeId === Types.timestamp ? (value as Date).toISOString() : value;
 }

@@ -18,7 +18,7 @@ export type WatchGroups = (
 ) => LiveResults<LiveRows<object>>;
 
 /** Rows of a query that agree in some fields, for each combination of values that there is; null is a value here. */
-export class Groups<R extends object, G extends keyof R> {
+export class Groups<R extends object, G extends string> {
   readonly #fold: FoldRows;
   readonly #watch: WatchGroups;
 

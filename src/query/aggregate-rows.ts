@@ -6,7 +6,6 @@ import { Scratch } from '../cache/memory-budget.ts';
 import { shownValue } from '../format/json-path.ts';
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
-import { Types } from '../format/types.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { accumulatorOf, oneZero } from './aggregate.ts';
@@ -149,11 +148,7 @@ export class Fold {
 /** Runs a query of {@link writtenExtreme}, and returns the value. */
 export async function extremeOf(execution: Execution, name: string): Promise<unknown> {
   const rows = await execution.rows();
-  const value = oneZero(rows[0]?.[name] ?? null);
-  const [by] = execution.query.order;
-  // Rows have the value at a path as JSON holds it.
-  const isTime = by?.field.path !== undefined && by.field.typeId === Types.timestamp && value !== null;
-  return isTime ? new Date(value as string) : value;
+  return oneZero(rows[0]?.[name] ?? null);
 }
 
 /** Scanning up to so many rows costs less than planning several queries. */

@@ -7,7 +7,7 @@ import type { LayoutField } from '../format/row-layout.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import type { KnownName, NumericName, OrderedName } from './conditions/compared-types.ts';
+import type { AnyPath, KnownName, NumericName, OrderedName, ValueIn } from './conditions/compared-types.ts';
 import { orderedPath, requireField } from './conditions/condition.ts';
 
 /**
@@ -16,11 +16,11 @@ import { orderedPath, requireField } from './conditions/condition.ts';
  */
 export type Aggregate<R> =
   | 'count'
-  | { readonly count: keyof R & string }
-  | { readonly min: keyof R & string }
-  | { readonly max: keyof R & string }
-  | { readonly sum: keyof R & string }
-  | { readonly avg: keyof R & string };
+  | { readonly count: (keyof R & string) | AnyPath }
+  | { readonly min: (keyof R & string) | AnyPath }
+  | { readonly max: (keyof R & string) | AnyPath }
+  | { readonly sum: (keyof R & string) | AnyPath }
+  | { readonly avg: (keyof R & string) | AnyPath };
 
 /** Aggregates by the names that they have in the result. */
 export interface Aggregates<R> {
@@ -53,18 +53,24 @@ type AggregateValue<R, A> = A extends 'count' | { readonly count: string }
   ? number
   : A extends { readonly avg: string }
     ? number | null
-    : A extends { readonly sum: infer F extends keyof R }
-      ? SumOf<R[F]>
-      : A extends { readonly min: infer F extends keyof R } | { readonly max: infer F extends keyof R }
-        ? R[F] | null
+    : A extends { readonly sum: infer F }
+      ? SumOf<ValueIn<R, F>>
+      : A extends { readonly min: infer F } | { readonly max: infer F }
+        ? ValueIn<R, F> | null
         : never;
 
 /** The results of aggregates, by their names. */
 export type AggregateRow<R, A> = R extends unknown ? { -readonly [N in keyof A]: AggregateValue<R, A[N]> } : never;
 
 /** The row of a group: its grouping fields, and the aggregates. */
-export type GroupRow<R, G extends keyof R, A> = R extends unknown
-  ? { -readonly [N in G | keyof A]: N extends keyof A ? AggregateValue<R, A[N]> : N extends keyof R ? R[N] : never }
+export type GroupRow<R, G extends string, A> = R extends unknown
+  ? {
+      -readonly [N in G | keyof A]: N extends keyof A
+        ? AggregateValue<R, A[N]>
+        : N extends keyof R
+          ? R[N]
+          : ValueIn<R, N> | null;
+    }
   : never;
 
 type Kind = 'count' | 'min' | 'max' | 'sum' | 'avg';

@@ -19,6 +19,7 @@ import {
 } from './conditions/clause.ts';
 import type { Clause, Clauses } from './conditions/clause.ts';
 import type {
+  AnyPath,
   ComparedName,
   ComparedValue,
   FieldName,
@@ -231,12 +232,14 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /** Returns rows with these fields only. Conditions and order may use the others all the same. */
-  select<const F extends keyof R & string>(...fields: readonly F[]): Query<Selected<R, F>, Table> {
+  select<const F extends (keyof R & string) | AnyPath, S extends object = Selected<R, F>>(
+    ...fields: readonly F[]
+  ): Query<S, Table> {
     if (fields.length === 0)
       throw new InvalidQueryError('select() takes the names of the fields that rows should have.');
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
-    return new Query<Selected<R, F>, Table>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
+    return new Query<S, Table>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
@@ -328,7 +331,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /** Groups the rows that the query returns by the values of fields, for `aggregate()`. */
-  groupBy<const G extends FieldName<R>>(...fields: readonly OrderedName<R, G>[]): Groups<R, G & keyof R> {
+  groupBy<const G extends FieldName<R>>(...fields: readonly OrderedName<R, G>[]): Groups<R, G> {
     if (fields.length === 0) throw new InvalidQueryError('groupBy() takes the names of the fields to group by.');
     const names = [...new Set(fields as readonly string[])];
     const shape = this.#host.shapeOf(this.#table);

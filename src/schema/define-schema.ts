@@ -1,7 +1,7 @@
 /** `defineSchema()`, and the types by which the compiler checks a definition. */
 import type { Hint } from '../base/options.ts';
 import type { TypeId, Types } from '../format/types.ts';
-import type { FunctionIndexDefinition, IndexDefinition } from './index-definitions.ts';
+import type { FunctionIndexDefinition, IndexDefinition, IndexedPath } from './index-definitions.ts';
 import type { DocumentOf, Elsewhere, FieldDefinition, InputOf, JsonField, SchemaDefinition } from './schema.ts';
 
 /** An error message for each unknown property. */
@@ -148,17 +148,39 @@ type WrongKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
   ? F[K]['typeId'] extends typeof Types.json | typeof Types.blob
     ? K
     : never
-  : K;
+  : K extends CheckedPath<F, K>
+    ? never
+    : K;
+
+/** The path that an index is on, or error messages; never for what is none. */
+type CheckedPath<F extends SchemaDefinition['fields'], K> = K extends { readonly path: infer P }
+  ? {
+      readonly path: P extends `${infer N}.${string}`
+        ? N extends keyof F
+          ? F[N]['typeId'] extends typeof Types.json
+            ? P
+            : `Field '${N & string}' is not of type json, and has no paths`
+          : P
+        : 'A path is the name of a json field and keys behind it, joined by dots';
+      readonly typeId: PathType;
+    } & Unknown<'A path', K, keyof IndexedPath>
+  : never;
+
+type PathType = typeof Types.varchar | typeof Types.float64 | typeof Types.boolean | typeof Types.timestamp;
 
 /** As {@link WrongKey}, in an index with entries for the elements of a list. */
 type WrongListKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
   ? F[K]['typeId'] extends typeof Types.blob
     ? K
     : never
-  : K;
+  : K extends CheckedPath<F, K>
+    ? never
+    : K;
 
 type CheckedNames<F extends SchemaDefinition['fields'], N> = {
-  readonly [I in keyof N]: CheckedKey<F, N[I], 'indexed'>;
+  readonly [I in keyof N]: N[I] extends { readonly path: unknown }
+    ? CheckedPath<F, N[I]>
+    : CheckedKey<F, N[I], 'indexed'>;
 };
 
 type CheckedListNames<F extends SchemaDefinition['fields'], N> = {
@@ -166,7 +188,9 @@ type CheckedListNames<F extends SchemaDefinition['fields'], N> = {
     ? F[N[I]]['typeId'] extends typeof Types.json
       ? N[I]
       : CheckedKey<F, N[I], 'indexed'>
-    : CheckedKey<F, N[I], 'indexed'>;
+    : N[I] extends { readonly path: unknown }
+      ? CheckedPath<F, N[I]>
+      : CheckedKey<F, N[I], 'indexed'>;
 };
 
 /** The name `N` if that field can hold the time by which rows expire, else an error message. */

@@ -8,8 +8,87 @@
 import type { Hint, Near } from '../../base/options.ts';
 import type { ListOperator, Operator } from './comparison.ts';
 
-/** The name of a field, with the known ones suggested. Any other name refers to a registered function. */
-export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
+/** The name of a field or a path, with the known ones suggested. Any other name refers to a registered function. */
+export type FieldName<R> = (keyof R & string) | KnownPath<R> | (string & Record<never, never>);
+
+/** The paths into the typed JSON of rows, up to three keys deep, for suggestions. */
+type KnownPath<R> = string extends keyof R
+  ? never
+  : {
+      [N in keyof R & string]: unknown extends R[N]
+        ? never
+        : IsJson<R[N]> extends true
+          ? `${N}.${KeysOf<Exclude<R[N], null>, [0, 0, 0]>}`
+          : never;
+    }[keyof R & string];
+
+type KeysOf<V, Deep extends readonly unknown[]> = Deep extends readonly [unknown, ...infer Rest]
+  ? V extends readonly unknown[]
+    ? never
+    : V extends object
+      ? {
+          [K in keyof V & string]: string extends K ? never : K | `${K}.${KeysOf<NonNullable<V[K]>, Rest>}`;
+        }[keyof V & string]
+      : never
+  : never;
+
+/** The text of a path, which {@link PathIn} looks at. */
+export type AnyPath = `${string}.${string}`;
+
+/** The value that one key leads to; never if there is none. */
+type Step<V, K extends string> = unknown extends V
+  ? unknown
+  : V extends readonly (infer E)[]
+    ? K extends `${number}`
+      ? E
+      : never
+    : V extends object
+      ? K extends keyof V
+        ? V[K]
+        : never
+      : never;
+
+type Walk<V, P extends string> = P extends `${infer K}.${infer Rest}`
+  ? Walk<Step<NonNullable<V>, K>, Rest>
+  : Step<NonNullable<V>, P>;
+
+/** The value at a path into the JSON of rows, of any type if that is not known; never if there is none, and for other names. */
+export type PathIn<R, F> = F extends `${infer N}.${infer P}`
+  ? N extends keyof R
+    ? unknown extends R[N]
+      ? unknown
+      : IsJson<R[N]> extends true
+        ? P extends `${string}\\${string}`
+          ? unknown
+          : Walk<R[N], P>
+        : never
+    : never
+  : never;
+
+/** The values that conditions and orders know of those at a path. */
+type Scalar<V> = Extract<V, string | number | boolean>;
+
+/** The operators that a value at a path takes. */
+type PathOperator<V> = unknown extends V
+  ? Operator
+  :
+      | '='
+      | '!='
+      | ([Scalar<V>] extends [never] ? never : Exclude<Operator, 'PREFIX' | ListOperator>)
+      | ([Extract<V, string>] extends [never] ? never : 'PREFIX')
+      | ([Extract<V, readonly unknown[]>] extends [never] ? never : ListOperator);
+
+/** The value that a value at a path is compared with: a text may be that of a Date. */
+type PathValue<V, O> = unknown extends V
+  ? unknown
+  : O extends 'HAS'
+    ? ElementOf<V>
+    : O extends ListOperator
+      ? readonly ElementOf<V>[]
+      : ComparedWith<
+          V extends string ? V | Date : V extends number ? number | bigint : V extends boolean ? boolean : never,
+          O
+        >;
 
 /** The field that a condition is on, or several fields together. */
 export type FieldNames<R> = FieldName<R> | readonly string[];
@@ -25,7 +104,11 @@ export type ComparedName<R, F, O> = string extends F
     ? F
     : [F] extends [readonly unknown[]]
       ? NoInfer<ComparedNames<R, F>>
-      : NoInfer<keyof Told<F, UnknownInCondition<R, F, O>>>;
+      : [PathIn<R, F>] extends [never]
+        ? NoInfer<keyof Told<F, F extends `${keyof R & string}.${string}` ? NoPath<F> : UnknownInCondition<R, F, O>>>
+        : F;
+
+type NoPath<F> = F extends string ? `There is no value at '${F}'` : never;
 
 /** An object whose only key is the message about a name. The message is not evaluated before the name is known. */
 type Told<F, Message> = [F] extends [string] ? { readonly [M in Message & string]: never } : never;
@@ -64,7 +147,9 @@ export type OrderedName<R, F> = string extends F
       : IsJson<R[F]> extends true
         ? NoInfer<keyof Told<F, Exclude<F, JsonIn<R, F>> | Unordered<JsonIn<R, F>>>>
         : F
-    : NoInfer<keyof Told<F, Extract<F, keyof R> | NoField<R, F>>>;
+    : [PathIn<R, Exclude<F, keyof R>>] extends [never]
+      ? NoInfer<keyof Told<F, Extract<F, keyof R> | NoField<R, F>>>
+      : F;
 
 type Unordered<F> = F extends string ? `Field '${F}' is of type json, which has no order` : never;
 
@@ -72,7 +157,13 @@ type Unordered<F> = F extends string ? `Field '${F}' is of type json, which has 
 type JsonIn<R, F> = F extends keyof R ? (IsJson<R[F]> extends true ? F : never) : never;
 
 /** The name of a field, or a message about the mistake. Any text where the name is not known. */
-export type KnownName<R, F> = string extends F ? F : [F] extends [keyof R] ? F : NoInfer<keyof Told<F, NoField<R, F>>>;
+export type KnownName<R, F> = string extends F
+  ? F
+  : [F] extends [keyof R]
+    ? F
+    : [PathIn<R, F>] extends [never]
+      ? NoInfer<keyof Told<F, NoField<R, F>>>
+      : F;
 
 /** The name of a field of numbers, or a message about the mistake. Any text where the name is not known. */
 export type NumericName<R, F> = string extends F
@@ -83,7 +174,13 @@ export type NumericName<R, F> = string extends F
       : [R[F]] extends [number | bigint | null]
         ? F
         : NoInfer<keyof Told<F, NotNumeric<F>>>
-    : NoInfer<keyof Told<F, Extract<F, keyof R> | NoField<R, F>>>;
+    : [PathIn<R, F>] extends [never]
+      ? NoInfer<keyof Told<F, Extract<F, keyof R> | NoField<R, F>>>
+      : unknown extends PathIn<R, F>
+        ? F
+        : [Extract<PathIn<R, F>, number>] extends [never]
+          ? NoInfer<keyof Told<F, NotNumeric<F>>>
+          : F;
 
 type NotNumeric<F> = F extends string ? `Field '${F}' does not hold numbers` : never;
 
@@ -128,7 +225,9 @@ export type OperatorOf<R, F> = string extends F
     ? OperatorOfValue<R[F]>
     : [F] extends [readonly unknown[]]
       ? TupleOperator
-      : Operator;
+      : [PathIn<R, F>] extends [never]
+        ? Operator
+        : PathOperator<PathIn<R, F>>;
 
 /** The operators that compare several fields together. */
 type TupleOperator = '=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN';
@@ -149,12 +248,20 @@ export type ComparedValue<R, F, O> = NoInfer<
         : IsJson<R[F]> extends true
           ? ComparedElements<R[F], O>
           : ComparedWith<Comparable<R[F]>, O>
-      : ComparedTuple<R, F, O>
+      : [PathIn<R, F>] extends [never]
+        ? ComparedTuple<R, F, O>
+        : PathValue<PathIn<R, F>, O>
 >;
 
 /** The names of fields that a condition compares together, or messages about the mistakes in them. */
 type ComparedNames<R, F> = {
-  readonly [I in keyof F]: string extends F[I] ? F[I] : F[I] extends keyof R ? F[I] : NoField<R, F[I]>;
+  readonly [I in keyof F]: string extends F[I]
+    ? F[I]
+    : F[I] extends keyof R
+      ? F[I]
+      : [PathIn<R, F[I]>] extends [never]
+        ? NoField<R, F[I]>
+        : F[I];
 };
 
 /** The value that several fields are compared with: an array with a value for each; an array of such arrays for `IN`, two for `BETWEEN`. */
@@ -182,7 +289,13 @@ type OrderedPart<R, F> = F extends keyof R
   : ComparedValue<R, F, '='>;
 
 /** Some fields of rows. The type is conditional so that editors show its result. */
-export type Selected<R, F extends keyof R> = R extends unknown ? { [N in F]: R[N] } : never;
+export type Selected<R, F extends string> = R extends unknown
+  ? { [N in F]: N extends keyof R ? R[N] : Exclude<PathIn<R, N>, undefined> | null }
+  : never;
 
-/** The type of a field's values; `unknown` where the rows or the name are not known. */
-export type ValueIn<R, F> = F extends keyof R ? R[F] : unknown;
+/** The type of the values of a field or at a path; `unknown` where the rows or the name are not known. */
+export type ValueIn<R, F> = F extends keyof R
+  ? R[F]
+  : [PathIn<R, F>] extends [never]
+    ? unknown
+    : Exclude<PathIn<R, F>, undefined>;

@@ -194,19 +194,19 @@ describe('an index on a path', () => {
     const nodes = new Nodes();
     const node = await opened(nodes);
     await fill(nodes, node);
+    const batch = node.db.batch();
+    await batch.insert('folk', { ...personOf(91), address: { city: 4 } });
+    await nodes.run(batch.flush());
+    await nodes.run(node.db.checkpoint());
     await nodes.run(node.db.stop());
     const indexes = [{ fields: [{ path: 'address.city', typeId: Types.float64 }] }];
-    const migrate = ({ address, ...row }: Record<string, unknown>): Record<string, unknown> => {
-      const { city } = address as { city: string };
-      return { ...row, address: { city: Number(city.slice(1)) } };
-    };
-    const next = await opened(nodes, { ...people, version: 2, indexes, migrate }, 2);
+    const next = await opened(nodes, { ...people, version: 2, indexes }, 2);
     const found = (): Promise<unknown[]> =>
       nodes.run(next.db.query('folk').where('address.city', '=', 4).select('id').execute());
-    expect(await found()).toEqual(inCity(4));
+    expect(await found()).toEqual([{ id: 91 }]);
     await nodes.run(next.db.setTargetSchemaVersion('folk', 2));
     await passTime(nodes, next);
-    expect(await found()).toEqual(inCity(4));
+    expect(await found()).toEqual([{ id: 91 }]);
     expect((await nodes.run(next.db.verify({ deep: true }))).findings).toEqual([]);
   });
 

@@ -1,5 +1,6 @@
 /** Json fields that are typed. The compiler tests the types; the rest runs. */
 import { defineSchema, json, StoreDb, Types } from 'store-db';
+import type { JsonValue } from 'store-db';
 import { MemoryDriver } from 'store-db/lib/storage';
 import { expect, expectTypeOf, it } from 'vitest';
 
@@ -82,4 +83,80 @@ it('has lists that are searched by their elements, and indexes on them', () => {
     () => defineSchema({ ...base, indexes: [{ fields: ['tag'], each: true }] }),
   ];
   expect(posts.indexes).toHaveLength(1);
+});
+
+interface Address {
+  city: string;
+  zip?: number;
+  kind: 'home' | 'work';
+  active: boolean;
+  at: { lat: number; tags: string[] } | null;
+  lines: { sku: string; price: number }[];
+}
+
+it('has paths whose values are typed, and indexes on them', () => {
+  const placed = { ...fields, address: json<Address>(), any: { typeId: Types.json } } as const;
+  const base = { name: 'people', version: 1, fields: placed, primaryKey: 'id' } as const;
+  const city = { path: 'address.city', typeId: Types.varchar } as const;
+  const people = defineSchema({ ...base, indexes: [{ fields: ['id', city] }, { fields: ['list', city], each: true }] });
+  const db = StoreDb({ dbPrefix: 'types', nodeId: 0, driver: new MemoryDriver(), logLevel: 'silent' });
+  db.registerSchema(people);
+  const query = db.query(people);
+  query.where('address.city', 'PREFIX', 'Par').where('address.zip', 'BETWEEN', [1, 5n]).where('address.at', '!=', null);
+  query
+    .where('address.kind', 'IN', ['home', null])
+    .where('address.active', '=', true)
+    .where('any.x.y', '<', new Date());
+  query.where('address.at.lat', '<=', 5).where('address.at.tags', 'HAS', 'x').where('address.lines.0.price', '>', 5);
+  query.where(['address.city', 'id'], '=', ['Paris', 5]).where('address.city', '>', new Date());
+  query.where(({ is, or }) => or(is('address.city', '=', 'Paris'), is('any.x', '=', 5)));
+  query.orderBy('address.city').orderBy('any.x', 'desc');
+  const selected = query.select('id', 'address.city', 'address.at.lat', 'any.x');
+  expectTypeOf<Awaited<ReturnType<typeof selected.first>>>().toEqualTypeOf<
+    { id: number; 'address.city': string | null; 'address.at.lat': number | null; 'any.x': JsonValue } | undefined
+  >();
+  // Never called: only their types matter.
+  const called = () =>
+    [
+      query.groupBy('address.kind').aggregate({ n: 'count', zip: { max: 'address.zip' } }),
+      query.sum('address.zip'),
+      query.max('address.city'),
+    ] as const;
+  expectTypeOf(called).returns.toEqualTypeOf<
+    readonly [
+      Promise<{ 'address.kind': 'home' | 'work' | null; n: number; zip: number | null }[]>,
+      Promise<number | null>,
+      Promise<string | null>,
+    ]
+  >();
+  void [
+    // @ts-expect-error -- there is no such value
+    () => query.where('address.town', '=', 'Paris'),
+    // @ts-expect-error -- nor deeper
+    () => query.where('address.at.lng', '=', 5),
+    // @ts-expect-error -- a city is text
+    () => query.where('address.city', '=', 5),
+    // @ts-expect-error -- there is no other kind
+    () => query.where('address.kind', '=', 'office'),
+    // @ts-expect-error -- only text has a beginning
+    () => query.where('address.zip', 'PREFIX', '7'),
+    // @ts-expect-error -- an object is compared with null alone
+    () => query.where('address.at', '<', null),
+    // @ts-expect-error -- a field of text has no paths
+    () => query.where('id.x', '>', 5),
+    // @ts-expect-error -- there is nothing to order by
+    () => query.orderBy('address.town'),
+    // @ts-expect-error -- a city is no number
+    () => query.sum('address.city'),
+    // @ts-expect-error -- nor can a sum be of one
+    () => query.aggregate({ x: { sum: 'address.city' } }),
+    // @ts-expect-error -- an index needs a type
+    () => defineSchema({ ...base, indexes: [{ fields: [{ path: 'address.city' }] }] }),
+    // @ts-expect-error -- that JSON has
+    () => defineSchema({ ...base, indexes: [{ fields: [{ path: 'address.zip', typeId: Types.uint32 }] }] }),
+    // @ts-expect-error -- and a json field
+    () => defineSchema({ ...base, indexes: [{ fields: [{ path: 'id.zip', typeId: Types.float64 }] }] }),
+    // @ts-expect-error -- a path is named with its type
+    () => defineSchema({ ...base, indexes: [{ fields: ['address.city'] }] }),
+  ];
 });
