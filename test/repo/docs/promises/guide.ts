@@ -22,6 +22,7 @@ import { querying } from './guide/querying.ts';
 import { reader } from './guide/reader.ts';
 import { repair } from './guide/repair.ts';
 import { snapshots } from './guide/snapshots.ts';
+import { insideJson } from './guide/json.ts';
 import { tables } from './guide/tables.ts';
 import { tenants } from './guide/tenants.ts';
 import { transactions } from './guide/transactions.ts';
@@ -36,6 +37,7 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/tables.md': tables,
   'docs/guide/validation.md': validation,
   'docs/guide/indexes.md': indexes,
+  'docs/guide/json.md': insideJson,
   'docs/guide/writing.md': writing,
   'docs/guide/querying.md': querying,
   'docs/guide/query-plans.md': queryPlans,
