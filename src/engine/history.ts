@@ -3,7 +3,7 @@ import { defined } from '../base/options.ts';
 import { SnapshotExpiredError } from '../base/errors.ts';
 import type { Block0, StoredHistory } from '../format/block0.ts';
 import { folders, historyName, parseHistoryName, rootName } from '../format/object-names.ts';
-import { Block0Reader } from '../block0/block0-reader.ts';
+import { Block0Reader, CatalogueMissingError } from '../block0/block0-reader.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
@@ -96,8 +96,16 @@ export class History {
     return (await this.#reader.readKept(rootName(pin.id), defined({ signal }))) ?? found;
   }
 
-  #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {
-    return this.#reader.readKept(historyName(generation), defined({ signal }));
+  /** Undefined: it is not kept, or was collected. A put that arrives late may bring back the object of one that was. */
+  async #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {
+    try {
+      return await this.#reader.readKept(historyName(generation), defined({ signal }));
+    } catch (error) {
+      if (!(error instanceof CatalogueMissingError)) throw error;
+      const { history, collected } = (await this.#options.register.refresh(signal)).block0;
+      if (generation >= (history?.floor ?? collected)) throw error;
+      return undefined;
+    }
   }
 
   /** Generations that are kept, ascending. */

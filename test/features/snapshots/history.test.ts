@@ -131,6 +131,33 @@ describe('history', () => {
     await world.run(db.stop());
   });
 
+  it('is over for a state that a late write of its object brings back', async () => {
+    const world = new World();
+    const db = await world.open({ history: '1h' });
+    // So many definitions are an object of their own.
+    for (let i = 0; i < 40; i++) db.registerSchema({ ...notes, name: `notes${i}` });
+    for (let i = 0; i < 4; i++) {
+      const batch = db.batch();
+      for (let table = 0; table < 40; table++) void batch.upsert(`notes${table}`, { id: i, text: 'a', file: null });
+      await world.run(batch.flush());
+      await world.write(db, `text ${i}`);
+    }
+    const [name = ''] = (await world.names('history/')).slice(1);
+    const put = await world.run(world.driver.get(name));
+    const bytes = put.status === 'found' ? put.bytes : new Uint8Array();
+    expect((await world.names('data/_5fcatalogue')).length).toBeGreaterThan(1);
+    await world.environment.advance(3 * hourMs);
+    await world.write(db, 'later');
+    await world.run(db.gc({ loopGraceMs: 0 }));
+    expect(await world.names('history/')).not.toContain(name);
+    await world.run(world.driver.put(name, bytes, { if: 'any' }));
+    const generation = Number.parseInt(name.split('/').at(-1) ?? '', 10);
+    for (const state of [generation, new Date(world.environment.now() - 3 * hourMs)]) {
+      await expect(world.run(db.at(state))).rejects.toMatchObject({ code: 'SNAPSHOT_EXPIRED' });
+    }
+    await world.run(db.stop());
+  });
+
   it('is a setting of the database that every node follows, and that stays', async () => {
     const world = new World();
     const first = await world.open({ history: '1d' });

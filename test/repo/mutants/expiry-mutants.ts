@@ -84,4 +84,11 @@ export const expiryMutants: readonly Mutant[] = [
     'if (row === undefined || !shape.isExpired(row, 0 * environment.now())) return row !== undefined;',
     [paths],
   ),
+  mutant(
+    'blobs stay when their rows are deleted in the background',
+    folded,
+    'this.stored = stored;',
+    'this.stored = (marks & rowUpdatedFlag) === 0 ? stored : undefined;',
+    [expiry],
+  ),
 ];

@@ -98,8 +98,8 @@ export class BlobLedger {
     if (this.#objects.has(blobName(reference))) this.#fail(slot, `forgets blob ${reference}, which is still there`);
   }
 
-  /** The records of blobs must be those of the blobs that rows refer to. */
-  check(slot: number, state: State): void {
+  /** The records of blobs must be those of the blobs that rows refer to: `more` of them are in no table of the model. */
+  check(slot: number, state: State, more: readonly string[]): void {
     const { live } = this.after(slot);
     if (live === this.after(slot - 1).live) return;
     const recorded = [...live].map((reference) => this.#contents.get(reference) as string);
@@ -108,6 +108,7 @@ export class BlobLedger {
         blobFieldsOf(table).flatMap((field) => (row[field] === null ? [] : [row[field] as string])),
       ),
     );
+    shown.push(...more.map((reference) => this.#contents.get(reference) ?? `unknown ${reference}`));
     const [left, right] = [recorded, shown].map((contents) => contents.toSorted().join(', '));
     if (left !== right)
       this.#judge.fail('blob records', `After slot ${slot}: ${left} are recorded, rows show ${right}`);

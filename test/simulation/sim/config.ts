@@ -93,6 +93,8 @@ export interface SimConfig {
   readonly liveChance: number;
   /** How likely what a node does is about the table that is dropped and created again; 0: there is none. */
   readonly dropChance: number;
+  /** How likely what a node does is about the table whose rows expire; 0: there is none. */
+  readonly expiryChance: number;
   /** How likely a node does something about which indexes that table has; 0: it has all of them, always. */
   readonly indexChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
@@ -161,6 +163,7 @@ type WithoutHabits = Omit<
   | 'loadChance'
   | 'liveChance'
   | 'dropChance'
+  | 'expiryChance'
   | 'indexChance'
   | keyof Migrations
 >;
@@ -421,6 +424,7 @@ function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
     loadChance: 0,
     liveChance: 0,
     dropChance: 0,
+    expiryChance: 0,
     functions: functionsOf(seed),
     encrypted: encryptedOf(seed),
     autoIds: autoIdsOf(seed),

@@ -15,6 +15,7 @@ import { changedRows } from './commit-rows.ts';
 import type { ChangedRow, Objects } from './commit-rows.ts';
 import { decodeRoot } from './decode-root.ts';
 import { DropLedger } from './drop-ledger.ts';
+import { ExpiryLedger } from './expiry-ledger.ts';
 import { IndexLedger } from './index-ledger.ts';
 import type { Judge } from './judge.ts';
 import { agreementIn, applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
@@ -58,6 +59,7 @@ export class Ledger {
   readonly blobs: BlobLedger;
   readonly indexes: IndexLedger = new IndexLedger();
   readonly drops: DropLedger;
+  readonly expiry: ExpiryLedger;
   /** Undefined: there is no table in several versions. */
   readonly versions: VersionLedger | undefined;
   readonly #indexesChange: boolean;
@@ -92,6 +94,7 @@ export class Ledger {
     this.#objects = objects;
     this.blobs = new BlobLedger(judge, objects);
     this.drops = new DropLedger(judge, objects);
+    this.expiry = new ExpiryLedger(judge, objects, () => simulatedStartMs + nowMs());
   }
 
   /** Last slot that a commit was written to. */
@@ -215,11 +218,12 @@ export class Ledger {
     let state = this.state;
     this.blobs.landed(slot, commit.members);
     this.drops.landed(slot, commit);
+    this.expiry.landed(slot, commit);
     const memberStates = commit.members.map((member, i) => (state = this.#applyMember(state, slot, i, member)));
     this.#memberStates.push(memberStates);
     this.#slots.push({ commit, atMs: this.#nowMs() });
     this.#states.push(state);
-    this.blobs.check(slot, state);
+    this.blobs.check(slot, state, this.expiry.photos(slot));
     this.#checkSum(slot, rowsOf(state, 'accounts'));
   }
 

@@ -26,6 +26,7 @@ import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { ModelQuery, Op, State } from './model.ts';
 import { IndexUser } from './index-user.ts';
 import { DropUser } from './drop-user.ts';
+import { ExpiryUser } from './expiry-user.ts';
 import { LiveUser } from './live-user.ts';
 import { LoadUser } from './load-user.ts';
 import { PageUser } from './page-user.ts';
@@ -103,6 +104,7 @@ export class SimNode {
   /** Undefined: nothing is watched. */
   readonly #live: LiveUser | undefined;
   readonly #drops: DropUser | undefined;
+  readonly #expiry: ExpiryUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -187,6 +189,10 @@ export class SimNode {
       const ofDrops = new SeededRandom(`${seed} drops`);
       const stops = (): number => this.#stops;
       this.#drops = new DropUser({ world, name, db, random: ofDrops, stops, expect });
+    }
+    if (config.expiryChance > 0) {
+      const ofExpiry = new SeededRandom(`${seed} expiry`);
+      this.#expiry = new ExpiryUser({ world, name, db, environment, random: ofExpiry, expect });
     }
     const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
     this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
@@ -333,6 +339,7 @@ export class SimNode {
     if (this.#versions?.mayAct() === true) return this.#nextVersion(this.#versions.act());
     if (this.#indexes?.mayAct() === true) return this.#nextVersion(this.#indexes.act());
     if (this.#drops?.mayAct() === true) return this.#nextVersion(this.#drops.act());
+    if (this.#expiry?.mayAct() === true) return this.#nextVersion(this.#expiry.act());
     if (this.#loads?.mayAct() === true) return this.#nextVersion(this.#load(this.#loads));
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
@@ -726,6 +733,7 @@ export class SimNode {
     }
     if (this.#versions !== undefined) await this.#checkVersion(this.#versions, refreshed);
     await this.#drops?.read();
+    await this.#expiry?.read();
     await this.#live?.finish();
     this.#live?.end();
     await this.#snapshots.finish();

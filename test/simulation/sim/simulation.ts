@@ -11,6 +11,7 @@ import { Maintenance } from './maintenance.ts';
 import { configOf } from './config.ts';
 import type { Habits, SimConfig, SimOverrides } from './config.ts';
 import { EnvelopeOracle, openedStore } from './encryption.ts';
+import { endExpiry } from './expiry-end.ts';
 import { endIndexes } from './index-end.ts';
 import { Judge } from './judge.ts';
 import type { Violation } from './judge.ts';
@@ -131,6 +132,7 @@ class Simulation {
     await this.#maintenance.audit();
     if (this.#world.ledger.versions !== undefined) await endMigrations(world, this.#random.fork());
     if (config.pageChance > 0 && config.indexChance > 0) await endIndexes(world, this.#random.fork());
+    if (config.expiryChance > 0) await endExpiry(world, this.#random.fork());
     await this.#maintenance.merge();
     await this.#maintenance.audit();
     await this.#maintenance.collectAll();
