@@ -269,7 +269,7 @@ export class Database {
 
   /**
    * Inserts rows that need not fit into memory, as one commit: all of them appear at once, on all nodes, or none. `source`: the rows, as an
-   * iterable or async iterable, in any order; rows in the order of the primary key take the least work. Each row is checked as
+   * iterable or async iterable of rows or of arrays of rows, in any order; rows in the order of the primary key take the least work. Each row is checked as
    * `batch.insert()` checks it, and gets the same defaults. Resolves once all rows are durable, to how many there are.
    *
    * Rejects as `batch.insert()` and `batch.flush()` do, with the error of the source, with `AbortedError`, with `NotSupportedError` if a

@@ -280,7 +280,7 @@ export class Load {
       } catch (error) {
         if (error instanceof LogPassed) {
           const before = loaded.staged;
-          loaded.staged = await this.#staging.again(name, changeShape, before);
+          loaded.staged = await this.#staging.again(name, changeShape, before, (key) => duplicateKey(shape, key));
           check.moved(loaded.staged.tree);
           await this.#staging.drop([before]);
         } else if (error instanceof BlockGone) {

@@ -14,8 +14,8 @@ import type { RowValidator } from '../schema/row-validator.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { ChangeStream } from '../tree/write.ts';
 
-/** The rows of a load, in any order. */
-export type LoadSource<T> = Iterable<T> | AsyncIterable<T>;
+/** The rows of a load, in any order: one by one, or in arrays, so that an async iterable needs no promise for each row. */
+export type LoadSource<T> = Iterable<T | readonly T[]> | AsyncIterable<T | readonly T[]>;
 
 /** The place in the source at which a load goes on. */
 export interface LoadPosition {
@@ -100,7 +100,7 @@ function iteratorOf(source: unknown): AsyncIterator<unknown> | Iterator<unknown>
     if (typeof later === 'function') return later.call(source);
     if (typeof atOnce === 'function') return atOnce.call(source);
   }
-  const message = `db.load() takes an iterable or async iterable of rows, not ${describeValue(source)}.`;
+  const message = `db.load() takes an iterable or async iterable of rows, or of arrays of rows, not ${describeValue(source)}.`;
   throw new InvalidOptionError('source', message);
 }
 
@@ -116,6 +116,10 @@ export class RowReader {
   /** The rows that the source gives again although they are stored. */
   #skipped = 0;
   #keys = 0;
+  /** The array of rows that the source gave last, and how many of them were read. */
+  #given: readonly unknown[] = [];
+  #taken = 0;
+  #steps = 0;
 
   constructor(shape: TableShape, source: unknown, options: RowSourceOptions) {
     this.#shape = shape;
@@ -183,16 +187,21 @@ export class RowReader {
     const rows = new TableOperations(this.#shape, environment);
     const endMs = resume && environment.monotonicMs() + resume.maxFillMs;
     while (rows.sizeBytes < bufferBytes && rows.count < most) {
-      const answer = this.#iterator.next();
-      const result: IteratorResult<unknown, unknown> = isPromise(answer) ? await answer : answer;
-      if (result.done === true) {
-        this.isOver = true;
-        break;
+      let isLater = false;
+      if (this.#taken < this.#given.length) this.#add(rows, this.#given[this.#taken++]);
+      else {
+        const answer = this.#iterator.next();
+        isLater = isPromise(answer);
+        const result: IteratorResult<unknown, unknown> = isPromise(answer) ? await answer : answer;
+        if (result.done === true) {
+          this.isOver = true;
+          break;
+        }
+        this.#take(rows, result.value);
       }
-      this.#add(rows, result.value);
-      if (++this.count % rowsInStep === 0 && pacer.due()) await pacer.pause();
+      if (++this.#steps % rowsInStep === 0 && pacer.due()) await pacer.pause();
       signal.throwIfAborted();
-      if (endMs !== undefined && isPromise(answer) && environment.monotonicMs() >= endMs) break;
+      if (endMs !== undefined && isLater && rows.count > 0 && environment.monotonicMs() >= endMs) break;
     }
     return rows;
   }
@@ -206,6 +215,16 @@ export class RowReader {
     }
   }
 
+  /** Takes a row, or an array of rows, from the source. */
+  #take(rows: TableOperations, value: unknown): void {
+    if (!Array.isArray(value)) {
+      this.#add(rows, value);
+      return;
+    }
+    this.#given = value;
+    this.#taken = 0;
+  }
+
   #add(rows: TableOperations, document: unknown): void {
     const { blobFields, name } = this.#shape;
     if (blobFields.length > 0 && typeof document === 'object' && document !== null) {
@@ -217,6 +236,7 @@ export class RowReader {
       }
     }
     rows.addDocument(Operation.insert, document);
+    this.count++;
   }
 
   /** Tells the source that no more rows are read, if it has not ended. */

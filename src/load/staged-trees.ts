@@ -14,15 +14,12 @@ import { CachedNode } from '../cache/cached-node.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import { stagedName, stagedRun } from '../format/object-names.ts';
-import { BlockKind } from '../format/block.ts';
 import type { BlockRef } from '../format/block.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { BlockReader } from '../tree/block-source.ts';
-import { TreeCursor } from '../tree/cursor.ts';
-import type { RunCursor } from '../tree/cursor.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
-import type { ChangeStream, RowRun } from '../tree/write.ts';
-import { MergedCursor } from '../view/merged-cursor.ts';
+import type { ChangeStream } from '../tree/write.ts';
+import { TreeEntries } from './tree-entries.ts';
 
 /** A staged tree. */
 export interface StagedTree extends StagedPart {
@@ -125,18 +122,19 @@ export class Staging {
     const trees = parts.map(({ tree }) => tree);
     const [first] = parts;
     if (parts.length === 1 && first?.node !== undefined) return { ...first, node: first.node };
-    const merged = await this.stage(table, leaf, await TreeEntries.of(trees));
-    if (merged.tree.count < trees.reduce((sum, { count }) => sum + count, 0)) {
-      const common = await commonKey(trees, this.#options.pacer);
-      if (common !== undefined) throw refused(common);
-    }
+    const merged = await this.stage(table, leaf, await TreeEntries.of(trees, refused));
     await this.drop(parts);
     return merged;
   }
 
   /** Stages a tree again, with names that lie further ahead. The old one stays until {@link drop}. */
-  async again(table: string, leaf: EntryShape, { tree }: StagedTree): Promise<StagedTree> {
-    return this.stage(table, leaf, await TreeEntries.of([tree]));
+  async again(
+    table: string,
+    leaf: EntryShape,
+    { tree }: StagedTree,
+    refused: (key: Uint8Array) => Error,
+  ): Promise<StagedTree> {
+    return this.stage(table, leaf, await TreeEntries.of([tree], refused));
   }
 
   /** Deletes trees that no commit and no record names and never will. What cannot be deleted is left to gc. */
@@ -163,81 +161,4 @@ export class Staging {
       }
     }
   }
-}
-
-/** The entries of several trees, which have no key in common, in the order of their keys. */
-class TreeEntries implements ChangeStream {
-  readonly #cursor: RunCursor;
-  #at = 0;
-  done = false;
-  key: Uint8Array = new Uint8Array(64);
-  readonly keyStart = 0;
-  keyEnd = 0;
-  source: Node | undefined;
-  base = 0;
-  readonly remove = false;
-
-  private constructor(trees: readonly Tree[]) {
-    const cursors = trees.map((tree) => {
-      const cursor = new TreeCursor(tree);
-      cursor.expect(tree.count);
-      return cursor;
-    });
-    this.#cursor = new MergedCursor(cursors, undefined, false, true);
-  }
-
-  static async of(trees: readonly Tree[]): Promise<TreeEntries> {
-    const entries = new TreeEntries(trees);
-    await entries.#next();
-    return entries;
-  }
-
-  async #next(): Promise<void> {
-    this.done = !(await this.#cursor.next());
-    if (this.done) return;
-    this.#at = this.#cursor.from;
-    this.#take();
-  }
-
-  advance(): void | Promise<void> {
-    if (++this.#at >= this.#cursor.to) return this.#next();
-    this.#take();
-    return undefined;
-  }
-
-  #take(): void {
-    const { node } = this.#cursor;
-    this.keyEnd = node.keyLength(this.#at);
-    if (this.key.length < this.keyEnd) this.key = new Uint8Array(this.keyEnd * 2);
-    node.copyKey(this.#at, this.key, 0);
-    if (node.kind !== BlockKind.table) return;
-    this.source = node;
-    this.base = node.rowBase(this.#at);
-  }
-
-  run(limit: Uint8Array | undefined): RowRun | undefined {
-    const { node, to } = this.#cursor;
-    const end = limit === undefined ? to : Math.min(to, node.boundFrom(this.#at, limit, 0, limit.length));
-    return end > this.#at ? { node, from: this.#at, to: end } : undefined;
-  }
-
-  advanceRun(count: number): void | Promise<void> {
-    this.#at += count - 1;
-    return this.advance();
-  }
-}
-
-/** Returns a key that two trees have. */
-async function commonKey(trees: readonly Tree[], pacer: Pacer): Promise<Uint8Array | undefined> {
-  for (const [i, tree] of trees.entries()) {
-    const others = trees.slice(i + 1);
-    for (const cursor = new TreeCursor(tree); await cursor.next(); ) {
-      for (let at = cursor.from; at < cursor.to; at++) {
-        const key = cursor.node.key(at);
-        for (const other of others) if ((await other.lookup(key)) !== undefined) return key;
-        if (pacer.due()) await pacer.pause();
-      }
-    }
-  }
-  return undefined;
 }

@@ -141,7 +141,8 @@ class TreeWriter {
           continue;
         }
       }
-      await this.#addChange();
+      const added = this.#addChange();
+      if (added !== undefined) await added;
     }
   }
 

@@ -102,6 +102,42 @@ describe('db.load()', () => {
     expect((await cluster.namesIn('staged')).length).toBe(4);
   });
 
+  it('takes arrays of rows, among rows and without any, and asks for the next array only when all its rows are read', async () => {
+    const cluster = new Cluster();
+    const node = await small(cluster, 0);
+    const ids = shuffled(9001);
+    let open = 0;
+    const reused: { id: number; text: string; group: number }[] = [];
+    async function* arrays(): AsyncGenerator<typeof reused, void, undefined> {
+      for (let from = 0; from < 9000; from += 3000) {
+        expect(open).toBe(0);
+        reused.length = 0;
+        for (const id of ids.slice(from, from + 3000)) {
+          reused.push({
+            get id(): number {
+              open--;
+              return id;
+            },
+            text: `loaded ${id}`,
+            group: id % 10,
+          });
+        }
+        open = reused.length;
+        yield await Promise.resolve(reused);
+        yield [];
+      }
+    }
+    const told: number[] = [];
+    const onProgress = ({ rows }: { rows: number }): void => void told.push(rows);
+    expect(await cluster.run(node.db.load(items, arrays(), { onProgress }))).toEqual({ rows: 9000 });
+    expect(told.at(-1)).toBe(9000);
+    const last = [[rowOf(ids[9000] as number), rowOf(20_001)], rowOf(20_002), [], [rowOf(20_003)]];
+    expect(await cluster.run(node.db.load(items, last))).toEqual({ rows: 4 });
+    expect(await countOf(cluster, node, 'items')).toBe(9004);
+    await expectSound(cluster, node);
+    await expect(cluster.run(node.db.load(items, [[[rowOf(1)]]] as never))).rejects.toMatchObject({ code: 'ENCODE' });
+  });
+
   it('is one commit in the feed of changes, and conflicts with a transaction that has read the table', async () => {
     const cluster = new Cluster();
     const [node, other] = [await small(cluster, 0), await small(cluster, 1)];

@@ -14,6 +14,22 @@ const importTests = ['test/features/cli/import-load.slow.test.ts'];
 
 export const loadMutants: readonly Mutant[] = [
   {
+    name: 'load: the first row of each array is left out',
+    edits: [{ file: source, find: 'this.#taken = 0;\n  }', replace: 'this.#taken = 1;\n  }' }],
+    tests,
+  },
+  {
+    name: 'load: a key of two runs is taken twice',
+    edits: [
+      {
+        file: 'src/load/tree-entries.ts',
+        find: 'if (order === 0) throw this.#refused(head.key.slice(0, head.keyEnd));',
+        replace: 'if (order === 2) throw this.#refused(head.key.slice(0, head.keyEnd));',
+      },
+    ],
+    tests,
+  },
+  {
     name: 'load: a call goes on although another one has taken its load over',
     edits: [
       {
