@@ -151,11 +151,13 @@ class Analyzer implements TextAnalyzer {
     if (!isStem || this.#stemmer === undefined || word.length > maxWordLength) {
       return cutTo(withoutDiacritics(word), maxWordLength);
     }
-    return cutTo(withoutDiacritics(this.#stemmer(word)), maxWordLength);
+    // English endings have no diacritics. Those of other languages do, so their stems come first.
+    const stem = this.#stemmer(this.language === 'en' ? withoutDiacritics(word, true) : word);
+    return cutTo(withoutDiacritics(stem), maxWordLength);
   }
 }
 
-/** What a scan does with the words that it finds. */
+/** The receiver of the words that a scan finds. */
 interface Target {
   readonly visit: WordVisitor;
   readonly known: Map<string, string>;

@@ -1,5 +1,5 @@
 /** Words without case and diacritics, so that `Élan` and `elan` are one word. Entries in databases depend on it: docs/format.md. */
-import { kindOf, letter, mark, unspaced } from './characters.ts';
+import { apostrophe, kindOf, letter, mark, unspaced } from './characters.ts';
 
 /** Letters that stand for others but do not decompose in Unicode. */
 const replacements: ReadonlyMap<string, string> = new Map(
@@ -64,8 +64,8 @@ export function lowered(word: string, isTurkish: boolean): string {
   return inCase.toLowerCase().normalize('NFC').replaceAll('ё', 'е');
 }
 
-/** Returns a word in lower case without its diacritics, and without whatever is no letter, number or mark. */
-export function withoutDiacritics(word: string): string {
+/** Returns a word in lower case without its diacritics, and without whatever is no letter, number or mark, but for apostrophes if asked. */
+export function withoutDiacritics(word: string, keepsApostrophes = false): string {
   if (lowerAscii.test(word)) return word;
   let kept = '';
   let base = 0;
@@ -75,6 +75,8 @@ export function withoutDiacritics(word: string): string {
     if (kind === mark) {
       const isPart = isCyrillic(base) && (code === breve || code === diaeresis);
       if (isDropped(code) && !isPart) continue;
+    } else if (kind === apostrophe && keepsApostrophes) {
+      base = code;
     } else if (code === tatweel || (kind !== letter && kind !== unspaced)) {
       continue;
     } else {
