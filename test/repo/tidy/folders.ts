@@ -38,10 +38,6 @@ export const folders: readonly Folder[] = [
     holds:
       'The driver for memory, the driver for plain GETs, the cache on disk, prices of requests, and the published entry for drivers',
   },
-  {
-    path: 'search',
-    holds: 'The words of texts, what a search asks for, matches, ranks and highlights: without any storage',
-  },
   { path: 'cache', holds: 'One budget of memory for cached blocks, pending commits and queries; external caches' },
   { path: 'tree', holds: 'Copy-on-write B+Trees: reading, writing, cursors, read-ahead' },
   { path: 'blob', holds: 'Blobs, references to them, and the system tables that list them' },

@@ -34,8 +34,6 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
   ['src/schema/table-shape.ts shapes', 'databases of a process share the code that the runtime makes for a shape'],
   ['src/schema/table-shape.ts maxShapes', 'goes with the shapes'],
   ['src/format/compression.ts expandZstd', 'code that is loaded once, as a module is'],
-  ['src/search/analyzer.ts analyzers', 'code that is loaded once, as a module is, with words that all may use'],
-  ['src/search/characters.ts kinds', 'what Unicode says of a character, which is the same for all'],
   ['src/storage/certify/certificate.ts byIdentity', 'a store is tried out once in a process, whoever opens it'],
   ['src/storage/certify/certificate.ts byDriver', 'belongs to the driver'],
 ]);
