@@ -47,8 +47,8 @@ export const healthMutants: readonly Mutant[] = [
   mutant(
     'queries that memory answers have no end',
     'src/instance/query-trace.ts',
-    'table, waited: false }',
-    'table, waited: true }',
+    'this.#told = this.#payload(table, false);',
+    'this.#told = this.#payload(table, true);',
     [channels],
   ),
 ];
