@@ -82,8 +82,10 @@ export interface StoredFunctionIndex {
   readonly name: string;
   /** Name of the registered function. */
   readonly function: string;
-  /** Type of the function's results. */
+  /** Type of the function's results; json with `each`. */
   readonly typeId: TypeId;
+  /** Whether a row has an entry for each element of the list that the function returns. Absent: one entry for the result. */
+  readonly each?: true;
 }
 
 /** The names of a field in older versions. */
@@ -148,6 +150,7 @@ export function schemaFormat(schema: StoredSchema): number {
   const { fields, primaryKey, indexes, functionIndexes, renames, expireAfter } = schema;
   if (indexes.some(({ paths }) => paths !== undefined)) return pathIndexVersion;
   if (indexes.some(({ include, each }) => include !== undefined || each !== undefined)) return entryFormsVersion;
+  if (functionIndexes?.some(({ each }) => each !== undefined) === true) return entryFormsVersion;
   if (expireAfter !== undefined) return expiryVersion;
   if (primaryKey.length > 1) return compoundKeyVersion;
   if (indexes.some(({ where }) => where !== undefined)) return partialIndexVersion;
@@ -189,7 +192,9 @@ function canonicalTable(schema: StoredSchema): string {
     });
   const text = [schema.name, schema.version, fields, schema.primaryKey, indexes];
   const { functionIndexes, renames } = schema;
-  const functions = functionIndexes?.toSorted(byName).map((index) => [index.name, index.function, index.typeId]);
+  const functions = functionIndexes?.toSorted(byName).map(({ name, function: on, typeId, each }) => {
+    return each === undefined ? [name, on, typeId] : [name, on, typeId, each];
+  });
   if (renames !== undefined) {
     const names = renames.map(({ field, from }) => [field, from] as const);
     return JSON.stringify([...text, functions ?? null, names.toSorted(([a], [b]) => compareStrings(a, b))]);
@@ -323,7 +328,9 @@ function fitsFields(
 
 function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {
   if (!isObject(value) || typeof value['name'] !== 'string' || typeof value['function'] !== 'string') return false;
-  return isTypeId(value['typeId']) && isResultType(value['typeId']);
+  const { typeId, each } = value;
+  if (each !== undefined) return each === true && typeId === Types.json;
+  return isTypeId(typeId) && isResultType(typeId);
 }
 
 /** Whether all indexes have different names, which the folders of their blocks require. */

@@ -2,7 +2,6 @@
 import { latin1Slice } from '#platform';
 import { isPromise } from '../base/brands.ts';
 import { compareRanges } from '../base/bytes.ts';
-import type { ByteWriter } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
@@ -11,7 +10,8 @@ import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { isBehind } from '../format/stored-table.ts';
 import type { Bound } from '../format/stored-table.ts';
-import type { TableIndex, TableShape } from '../schema/table-shape.ts';
+import { isOfElements } from '../schema/table-shape.ts';
+import type { EntrySink, TableIndex, TableShape } from '../schema/table-shape.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { longestRun } from '../tree/write.ts';
@@ -19,14 +19,14 @@ import type { ChangeStream, RowRun } from '../tree/write.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import type { TableState } from '../view/table-state.ts';
 
-/** Appends the index entry of a row. `isRemoval`: it is the one that goes. */
+/** Appends the index entries of a row, and returns their number. `isRemoval`: they are those that go. */
 export type EntryWriter = (
-  writer: ByteWriter,
+  to: EntrySink,
   source: RowSource,
   base: number,
   primaryKey: Uint8Array,
   isRemoval: boolean,
-) => void;
+) => number;
 
 export class IndexChanges {
   readonly index: TableIndex;
@@ -35,6 +35,7 @@ export class IndexChanges {
   readonly #write: EntryWriter | undefined;
   /** Rows behind it have no entries yet, and get none; null: all have theirs. */
   readonly #built: Bound;
+  readonly #isOfElements: boolean;
   #keys = new KeyList();
   /** Positions of the entries that go. */
   #removals: number[] = [];
@@ -49,14 +50,18 @@ export class IndexChanges {
     this.index = index;
     this.#write = write;
     this.#built = built;
+    this.#isOfElements = isOfElements(index);
   }
 
   /** Adds the entry of a row whose primary key is the first `length` bytes of `key`. Less than 0: it has none. */
   #add(source: RowSource, base: number, key: Uint8Array, length: number, isRemoval: boolean): number {
-    const { writer } = this.#keys;
-    if (this.#write !== undefined) this.#write(writer, source, base, key.subarray(0, length), isRemoval);
-    else if (!this.#shape.writeIndexEntry(writer, this.index, source, base, key, length)) return -1;
-    const at = this.#keys.end();
+    const keys = this.#keys;
+    let at: number;
+    if (this.#write !== undefined) {
+      at = keys.count;
+      this.#write(keys, source, base, key.subarray(0, length), isRemoval);
+    } else if (!this.#shape.writeIndexEntry(keys.writer, this.index, source, base, key, length)) return -1;
+    else at = keys.end();
     if (isRemoval) this.#removals.push(at);
     return at;
   }
@@ -72,7 +77,7 @@ export class IndexChanges {
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
   add(old: RowRef | undefined, next: RowRef | undefined, primaryKey: Uint8Array): void {
     if (isBehind(primaryKey, this.#built)) return;
-    if (this.index.each !== undefined) {
+    if (this.#isOfElements) {
       this.#addEach(old, next, primaryKey);
       return;
     }
@@ -87,18 +92,22 @@ export class IndexChanges {
 
   /** Takes in the entries that a row has no more, and those that it did not have. */
   #addEach(old: RowRef | undefined, next: RowRef | undefined, primaryKey: Uint8Array): void {
-    const before = this.#entriesOf(this.#before, old, primaryKey);
-    const after = this.#entriesOf(this.#after, next, primaryKey);
+    const before = this.#entriesOf(this.#before, old, primaryKey, true);
+    const after = this.#entriesOf(this.#after, next, primaryKey, false);
     for (const [text, at] of before) if (!after.has(text)) this.#addKey(this.#before, at, true);
     for (const [text, at] of after) if (!before.has(text)) this.#addKey(this.#after, at, false);
   }
 
   /** Makes the entries of a row, and returns the place of each in the list by its bytes. */
-  #entriesOf(keys: KeyList, row: RowRef | undefined, primaryKey: Uint8Array): Map<string, number> {
+  #entriesOf(keys: KeyList, row: RowRef | undefined, primaryKey: Uint8Array, isRemoval: boolean): Map<string, number> {
     const places = new Map<string, number>();
     keys.rewind(0);
     if (row === undefined) return places;
-    const count = this.#shape.writeIndexEntries(keys, this.index, row.source, row.base, primaryKey);
+    const { source, base } = row;
+    const count =
+      this.#write === undefined
+        ? this.#shape.writeIndexEntries(keys, this.index, source, base, primaryKey)
+        : this.#write(keys, source, base, primaryKey, isRemoval);
     for (let i = 0; i < count; i++) places.set(latin1Slice.call(keys.bytes, keys.start(i), keys.endOf(i)), i);
     return places;
   }
@@ -116,7 +125,7 @@ export class IndexChanges {
       if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
       node.copyKey(i, this.#scratch, 0);
       if (this.#built !== null && isBehind(this.#scratch.subarray(0, length), this.#built)) continue;
-      if (this.index.each === undefined) this.#add(node, node.rowBase(i), this.#scratch, length, false);
+      if (!this.#isOfElements) this.#add(node, node.rowBase(i), this.#scratch, length, false);
       else this.#addEach(undefined, { source: node, base: node.rowBase(i) }, this.#scratch.subarray(0, length));
     }
   }

@@ -13,7 +13,7 @@ import type { BlockCache } from '../cache/block-cache.ts';
 import type { Block0 } from '../format/block0.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';
 import { indexLeafShape } from '../schema/table-shape.ts';
-import type { AddedIndex, FunctionResult, TableShape } from '../schema/table-shape.ts';
+import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import { indexedFunctions, isSameIndex, isWhole, FunctionEntries } from '../view/index-version.ts';
 import type { IndexVersion, IndexedFunction } from '../view/index-version.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
@@ -327,9 +327,8 @@ export class GrowingIndexVersion {
     stored: IndexVersion | undefined,
   ) {
     const { shape, blanks } = table;
-    const { index, registered } = indexed;
-    const { typeId } = index.result as FunctionResult;
-    const entries = new FunctionEntries(shape, typeId, registered);
+    const { index } = indexed;
+    const entries = new FunctionEntries(shape, indexed);
     this.#entries = entries;
     this.#failedBefore = stored?.failed ?? 0;
     this.changes = new IndexChanges(shape, index, (...entry) => entries.write(...entry), null);

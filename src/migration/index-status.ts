@@ -16,7 +16,7 @@ import type { StoredFunctionIndex, StoredIndex } from '../format/stored-schema.t
 import { conditionsOf } from '../schema/index-condition.ts';
 import type { IndexConditions } from '../schema/index-condition.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import { indexedFunctions, isSameIndex, isUsable } from '../view/index-version.ts';
+import { indexedFunctions, isSameIndex, isUsable, isWhole } from '../view/index-version.ts';
 import type { TableState } from '../view/table-state.ts';
 import { View } from '../view/view.ts';
 import { missingIndexes, droppedIndex } from './added-chunk.ts';
@@ -134,16 +134,16 @@ function described(
 
 function functionStatus(
   state: TableState,
-  { name, function: on }: StoredFunctionIndex,
+  { name, function: on, each }: StoredFunctionIndex,
   registry: Registry,
   before: 'waiting' | 'building' = 'building',
 ): IndexStatus {
   const { shape, tree, indexVersions } = state;
   const rowsTotal = tree.count;
   const declared = isIn(registry.versionShape(shape.name, shape.version), name);
-  const about = { name, fields: [], function: on, unique: false, rowsTotal, declared };
+  const about = { name, fields: [], function: on, unique: false, rowsTotal, declared, ...defined({ each }) };
   if (before === 'waiting') return { ...about, state: before, rowsDone: 0, entries: 0 };
-  const known = indexedFunctions(shape, (each) => registry.registeredFunction(each)).find(
+  const known = indexedFunctions(shape, (called) => registry.registeredFunction(called)).find(
     ({ index }) => index.name === name,
   );
   if (known === undefined) {
@@ -152,7 +152,10 @@ function functionStatus(
   }
   const indexVersion = indexVersions.find(({ index }) => isSameIndex(index, known.index));
   const entries = indexVersion?.tree.count ?? 0;
-  const done = { rowsDone: Math.min(entries, rowsTotal), entries };
+  // Of how many rows the entries of elements are is not known before they are all there.
+  const isDone = indexVersion !== undefined && isWhole(indexVersion);
+  const rowsDone = each === true ? (isDone ? rowsTotal : 0) : Math.min(entries, rowsTotal);
+  const done = { rowsDone, entries };
   if (indexVersion === undefined)
     return { ...about, state: rowsTotal === 0 && before === 'building' ? 'ready' : before, ...done };
   if (isUsable(indexVersion)) return { ...about, state: 'ready', ...done };

@@ -85,8 +85,13 @@ export interface IndexDefinition {
 export interface FunctionIndexDefinition {
   /** The name of the function, which must be registered with a version. */
   readonly function: string;
-  /** The type of the results, which may also be null: one of {@link Types} except timestamp, bytes, json and blob. */
+  /** The type of the results, which may also be null: one of {@link Types} except timestamp, bytes and blob; json for lists, with `each`. */
   readonly typeId: TypeId;
+  /**
+   * Whether the index has an entry for each different element of the list that the function returns, for `HAS`. Elements are strings,
+   * numbers and booleans; others, and results that are no lists, have no entries. With `typeId: Types.json` alone. Default: false.
+   */
+  readonly each?: boolean;
   /** The name of the index: 1 to 128 UTF-8 bytes. Default: the name of the function. */
   readonly name?: string;
 }
@@ -99,7 +104,12 @@ const indexNames: ReadonlySet<string> = new Set<keyof IndexDefinition>([
   'each',
   'name',
 ]);
-const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefinition>(['function', 'typeId', 'name']);
+const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefinition>([
+  'function',
+  'typeId',
+  'each',
+  'name',
+]);
 
 /** Checks the fields that an index holds besides those that it is on, and besides the primary key. */
 function readIncluded(
@@ -233,17 +243,23 @@ function isOnFunction(index: unknown): index is FunctionIndexDefinition {
 
 function readFunctionIndex(table: string, index: FunctionIndexDefinition): StoredFunctionIndex {
   refuseUnknown(table, `an index on a function of table '${table}'`, index, functionIndexNames);
-  const { function: on, typeId, name = on } = index;
+  const { function: on, typeId, each = false, name = on } = index;
   if (typeof on !== 'string' || on === '') {
     throw new InvalidSchemaError(table, `An index on a function gives its name, not ${describeValue(on)}.`);
   }
-  if (!isTypeId(typeId) || !isResultType(typeId)) {
+  if (typeof each !== 'boolean') {
+    const message = `\`each\` of the index on function '${on}' must be true or false, not ${describeValue(each)}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  if (each ? typeId !== Types.json : !isTypeId(typeId) || !isResultType(typeId)) {
     const what = isTypeId(typeId) ? typeName(typeId) : describeValue(typeId);
-    const allowed = 'results are compared by ===, and must be numbers, bigints, booleans or strings';
+    const allowed = each
+      ? 'with `each`, its function returns lists, and typeId is Types.json'
+      : 'results are compared by ===, and must be numbers, bigints, booleans or strings, or with `each: true` json lists';
     throw new InvalidSchemaError(table, `The index on function '${on}' cannot be of typeId ${what}: ${allowed}.`);
   }
   checkName(table, 'name of an index (by default, that of its function)', name);
-  return { name, function: on, typeId };
+  return { name, function: on, typeId, ...(each ? { each } : {}) };
 }
 
 /** Checks the indexes of a table. Throws `InvalidSchemaError`. `key`: the fields of the primary key. */

@@ -42,8 +42,13 @@ function toIndexDefinition(
   };
 }
 
-function toFunctionIndexDefinition({ name, function: made, typeId }: StoredFunctionIndex): FunctionIndexDefinition {
-  return { function: made, typeId, ...(name !== made && { name }) };
+function toFunctionIndexDefinition({
+  name,
+  function: made,
+  typeId,
+  each,
+}: StoredFunctionIndex): FunctionIndexDefinition {
+  return { function: made, typeId, ...defined({ each }), ...(name !== made && { name }) };
 }
 
 function toRenameEntry({ field, from }: StoredRename): [string, string | readonly string[]] {

@@ -82,8 +82,22 @@ export interface IncludedFields {
 /** The result of one version of a function. */
 export interface FunctionResult {
   readonly name: string;
+  /** The type of the component in an entry: varchar where it holds the text of an element. */
   readonly typeId: TypeId;
   readonly version: number;
+  /** Whether each element of the list that it returns has an entry of its own. */
+  readonly each: boolean;
+}
+
+/** Whether a row may have none or several entries in an index, for the elements of a list. */
+export function isOfElements({ each, result }: TableIndex): boolean {
+  return each !== undefined || result?.each === true;
+}
+
+/** Compiles an index on one version of a function. */
+export function functionIndex({ name, function: on, typeId, each }: StoredFunctionIndex, version: number): TableIndex {
+  const result = { name: on, typeId: each === true ? Types.varchar : typeId, version, each: each === true };
+  return { name, fields: [], unique: false, result };
 }
 
 /** A primary key: the value of its field, or an array of the values if it has several. */
@@ -343,7 +357,7 @@ export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map
   const onFields = indexes.map((index): [string, string] => [index.name, indexText(index)]);
   return new Map([
     ...onFields,
-    ...functionIndexes.map(({ name, function: on, typeId }): [string, string] => [name, JSON.stringify([on, typeId])]),
+    ...functionIndexes.map((index): [string, string] => [index.name, functionIndexText(index)]),
   ]);
 }
 
@@ -352,6 +366,10 @@ export function indexText({ fields, paths = [], unique, where, include, each }: 
   const conditions = where?.map(({ field, values }) => [field, values]) ?? null;
   const types = paths.map(({ path, typeId }) => [path, typeId]);
   return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false, ...types]);
+}
+
+function functionIndexText({ function: on, typeId, each }: StoredFunctionIndex): string {
+  return JSON.stringify([on, typeId, each ?? false]);
 }
 
 function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {

@@ -1,19 +1,19 @@
 /**
  * The index versions of an index on a function: its entries as one version of the function makes them, of the rows of one tree of
  * the table, the base. A node that merges without that version leaves an index version as it is; it is out of date once its base is
- * not the table's present tree any more (docs/protocol.md, "Indexes on functions"). Also makes the entries: a component for the result of the function on a row, and its
- * primary key.
+ * not the table's present tree any more (docs/protocol.md, "Indexes on functions"). Also makes the entries: a component for the result of
+ * the function on a row, or for an element of the list that it returns, and the row's primary key.
  */
 import type { Bound } from '../format/stored-table.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
-import type { TableIndex, TableShape } from '../schema/table-shape.ts';
-import type { ByteWriter } from '../base/bytes.ts';
+import type { EntrySink, FunctionResult, TableIndex, TableShape } from '../schema/table-shape.ts';
 import { CorruptionError, FunctionError } from '../base/errors.ts';
-import { writeFailure, writeResult } from '../format/ordered-key.ts';
+import { writeFailure, writeKeyComponent, writeResult } from '../format/ordered-key.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import type { TypeId } from '../format/types.ts';
+import { elementTexts } from '../schema/list-elements.ts';
 import { callFunction } from '../schema/registered-functions.ts';
+import { functionIndex } from '../schema/table-shape.ts';
 
 export interface IndexVersion {
   /** With the version of the function. */
@@ -58,11 +58,10 @@ export function indexedFunctions(
   { functionIndexes }: TableShape,
   registered: (name: string) => RegisteredFunction | undefined,
 ): IndexedFunction[] {
-  return functionIndexes.flatMap(({ name, function: on, typeId }) => {
-    const found = registered(on);
+  return functionIndexes.flatMap((index) => {
+    const found = registered(index.function);
     if (found?.version === undefined || !Number.isFinite(found.version)) return [];
-    const result = { name: on, typeId, version: found.version };
-    return [{ index: { name, fields: [], unique: false, result }, registered: found }];
+    return [{ index: functionIndex(index, found.version), registered: found }];
   });
 }
 
@@ -71,30 +70,49 @@ export function isSameIndex(a: TableIndex, b: TableIndex): boolean {
   return a.name === b.name && a.result?.version === b.result?.version;
 }
 
-/** Writes the entries of one version of a function, and counts the entries of rows on which it fails. */
+/** Writes the entries of an index on one version of a function, and counts the entries of rows on which it fails. */
 export class FunctionEntries {
   readonly #shape: TableShape;
-  readonly #typeId: TypeId;
+  readonly #on: FunctionResult;
   readonly #registered: RegisteredFunction;
   /** Number of such entries added, less the number removed. */
   failed = 0;
 
-  constructor(shape: TableShape, typeId: TypeId, registered: RegisteredFunction) {
+  constructor(shape: TableShape, { index, registered }: IndexedFunction) {
     this.#shape = shape;
-    this.#typeId = typeId;
+    this.#on = index.result as FunctionResult;
     this.#registered = registered;
   }
 
-  /** Appends the entry of a row. */
-  write(writer: ByteWriter, source: RowSource, base: number, primaryKey: Uint8Array, isRemoval: boolean): void {
+  /** Appends the entries of a row, and returns their number: one, or one for each element of the list that the function returns. */
+  write(to: EntrySink, source: RowSource, base: number, primaryKey: Uint8Array, isRemoval: boolean): number {
+    const { writer } = to;
+    const end = (): void => {
+      writer.append(primaryKey);
+      to.end();
+    };
+    let result: unknown;
     try {
-      writeResult(writer, this.#typeId, callFunction(this.#shape, this.#registered, source, base));
+      result = callFunction(this.#shape, this.#registered, source, base);
     } catch (error) {
       // A merge passes on a row that cannot be decoded. Those who read the row will find the damage.
       if (!(error instanceof FunctionError || error instanceof CorruptionError)) throw error;
       writeFailure(writer);
       this.failed += isRemoval ? -1 : 1;
+      end();
+      return 1;
     }
-    writer.append(primaryKey);
+    const { typeId, each } = this.#on;
+    if (!each) {
+      writeResult(writer, typeId, result);
+      end();
+      return 1;
+    }
+    const elements = elementTexts(result);
+    for (const element of elements) {
+      writeKeyComponent(writer, typeId, element);
+      end();
+    }
+    return elements.length;
   }
 }

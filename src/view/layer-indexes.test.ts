@@ -71,7 +71,7 @@ describe('Entries of a layer', () => {
     const staged = new Tree(noBlocks, { birth: 0, id: '0'.repeat(16), count: 1, sizeBytes: 1, level: 0 });
     const { name, kind, rows } = whole.node as Node;
     const broken = new PartialNode(name, kind, rows, new Map([[0, new Error('not made')]]));
-    const result = { name: 'f', typeId: Types.int32, version: 1 } as const;
+    const result = { name: 'f', typeId: Types.int32, version: 1, each: false } as const;
     expect(haveEntries(stateOf(whole), index)).toBe(true);
     expect(haveEntries(stateOf(whole, staged), index)).toBe(false);
     expect(haveEntries(stateOf(treeOfNode(broken), whole), index)).toBe(false);

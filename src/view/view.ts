@@ -24,7 +24,7 @@ import type {
   StoredMigration,
   StoredTable,
 } from '../format/stored-table.ts';
-import { indexLeafShape, shapeOf, tableIndex } from '../schema/table-shape.ts';
+import { functionIndex, indexLeafShape, shapeOf, tableIndex } from '../schema/table-shape.ts';
 import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import { checkLeaf } from '../tree/block-source.ts';
 import type { BlockReader } from '../tree/block-source.ts';
@@ -160,7 +160,7 @@ export class ViewContext {
     invariant(on !== undefined, `Table ${table} has a version of ${name}, which is none of its indexes`);
     const base = this.#tree({ table }, stored.base, leafShape, inlined);
     return {
-      index: { name, fields: [], unique: false, result: { name: on.function, typeId: on.typeId, version } },
+      index: functionIndex(on, version),
       tree: this.#tree({ table, index: name }, stored.root, indexLeafShape, inlined),
       base,
       isCurrent: isSameTree(base, rows),

@@ -19,8 +19,8 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
     .map((index) => {
       if (typeof index === 'string') return index;
       if ('function' in index) {
-        const { function: made, name = made, typeId } = index;
-        return `${name} (${typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
+        const { function: made, name = made, typeId, each = false } = index;
+        return `${name} (${each ? 'each element' : typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
       }
       const { fields, unique = false, where, include, each = false } = index;
       const { name = fields.map(nameOfIndexed).join('+') } = index;

@@ -15,6 +15,7 @@ import {
 import { decodeRow } from '../../format/row-decode.ts';
 import { RowLayout } from '../../format/row-layout.ts';
 import type { StoredSchema } from '../../format/stored-schema.ts';
+import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { isDeleted } from '../../view/merged-cursor.ts';
 
@@ -76,10 +77,15 @@ export function tableKeys(schema: StoredSchema): KeyForm {
 export function indexKeys(schema: StoredSchema, index: string): KeyForm | undefined {
   const { types } = tableKeys(schema);
   const onFields = schema.indexes.find(({ name }) => name === index);
-  if (onFields !== undefined)
-    return { types: [...typesOf(schema, onFields.fields), ...types, ...typesOf(schema, onFields.include ?? [])] };
+  if (onFields !== undefined) {
+    // Of a list, an entry holds the text of an element.
+    const indexed = typesOf(schema, onFields.fields).map((type) => (type === Types.json ? Types.varchar : type));
+    return { types: [...indexed, ...types, ...typesOf(schema, onFields.include ?? [])] };
+  }
   const onFunction = schema.functionIndexes?.find(({ name }) => name === index);
-  return onFunction === undefined ? undefined : { types: [onFunction.typeId, ...types], isOfFunction: true };
+  if (onFunction === undefined) return undefined;
+  const { typeId, each } = onFunction;
+  return { types: [each === true ? Types.varchar : typeId, ...types], isOfFunction: true };
 }
 
 /** Decodes the result of a function in a key, which ends at `end`. */

@@ -20,8 +20,9 @@ import type { Node } from '../../format/node.ts';
 import type { StoredIndex } from '../../format/stored-schema.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
+import { isOfElements } from '../../schema/table-shape.ts';
 import type { AddedIndex, TableIndex } from '../../schema/table-shape.ts';
-import { indexedFunctions } from '../../view/index-version.ts';
+import { FunctionEntries, indexedFunctions } from '../../view/index-version.ts';
 import type { IndexedFunction } from '../../view/index-version.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { View, ViewContext } from '../../view/view.ts';
@@ -103,13 +104,20 @@ export class IndexRebuild {
     const scratch = new ByteWriter();
     const sink = { writer: scratch, end: (): void => undefined };
     for (const wanted of this.#wanted()) {
-      const { table, indexes } = wanted;
+      const { table, indexes, functions } = wanted;
       const entries = new Map<string, number>();
+      const ofElements = functions
+        .filter(({ index }) => isOfElements(index))
+        .map((indexed) => ({ index: indexed.index, made: new FunctionEntries(table.shape, indexed) }));
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         for (const index of indexes) {
           scratch.length = 0;
           const made = table.shape.writeIndexEntries(sink, index, leaf, leaf.rowBase(i), key);
           countEntries(entries, index, made);
+        }
+        for (const { index, made } of ofElements) {
+          scratch.length = 0;
+          countEntries(entries, index, made.write(sink, leaf, leaf.rowBase(i), key, false));
         }
       };
       const rows = await this.#scan(table, pacer, onRow);
@@ -158,7 +166,7 @@ export class IndexRebuild {
       this.repaired.push({ table: table.shape.name, index, entries: count });
     };
     for (const { name } of indexes) note(name, entries.get(name) ?? 0);
-    for (const { index } of functions) note(index.name, rows);
+    for (const { index } of functions) note(index.name, isOfElements(index) ? (entries.get(index.name) ?? 0) : rows);
     for (const name of given) note(name, 0);
   }
 

@@ -13,8 +13,8 @@ import { decodeRow } from '../../format/row-decode.ts';
 import { rowMarks } from '../../format/row-layout.ts';
 import { isBehind } from '../../format/stored-table.ts';
 import type { Bound } from '../../format/stored-table.ts';
-import { indexLeafShape, primaryKeyOf } from '../../schema/table-shape.ts';
-import type { TableIndex, FunctionResult } from '../../schema/table-shape.ts';
+import { indexLeafShape, isOfElements, primaryKeyOf } from '../../schema/table-shape.ts';
+import type { TableIndex } from '../../schema/table-shape.ts';
 import { defaultMaxFindings } from '../../tree/check.ts';
 import type { UnreadableNode } from '../../tree/check.ts';
 import type { Tree } from '../../tree/tree.ts';
@@ -122,7 +122,7 @@ export class TableCheck {
       const indexVersions = table.indexVersions.filter((indexVersion) => indexVersion.index.name === name);
       if (indexVersions.length === 0) indexes.push({ name, entries: 0 });
       for (const indexVersion of indexVersions) {
-        const found = await checkIndexVersion(run, table, indexVersion, this.#options.functions);
+        const found = await checkIndexVersion(run, table, indexVersion, this.#options.functions, isSound);
         blocks += found.blocks;
         if (found.isWrong && !wrongIndexes.includes(name)) wrongIndexes.push(name);
         const functionVersion = indexVersion.index.result?.version as number;
@@ -370,14 +370,16 @@ async function checkIndexVersion(
   table: TableState,
   indexVersion: IndexVersion,
   functions: TableMergeContext['functions'],
+  isTableSound: boolean,
 ): Promise<{ readonly blocks: number; readonly isWrong: boolean }> {
   const { name, leafShape } = table.shape;
   const { index, tree, base, built, failed, isCurrent } = indexVersion;
   const place = { table: name, index: index.name };
   const before = run.findings.list.length;
+  let isSound = isTableSound;
   if (!isCurrent) {
     // The base shares most of its blocks with the table, where they were checked.
-    await run.tree(place, { place: { table: name }, leaf: leafShape, tree: base }, true);
+    ({ isWhole: isSound } = await run.tree(place, { place: { table: name }, leaf: leafShape, tree: base }, true));
   }
   const check = new IndexVersionCheck(run, table, indexVersion, functions);
   const result = await run.tree(place, {
@@ -387,8 +389,13 @@ async function checkIndexVersion(
     onRun: (leaf, from, to) => check.checkEntries(leaf, from, to),
   });
   const add = (message: string): void => run.findings.add(place, `indexes/${name}/${index.name}`, message);
-  if (result.isWhole && built === null && result.entries !== base.count) {
-    add(`The index has ${result.entries} entries, and its table ${base.count} rows`);
+  if (result.isWhole && built === null) {
+    const ofElements = isOfElements(index);
+    const expected = ofElements ? await check.countImplied(isSound) : base.count;
+    if (expected !== undefined && result.entries !== expected) {
+      const rows = ofElements ? `the lists of its function ${expected} elements` : `its table ${expected} rows`;
+      add(`The index has ${result.entries} entries, and ${rows}`);
+    }
   }
   if (result.isWhole && check.failed !== failed) {
     add(`The index has ${check.failed} entries of rows on which its function failed, and is said to have ${failed}`);
@@ -404,6 +411,7 @@ class IndexVersionCheck {
   /** Undefined where the function is not registered here in this version. */
   readonly #entries: FunctionEntries | undefined;
   readonly #implied = new ByteWriter();
+  readonly #sink = { writer: this.#implied, end: (): void => undefined };
   /** Entries of rows on which the function failed. */
   failed = 0;
 
@@ -413,8 +421,29 @@ class IndexVersionCheck {
     this.#indexVersion = indexVersion;
     const { shape } = table;
     const known = indexedFunctions(shape, functions).find(({ index }) => isSameIndex(index, indexVersion.index));
-    const { typeId } = indexVersion.index.result as FunctionResult;
-    this.#entries = known && new FunctionEntries(shape, typeId, known.registered);
+    this.#entries = known && new FunctionEntries(shape, known);
+  }
+
+  /** Returns the number of entries that the function makes of all rows of the base; undefined where it is not registered here, or the base is not sound. */
+  async countImplied(isSound: boolean): Promise<number | undefined> {
+    const entries = this.#entries;
+    if (entries === undefined || !isSound) return undefined;
+    const { base } = this.#indexVersion;
+    const { shape } = this.#table;
+    let count = 0;
+    await this.#run.again({
+      place: { table: shape.name },
+      leaf: shape.leafShape,
+      tree: base,
+      onRun: async (leaf, from, to) => {
+        for (let i = from; i < to; i++) {
+          if ((i & 0xff) === 0) await this.#run.pause();
+          this.#implied.length = 0;
+          count += entries.write(this.#sink, leaf, leaf.rowBase(i), leaf.key(i), false);
+        }
+      },
+    });
+    return count;
   }
 
   async checkEntries(leaf: Node, from: number, to: number): Promise<void> {
@@ -444,11 +473,16 @@ class IndexVersionCheck {
         add('names a row that does not exist');
         return;
       }
+      if (this.#entries === undefined) return;
       const implied = this.#implied;
       implied.length = 0;
-      if (this.#entries === undefined) return;
-      this.#entries.write(implied, row.source, row.base, primaryKey, false);
-      if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its function makes of the row');
+      let isImplied = false;
+      const end = (): void => {
+        isImplied ||= compareRanges(implied.bytes, 0, implied.length, entry, 0, entry.length) === 0;
+        implied.length = 0;
+      };
+      this.#entries.write({ writer: implied, end }, row.source, row.base, primaryKey, false);
+      if (!isImplied) add(`is not ${isOfElements(index) ? 'one' : 'the one'} that its function makes of the row`);
     } catch (error) {
       if (error instanceof MalformedKey) add(`cannot be read: ${error.message}`);
       else if (isUnreadable(error)) findings.addError({ table: name }, error, leaf.name);

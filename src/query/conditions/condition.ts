@@ -120,6 +120,11 @@ export class Condition {
   keysByResult(result: FunctionResult): KeyAccess | undefined {
     return this.#selector instanceof FunctionSelector ? this.#selector.keysBy(result) : undefined;
   }
+
+  /** Whether it looks for an element, and an index has entries for the elements of the lists that it looks in. */
+  isElementIn({ result }: TableIndex): boolean {
+    return result?.each === true && this.keysByResult(result) !== undefined;
+  }
 }
 
 /** The first fields of keys: of the table's tree, and of its indexes. */
@@ -388,8 +393,7 @@ export class HasCondition extends Condition {
     this.#element = element;
   }
 
-  /** Whether an index has entries for the elements of the lists that the condition is on. */
-  isOn({ each }: TableIndex): boolean {
+  override isElementIn({ each }: TableIndex): boolean {
     return each?.elementsOf === this.#field;
   }
 
@@ -440,10 +444,11 @@ class FunctionSelector implements Selector {
   }
 
   /** Returns the keys of matching rows in an index on the function; undefined if they cannot be known. */
-  keysBy({ name, typeId, version }: FunctionResult): KeyAccess | undefined {
+  keysBy({ name, typeId, version, each }: FunctionResult): KeyAccess | undefined {
     const { name: called, version: calledVersion } = this.#registered;
-    const value = this.#value;
-    if (called !== name || calledVersion !== version || Number.isNaN(value) || this.#isElement) return undefined;
+    const value = this.#isElement ? elementText(this.#value as ListElement) : this.#value;
+    if (called !== name || calledVersion !== version || Number.isNaN(value) || this.#isElement !== each)
+      return undefined;
     const writer = new ByteWriter(64);
     writeResult(writer, typeId, value);
     const component = writer.finish();

@@ -2,10 +2,10 @@
 import { concatBytes } from '../../base/bytes.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { isUsable } from '../../view/index-version.ts';
+import { isOfElements } from '../../schema/table-shape.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
-import { HasCondition } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
 import { AnyCondition, opposedTo } from '../conditions/any-condition.ts';
 import { entryUseOf, mayHoldAll } from './covering-index.ts';
@@ -301,7 +301,7 @@ class Planner {
       // A version of the table that is being built may not have all of its indexes yet.
       if (state.indexes.has(index.name)) this.#addIndexes(index);
     }
-    for (const indexVersion of state.indexVersions) if (isUsable(indexVersion)) this.#addIndex(indexVersion.index);
+    for (const indexVersion of state.indexVersions) if (isUsable(indexVersion)) this.#addIndexes(indexVersion.index);
   }
 
   #add(access: Access, ordered: boolean, covered: readonly Condition[] = []): void {
@@ -385,12 +385,12 @@ class Planner {
 
   /** Adds an index. One with entries for elements finds the rows that have one element: it is a candidate for each condition on one. */
   #addIndexes(index: TableIndex): void {
-    if (index.each === undefined) {
+    if (!isOfElements(index)) {
       this.#addIndex(index);
       return;
     }
     const { conditions } = this.#query;
-    const elements = conditions.filter((condition) => condition instanceof HasCondition && condition.isOn(index));
+    const elements = conditions.filter((condition) => condition.isElementIn(index));
     for (const element of elements.slice(0, maxElements)) {
       this.#addIndex(
         index,

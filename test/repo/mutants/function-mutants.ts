@@ -99,8 +99,8 @@ export const functionMutants: readonly Mutant[] = [
       },
       {
         file: indexVersion,
-        find: 'version: found.version };',
-        replace: 'version: found.version ?? 0 };',
+        find: 'functionIndex(index, found.version)',
+        replace: 'functionIndex(index, found.version ?? 0)',
       },
     ],
     tests: [indexVersions],

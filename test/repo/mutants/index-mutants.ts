@@ -9,6 +9,7 @@ const lists = 'test/features/query/lists.test.ts';
 const paths = 'test/features/query/paths.slow.test.ts';
 const storedPaths = 'test/features/query/paths-stored.slow.test.ts';
 const storedLists = 'test/features/query/lists-stored.test.ts';
+const functionLists = 'test/features/function-indexes/elements.slow.test.ts';
 
 export const indexMutants: readonly Mutant[] = [
   {
@@ -125,6 +126,66 @@ export const indexMutants: readonly Mutant[] = [
       },
     ],
     tests: [lists],
+  },
+  {
+    name: 'lists of functions: the whole result is looked for among the elements',
+    edits: [
+      {
+        file: 'src/query/conditions/condition.ts',
+        find: '|| this.#isElement !== each',
+        replace: '|| (this.#isElement && !each)',
+      },
+    ],
+    tests: [functionLists],
+  },
+  {
+    name: 'lists of functions: two elements are looked for in one entry',
+    edits: [
+      {
+        file: 'src/query/conditions/condition.ts',
+        find: 'return result?.each === true && this.keysByResult(result) !== undefined;',
+        replace: 'return result?.each !== true && this.isEmpty;',
+      },
+      {
+        file: 'src/query/planner/access-paths.ts',
+        find: 'if (!isOfElements(index)) {',
+        replace: 'if (!isOfElements(index) || index.result !== undefined) {',
+      },
+    ],
+    tests: [functionLists],
+  },
+  {
+    name: 'lists of functions: a row has one entry in the merge',
+    edits: [
+      {
+        file: shapes,
+        find: 'return each !== undefined || result?.each === true;',
+        replace: 'return each !== undefined && result?.each !== true;',
+      },
+    ],
+    tests: [functionLists],
+  },
+  {
+    name: 'lists of functions: the format does not keep older releases out',
+    edits: [
+      {
+        file: 'src/format/stored-schema.ts',
+        find: 'if (functionIndexes?.some(({ each }) => each !== undefined) === true) return entryFormsVersion;',
+        replace: '',
+      },
+    ],
+    tests: [functionLists],
+  },
+  {
+    name: 'lists of functions: verify() misses elements without entries',
+    edits: [
+      {
+        file: 'src/maintenance/verify/table-check.ts',
+        find: 'if (entries === undefined || !isSound) return undefined;',
+        replace: 'if (entries === undefined || isSound) return undefined;',
+      },
+    ],
+    tests: [functionLists],
   },
   {
     name: 'bundles: indexes hold the included fields that are not published',
