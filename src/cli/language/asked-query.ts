@@ -8,7 +8,7 @@ import type { Query } from '../../query/query.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { OpenDatabase } from '../database/open-database.ts';
 import { UsageError } from '../terminal/exit-code.ts';
-import { fieldOf, withCondition, isNumber } from './condition-clauses.ts';
+import { fieldOf, isNumber, isPath, withCondition } from './condition-clauses.ts';
 import type { Row } from './condition-clauses.ts';
 import { parseCondition, parseNames, parseOrders, parseQuery } from './query-syntax.ts';
 import type { WrittenColumn, WrittenQueryText, WrittenOrderTerm, WrittenTerm } from './query-syntax.ts';
@@ -52,6 +52,11 @@ class Names {
     return fieldOf(this.#schema, field, this.#source).typeId;
   }
 
+  /** Whether a name is a path into a json field. */
+  isPath({ value }: Token): boolean {
+    return isPath(this.#schema, value);
+  }
+
   fail(message: string, at: number): never {
     throw new LanguageError(message, this.#source, at);
   }
@@ -78,7 +83,7 @@ export function withOrders(
     if (aggregate !== undefined || field === undefined) {
       throw new LanguageError('Rows are ordered by fields. Only groups have aggregates: add group by', source, at);
     }
-    if (fieldOf(schema, field, source).typeId === Types.json) {
+    if (fieldOf(schema, field, source).typeId === Types.json && !isPath(schema, field.value)) {
       throw new LanguageError(`Field ${field.value} is json, which has no order`, source, at);
     }
     asked = asked.orderBy(field.value, direction);
@@ -122,10 +127,11 @@ class AggregateNames {
         at,
       );
     }
-    if ((aggregate === 'sum' || aggregate === 'avg') && !isNumber(typeId)) {
+    const isField = field !== undefined && !names.isPath(field);
+    if (isField && (aggregate === 'sum' || aggregate === 'avg') && !isNumber(typeId)) {
       names.fail(`${aggregate} takes numbers, and ${field?.value ?? ''} is not a number`, at);
     }
-    if ((aggregate === 'min' || aggregate === 'max') && typeId === Types.json) {
+    if (isField && (aggregate === 'min' || aggregate === 'max') && typeId === Types.json) {
       names.fail(`Field ${field?.value ?? ''} is json, which has no order`, at);
     }
     let from = headOf({ aggregate, field });
@@ -153,7 +159,7 @@ function groupedQuery(query: Query<Row>, schema: SchemaDefinition, written: Writ
   const { source, groupBy, orderBy, limit = Number.POSITIVE_INFINITY, offset = 0 } = written;
   const names = new Names(schema, source);
   for (const field of groupBy) {
-    if (names.typeOf(field) === Types.json)
+    if (names.typeOf(field) === Types.json && !isPath(schema, field.value))
       names.fail(`Field ${field.value} is json, and rows cannot be grouped by it`, field.at);
   }
   const groups = groupBy.map(({ value }) => value);

@@ -15,12 +15,14 @@
  *                | [ "not" ] "between" tuple "and" tuple
  *     tuple      = "(" value { "," value } ")"
  *
- * Each value is read by the type of its field.
+ * Each value is read by the type of its field. A value that a path into a json field is compared with is read by the type that an index
+ * gives to the path, or else as an element of a list is.
  */
 import { StoreDbError } from '../../base/errors.ts';
 import { didYouMean } from '../../base/options.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
+import { partsOfPath } from '../../format/path-text.ts';
 import { isUuid } from '../../format/values.ts';
 import type { Clause, Clauses } from '../../query/conditions/clause.ts';
 import type { Query } from '../../query/query.ts';
@@ -32,11 +34,27 @@ import type { Token } from './tokens.ts';
 
 export type Row = Record<string, unknown>;
 
-/** Returns the definition of a field. Throws `LanguageError`, which suggests the nearest name. */
+/** Whether a name is that of no field, and is a path into a json field. */
+export function isPath({ fields }: SchemaDefinition, name: string): boolean {
+  const isJson = (field: string): boolean => Object.hasOwn(fields, field) && fields[field]?.typeId === Types.json;
+  return !Object.hasOwn(fields, name) && partsOfPath(name, isJson) !== undefined;
+}
+
+/** Returns the type that an index gives to a path; json if none does. */
+function typeOfPath({ indexes = [] }: SchemaDefinition, name: string): TypeId {
+  for (const index of indexes) {
+    if (typeof index === 'string' || !('fields' in index)) continue;
+    for (const field of index.fields) if (typeof field === 'object' && field.path === name) return field.typeId;
+  }
+  return Types.json;
+}
+
+/** Returns the definition of a field, or of what is at a path: any JSON. Throws `LanguageError`, which suggests the nearest name. */
 export function fieldOf(schema: SchemaDefinition, { value: name, at }: Token, source: string): FieldDefinition {
   const names = Object.keys(schema.fields);
   const field = Object.hasOwn(schema.fields, name) ? schema.fields[name] : undefined;
   if (field !== undefined) return field;
+  if (isPath(schema, name)) return { typeId: Types.json };
   const message = `Table ${schema.name} has no field ${name}${didYouMean(name, names) || '.'} It has ${names.join(', ')}`;
   throw new LanguageError(message, source, at);
 }
@@ -83,7 +101,8 @@ class ClauseMaker {
   }
 
   #place(field: Token): ValuePlace {
-    const { typeId } = fieldOf(this.#schema, field, this.#source);
+    const known = fieldOf(this.#schema, field, this.#source).typeId;
+    const typeId = isPath(this.#schema, field.value) ? typeOfPath(this.#schema, field.value) : known;
     return { source: this.#source, schema: this.#schema, field: field.value, typeId };
   }
 
@@ -91,7 +110,8 @@ class ClauseMaker {
     const place = this.#place(field);
     const first = values[0] as Token;
     if (operator === 'LIKE') {
-      const { operator: meant, value } = likePattern(place, first);
+      const isText = isPath(this.#schema, field.value);
+      const { operator: meant, value } = likePattern(isText ? { ...place, typeId: Types.varchar } : place, first);
       return this.#is(field, meant, value, first);
     }
     if (operator === 'HAS') return this.#is(field, operator, elementOf(first), first);
@@ -193,6 +213,7 @@ function valueOf({ source, schema, field, typeId }: ValuePlace, token: Token): u
     const message = `${value} is a field, and fields are compared with values: write '${value}' for a text`;
     throw new LanguageError(message, source, at);
   }
+  if (typeId === Types.json && isPath(schema, field)) return elementOf(token);
   try {
     return typedValue(typeId, token);
   } catch (error) {
