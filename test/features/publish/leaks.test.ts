@@ -142,6 +142,40 @@ describe('the objects of a bundle', () => {
     }
     await db.stop();
   });
+
+  it('hold no entries of paths, which readers test rows for if the field is published', async () => {
+    const db = StoreDb({ driver: new MemoryDriver(), dbPrefix: 'db', nodeId: 1 });
+    const placed = defineSchema({
+      name: 'placed',
+      version: 1,
+      fields: { id: { typeId: Types.uint32 }, open: { typeId: Types.json }, hidden: { typeId: Types.json } },
+      primaryKey: 'id',
+      indexes: [
+        { fields: [{ path: 'open.city', typeId: Types.varchar }] },
+        { fields: [{ path: 'hidden.city', typeId: Types.varchar }], name: 'hidden city' },
+      ],
+    });
+    db.registerSchema(placed);
+    await db.start();
+    await db.load(
+      placed,
+      Array.from({ length: 500 }, (_, id) => {
+        return { id, open: { city: `city ${id % 10}` }, hidden: { city: `${secret} ${id}` } };
+      }),
+    );
+    const server = new BundleServer();
+    await db.publish(server.place, { tables: ['placed'], fields: { placed: ['open'] } });
+    for (const [name, text] of await server.texts()) expect(text.includes(secret), name).toBe(false);
+    const reader = await server.open();
+    expect(reader.tables()[0]?.indexes).toBeUndefined();
+    const query = reader.query('placed');
+    expect(await query.where('open.city', '=', 'city 3').count()).toBe(50);
+    expect(await query.orderBy('open.city', 'desc').limit(1).select('open.city').execute()).toEqual([
+      { 'open.city': 'city 9' },
+    ]);
+    expect(() => query.where('hidden.city', '=', secret)).toThrow("no field 'hidden.city'");
+    await db.stop();
+  });
 });
 
 /** The bytes of Block 0, for the id of the database. */
