@@ -314,6 +314,8 @@ export class LiveQuery implements LiveCursor<object> {
     }
     if (affecting.length === 0) return true;
     const { asked } = this.query;
+    // The rows of commits have no properties for values inside of JSON.
+    if (asked.fields?.some((name) => known.shape.layout.field(name) === undefined) === true) return false;
     this.#placed ??= this.#shown?.placed(asked);
     const placed = this.#placed;
     if (placed === undefined) return false;

@@ -1,5 +1,5 @@
 /** Indexes on paths into json in a database: kept up to date, verified, rebuilt, added, migrated, loaded, watched and published. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { UniqueIndexError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { toDefinition } from '../../../src/schema/stored-definition.ts';
@@ -8,6 +8,7 @@ import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Random } from '../../properties/model/random.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
+import { openDatabase } from '../values/open-database.ts';
 
 const people = {
   name: 'folk',
@@ -226,6 +227,32 @@ describe('an index on a path', () => {
     expect(await nodes.run(snapshot.query('folk').where('address.city', '=', 'c7').count())).toBe(50);
     expect(await nodes.run(ids(node, 'c7'))).toHaveLength(49);
     await nodes.run(snapshot.release());
+  });
+
+  it('is watched by what its queries find, order and select', async () => {
+    const db = await openDatabase([people]);
+    const all = db.query('folk');
+    const queries = [
+      all.where('address.city', '=', 'a').select('id', 'address.zip'),
+      all.orderBy('address.zip', 'desc').limit(3),
+      all.where('address.zip', '>', 1).orderBy('address.city').select('address.city').limit(4),
+    ];
+    const results: (readonly unknown[])[] = [];
+    const stops = queries.map((query, i) => query.watch().subscribe(({ rows }) => void (results[i] = rows)));
+    const random = new Random(3);
+    for (let round = 0; round < 25; round++) {
+      const batch = db.batch();
+      for (let i = 0; i < 2; i++) {
+        const address = { city: ['a', 'b', 1][random.below(3)], zip: random.below(4) };
+        await batch.upsert('folk', { id: random.below(12), country: 'DE', address });
+      }
+      await batch.flush();
+      const expected = await Promise.all(queries.map((query) => query.execute()));
+      await vi.waitFor(() => {
+        expect(results).toEqual(expected);
+      });
+    }
+    for (const stop of stops) stop();
   });
 
   it('makes transactions conflict that read what others change', async () => {

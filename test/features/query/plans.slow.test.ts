@@ -388,7 +388,7 @@ describe('the cost of the chosen plan, with values inside of JSON', () => {
         return costOf(run, length === 0 ? 1 : tests * testOf) + (length === 0 ? 0 : run.work.lookups * tests * 0.4);
       });
       const i = runs.findIndex(({ candidate }) => sameAccess(candidate.access, chosen));
-      if (namesOf(chosen).some((name) => String(name).includes('j.'))) byPath++;
+      if (namesOf(chosen).some((name) => name.includes('j.'))) byPath++;
       // Where the first rows lie that a limit takes is not known.
       if ((costs[i] as number) > 2 * Math.min(...costs) + 100) wrong.push({ seed, costs, i });
     }
