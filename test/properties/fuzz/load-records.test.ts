@@ -53,6 +53,10 @@ describe('the record of a load', () => {
   });
 });
 
+function check(holds: boolean, what: string): void {
+  if (!holds) throw new Error(what);
+}
+
 /** Reads everything in a leaf of records, as the engine does. Returns how many were read; throws what must not be thrown. */
 function readRecords(kind: keyof typeof loadSamples, bytes: Uint8Array): number {
   const { shape, name } = loadSamples[kind];
@@ -65,8 +69,11 @@ function readRecords(kind: keyof typeof loadSamples, bytes: Uint8Array): number 
       if (kind === 'loads') schemaOfLoad(checkStoredLoad('yearbooks', row).schema);
       else {
         const { count, rootOffset, objects } = checkStoredRun('yearbooks', row);
-        for (const id of objectsOf(objects) as string[]) expect(stagedName(id)).toMatch(/^staged\/[^/]+$/);
-        expect(Number.isSafeInteger(count) && count > 0 && Number.isSafeInteger(rootOffset)).toBe(true);
+        for (const id of objectsOf(objects) as string[]) {
+          check(/^staged\/[^/]+$/.test(stagedName(id)), `an object outside its folder: ${id}`);
+        }
+        check(Number.isSafeInteger(count) && count > 0, `a run of ${count} rows`);
+        check(Number.isSafeInteger(rootOffset), `a root at ${rootOffset}`);
       }
       read++;
     }
