@@ -3,6 +3,9 @@ import { BlobModel } from './blobs/blob-model.ts';
 import type { BlobMutant, BlobScope } from './blobs/scope.ts';
 import { blobMutants } from './blobs/scope.ts';
 import type { Model } from './checker/model.ts';
+import { DropModel } from './drops/drop-model.ts';
+import type { DropMutant, DropScope } from './drops/scope.ts';
+import { dropMutants } from './drops/scope.ts';
 import { GcModel } from './gc/gc-model.ts';
 import type { GcMutant, GcScope } from './gc/scope.ts';
 import { gcMutants } from './gc/scope.ts';
@@ -76,6 +79,11 @@ const largeOpeningScopes = {
   large: { nodes: 3, delays: 2, crashes: 1 },
 } satisfies Record<string, OpeningScope>;
 
+const dropScopes = {
+  two: { nodes: 2, slots: 5 },
+  three: { nodes: 3, slots: 4 },
+} satisfies Record<string, DropScope>;
+
 /** Everything about one model, from its own files. */
 function entry<Scope, Mutant extends string>(
   name: string,
@@ -134,5 +142,13 @@ export const catalog: readonly CatalogEntry[] = [
     openingMutants,
     (mutant) => (mutant === 'second-look-only' ? 'stray' : 'race'),
     (scope, mutant) => new OpeningModel(scope, mutant),
+  ),
+  entry<DropScope, DropMutant>(
+    'drops',
+    dropScopes,
+    {},
+    dropMutants,
+    () => 'two',
+    (scope, mutant) => new DropModel(scope, mutant),
   ),
 ];

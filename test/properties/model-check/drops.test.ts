@@ -1,0 +1,3 @@
+import { testModel } from './protocol-model.ts';
+
+testModel('drops');
