@@ -147,17 +147,6 @@ export const loadMutants: readonly Mutant[] = [
     tests,
   },
   {
-    name: 'load: a key in two of its runs is not noticed',
-    edits: [
-      {
-        file: trees,
-        find: 'if (merged.tree.count < trees.reduce(',
-        replace: 'if (merged.tree.count < 0 * trees.reduce(',
-      },
-    ],
-    tests,
-  },
-  {
     name: 'load: its commit names staged rows that gc may delete',
     edits: [{ file: load, find: 'if (view.tail >= lastSlot) throw', replace: 'if (view.tail < 0 * lastSlot) throw' }],
     tests,
