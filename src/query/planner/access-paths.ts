@@ -390,11 +390,16 @@ class Planner {
       return;
     }
     const { conditions } = this.#query;
+    const { each, result } = index;
+    // Ranges of other elements, such as those of `HAS ANY`, have nothing in common with those of one, and rows may have both.
+    const isOnElements = (condition: Condition): boolean =>
+      (each !== undefined && condition.keysBy(each, 'index') !== undefined) ||
+      (result !== undefined && condition.keysByResult(result) !== undefined);
     const elements = conditions.filter((condition) => condition.isElementIn(index));
     for (const element of elements.slice(0, maxElements)) {
       this.#addIndex(
         index,
-        conditions.filter((condition) => condition === element || !elements.includes(condition)),
+        conditions.filter((condition) => condition === element || !isOnElements(condition)),
       );
     }
   }

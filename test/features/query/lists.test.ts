@@ -90,6 +90,15 @@ const queries: readonly ModelQuery[] = [
   asking([['tags', 'HAS ANY', []]]),
   asking([['tags', 'HAS ALL', ['red', 'green']]]),
   asking([['tags', 'HAS ALL', []]]),
+  asking([
+    ['tags', 'HAS', 'red'],
+    ['tags', 'HAS ANY', ['green', 'blue']],
+    ['author', '<', 3],
+  ]),
+  asking([
+    ['tags', 'HAS ANY', ['red', 1]],
+    ['tags', 'HAS ANY', ['green', 'blue']],
+  ]),
   asking([{ not: ['tags', 'HAS', 'red'] }]),
   asking([{ not: ['tags', 'HAS ANY', ['red', 1]] }]),
   asking([{ not: ['tags', 'HAS ALL', ['red', 'green']] }]),

@@ -77,8 +77,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/query/planner/access-paths.ts',
-        find: 'condition === element || !elements.includes(condition)',
-        replace: 'condition === element || elements.includes(condition) || true',
+        find: 'condition === element || !isOnElements(condition)',
+        replace: 'condition === element || isOnElements(condition) || true',
       },
     ],
     tests: [lists],
