@@ -189,7 +189,14 @@ export type {
 } from './maintenance/health.ts';
 export type { TableRequests } from './maintenance/table-requests.ts';
 export type { PollingStats, TransactionStats } from './maintenance/stats.ts';
-export type { FunctionIndexDefinition, IndexDefinition, IndexedPath } from './schema/index-definitions.ts';
+export type {
+  FunctionIndexDefinition,
+  IndexDefinition,
+  IndexedPath,
+  TextDefinition,
+} from './schema/index-definitions.ts';
+export type { TextLanguage } from './search/languages.ts';
+export type { SearchOptions, TextSpan } from './query/conditions/search-options.ts';
 export type {
   ConditionOf,
   DocumentOf,

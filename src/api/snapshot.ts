@@ -58,6 +58,10 @@ class SnapshotHost implements QueryHost {
     return this.#instance.databaseId;
   }
 
+  registeredShape(table: string): TableShape | undefined {
+    return this.#instance.registry.shape(table);
+  }
+
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#instance.registry.shape(table);
     const stored = this.#held.view.table(table)?.shape;

@@ -509,8 +509,8 @@ export class BlobNotFoundError extends StoreDbError {
 
 /** The driver or this runtime does not support the call. */
 export class NotSupportedError extends StoreDbError {
-  constructor(message: string) {
-    super('NOT_SUPPORTED', message);
+  constructor(message: string, options?: ErrorOptions) {
+    super('NOT_SUPPORTED', message, options);
   }
 }
 

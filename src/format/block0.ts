@@ -23,6 +23,7 @@ import {
   expiryVersion,
   droppedTableVersion,
   entryFormsVersion,
+  textIndexVersion,
   fieldRulesVersion,
   functionIndexVersion,
   newestVersion,
@@ -131,6 +132,7 @@ const formats: ReadonlySet<unknown> = new Set([
   expiryVersion,
   droppedTableVersion,
   entryFormsVersion,
+  textIndexVersion,
   pathIndexVersion,
 ]);
 
@@ -149,8 +151,9 @@ export function block0Format({
 }
 
 function versionFormat({ schema, added = [] }: StoredTableVersion): number {
-  if (added.length > 0) return Math.max(addedIndexVersion, schemaFormat(schema));
-  return schemaFormat(schema);
+  if (added.length === 0) return schemaFormat(schema);
+  const indexes = [...schema.indexes, ...added.map(({ index }) => index)];
+  return Math.max(addedIndexVersion, schemaFormat({ ...schema, indexes }));
 }
 
 /** Encodes Block 0. Leaves out tables that are identical objects in the catalogue. */

@@ -13,6 +13,7 @@ import {
   partialIndexVersion,
   pathIndexVersion,
   renamesVersion,
+  textIndexVersion,
 } from './version.ts';
 
 /** Limits of a schema, so that work on a row and its index entries stays proportional to their length. */
@@ -58,6 +59,16 @@ export interface StoredIndex {
   readonly include?: readonly string[];
   /** Whether there is an entry for each element of the list in the one json field among the fields. Absent: an entry for each row. */
   readonly each?: true;
+  /** How the words of the fields are made and ranked, in an index with an entry for each of them. Absent: it has none. */
+  readonly text?: StoredText;
+}
+
+/** The words of an index on texts. */
+export interface StoredText {
+  /** The language whose stems are indexed. Absent: words as they are. */
+  readonly language?: string;
+  /** The weight of each field, in the order of the fields. Absent: all weigh the same. */
+  readonly weights?: readonly number[];
 }
 
 /** A path into a json field that an index is on. */
@@ -149,6 +160,7 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
 export function schemaFormat(schema: StoredSchema): number {
   const { fields, primaryKey, indexes, functionIndexes, renames, expireAfter } = schema;
   if (indexes.some(({ paths }) => paths !== undefined)) return pathIndexVersion;
+  if (indexes.some(({ text }) => text !== undefined)) return textIndexVersion;
   if (indexes.some(({ include, each }) => include !== undefined || each !== undefined)) return entryFormsVersion;
   if (functionIndexes?.some(({ each }) => each !== undefined) === true) return entryFormsVersion;
   if (expireAfter !== undefined) return expiryVersion;
@@ -178,8 +190,9 @@ function canonicalTable(schema: StoredSchema): string {
   });
   const indexes = schema.indexes
     .toSorted(byName)
-    .map(({ name, fields: names, paths, unique, where, include, each }) => {
+    .map(({ name, fields: names, paths, unique, where, include, each, text }) => {
       const conditions = where?.map(({ field, values }) => [field, values]);
+      if (text !== undefined) return [name, names, conditions ?? null, text.language ?? null, text.weights ?? null];
       if (paths !== undefined) {
         const types = paths.map(({ path, typeId }) => [path, typeId]);
         return [name, names, types, unique === true, conditions ?? null, include ?? null, each ?? false];
@@ -190,16 +203,16 @@ function canonicalTable(schema: StoredSchema): string {
       if (conditions !== undefined) return [name, names, unique === true ? 'unique' : null, conditions];
       return unique === true ? [name, names, 'unique'] : [name, names];
     });
-  const text = [schema.name, schema.version, fields, schema.primaryKey, indexes];
+  const parts = [schema.name, schema.version, fields, schema.primaryKey, indexes];
   const { functionIndexes, renames } = schema;
   const functions = functionIndexes?.toSorted(byName).map(({ name, function: on, typeId, each }) => {
     return each === undefined ? [name, on, typeId] : [name, on, typeId, each];
   });
   if (renames !== undefined) {
     const names = renames.map(({ field, from }) => [field, from] as const);
-    return JSON.stringify([...text, functions ?? null, names.toSorted(([a], [b]) => compareStrings(a, b))]);
+    return JSON.stringify([...parts, functions ?? null, names.toSorted(([a], [b]) => compareStrings(a, b))]);
   }
-  return JSON.stringify(functions === undefined ? text : [...text, functions]);
+  return JSON.stringify(functions === undefined ? parts : [...parts, functions]);
 }
 
 /**
@@ -277,6 +290,9 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   const { each, paths } = value;
   if (paths !== undefined && !arePaths(paths, fields)) return false;
   if (each !== undefined && (each !== true || unique === true)) return false;
+  if (value['text'] !== undefined && !isStoredText(value['text'], fields.length)) return false;
+  if (value['text'] !== undefined && [unique, each, paths, value['include']].some((other) => other !== undefined))
+    return false;
   if (fields.length === 0 || fields.length + include.length > maxIndexFields) return false;
   return value['include'] === undefined || include.length > 0;
 }
@@ -286,6 +302,20 @@ function arePaths(value: unknown, fields: readonly string[]): value is StoredPat
   if (!Array.isArray(value) || value.length === 0 || !value.every(isObject)) return false;
   const places = value.map(({ path, typeId }) => (isPathType(typeId) ? fields.indexOf(path as string) : -1));
   return places.every((place, i) => place > (i === 0 ? -1 : (places[i - 1] as number)));
+}
+
+/** Whether a value tells of the words of so many fields. The language may be one that this release does not know. */
+function isStoredText(value: unknown, fields: number): value is StoredText {
+  if (!isObject(value)) return false;
+  const { language, weights } = value;
+  if (language !== undefined && typeof language !== 'string') return false;
+  if (weights === undefined) return true;
+  return Array.isArray(weights) && weights.length === fields && weights.every((weight) => isWeight(weight));
+}
+
+/** Whether a value is the weight of a field in a search. */
+export function isWeight(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0;
 }
 
 /** Whether a value is a valid condition of an index: on fields of key types, each at most once. */
@@ -311,10 +341,11 @@ export function isIndexOf({ fields, primaryKey }: StoredSchema, value: unknown):
 }
 
 function fitsFields(
-  { fields: names, paths = [], where, include = [], each }: StoredIndex,
+  { fields: names, paths = [], where, include = [], each, text }: StoredIndex,
   primaryKey: readonly string[],
   types: ReadonlyMap<string, TypeId>,
 ): boolean {
+  if (text !== undefined && !names.every((field) => types.get(field) === Types.varchar)) return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
   const isJson = (field: string): boolean => types.get(field) === Types.json;
   if (paths.some(({ path }) => types.has(path) || partsOfPath(path, isJson) === undefined)) return false;

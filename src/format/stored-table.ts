@@ -131,8 +131,8 @@ export function everyOf<T>(value: unknown, check: (item: unknown) => item is T):
   return Array.isArray(value) && value.every(check);
 }
 
-/** The root of a tree; null if the tree is empty. */
-export type StoredRoot = (BlockRef & { readonly level: number }) | null;
+/** The root of a tree; null if the tree is empty. `words`: in an index on texts, the words of all rows that have entries. */
+export type StoredRoot = (BlockRef & { readonly level: number; readonly words?: number }) | null;
 
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
@@ -145,8 +145,8 @@ export function isBase64(value: unknown): value is string {
 function isRoot(value: unknown): value is StoredRoot {
   if (value === null) return true;
   if (typeof value !== 'object') return false;
-  const { birth, id, count, sizeBytes, level } = value as Record<string, unknown>;
-  return [birth, count, sizeBytes, level].every(isCount) && typeof id === 'string' && /^[0-9a-f]{16}$/.test(id);
+  const { birth, id, count, sizeBytes, level, words = 0 } = value as Record<string, unknown>;
+  return [birth, count, sizeBytes, level, words].every(isCount) && typeof id === 'string' && /^[0-9a-f]{16}$/.test(id);
 }
 
 /**

@@ -70,8 +70,14 @@ export const droppedTableVersion = 11;
 export const entryFormsVersion = 12;
 
 /**
+ * Version of Block 0 and commits if a table has an index on the words of texts. Releases without such indexes would merge without
+ * updating its entries, and would not know how many words there are.
+ */
+export const textIndexVersion = 13;
+
+/**
  * Version of Block 0 and commits if an index is on a path into a json field. Releases without such indexes would take the path for the
- * name of a field. Version 13 is taken.
+ * name of a field.
  */
 export const pathIndexVersion = 14;
 

@@ -383,6 +383,10 @@ export class Instance implements BatchOwner, QueryHost {
     return engine;
   }
 
+  registeredShape(table: string): TableShape | undefined {
+    return this.registry.shape(table);
+  }
+
   shapeOf(table: string): TableShape | undefined {
     return this.#host === undefined ? this.registry.shape(table) : this.#host.shapeOf(table);
   }

@@ -301,7 +301,7 @@ export class LiveQuery implements LiveCursor<object> {
   /** The rows of the last result, if all rows that it depends on are among them. */
   get #wholeRows(): Pick<ShownRows, 'has'> | undefined {
     const { kind, asked } = this.query;
-    return kind === 'rows' && asked.offset === 0 ? (this.#placed ?? this.#shown) : undefined;
+    return kind === 'rows' && asked.offset === 0 && asked.isRanked !== true ? (this.#placed ?? this.#shown) : undefined;
   }
 
   /** Whether the result is known after rows were changed: they do not change it, or change it in place. */

@@ -55,6 +55,10 @@ export class RecordingHost implements QueryHost {
     return this.#source.source;
   }
 
+  registeredShape(table: string): TableShape | undefined {
+    return this.#source.registeredShape?.(table);
+  }
+
   shapeOf(table: string): TableShape | undefined {
     return this.#source.shapeOf(table);
   }

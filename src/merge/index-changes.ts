@@ -11,7 +11,9 @@ import type { RowSource } from '../format/row-layout.ts';
 import { isBehind } from '../format/stored-table.ts';
 import type { Bound } from '../format/stored-table.ts';
 import { isOfElements } from '../schema/table-shape.ts';
-import type { EntrySink, TableIndex, TableShape } from '../schema/table-shape.ts';
+import type { TableIndex, TableShape } from '../schema/table-shape.ts';
+import type { EntrySink } from '../schema/text-fields.ts';
+import { rowWords } from '../schema/text-postings.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { longestRun } from '../tree/write.ts';
@@ -41,6 +43,7 @@ export class IndexChanges {
   #removals: number[] = [];
   #scratch = new Uint8Array(64);
   /** The entries of one row before and after its change, in an index with several for a row. */
+  #words = 0;
   readonly #before = new KeyList();
   readonly #after = new KeyList();
 
@@ -92,10 +95,27 @@ export class IndexChanges {
 
   /** Takes in the entries that a row has no more, and those that it did not have. */
   #addEach(old: RowRef | undefined, next: RowRef | undefined, primaryKey: Uint8Array): void {
+    if (old === undefined || next === undefined) {
+      if (old !== undefined) this.#addAll(old, primaryKey, true);
+      if (next !== undefined) this.#addAll(next, primaryKey, false);
+      return;
+    }
     const before = this.#entriesOf(this.#before, old, primaryKey, true);
     const after = this.#entriesOf(this.#after, next, primaryKey, false);
+    if (this.index.text !== undefined) {
+      this.#words += wordsOf(this.#after, 0, this.index) - wordsOf(this.#before, 0, this.index);
+    }
     for (const [text, at] of before) if (!after.has(text)) this.#addKey(this.#before, at, true);
     for (const [text, at] of after) if (!before.has(text)) this.#addKey(this.#after, at, false);
+  }
+
+  /** Takes in all entries of a row: they are different. */
+  #addAll(row: RowRef, primaryKey: Uint8Array, isRemoval: boolean): void {
+    const keys = this.#keys;
+    const first = keys.count;
+    const count = this.#append(keys, row, primaryKey, isRemoval);
+    if (isRemoval) for (let i = 0; i < count; i++) this.#removals.push(first + i);
+    if (this.index.text !== undefined) this.#words += wordsOf(keys, first, this.index) * (isRemoval ? -1 : 1);
   }
 
   /** Makes the entries of a row, and returns the place of each in the list by its bytes. */
@@ -103,13 +123,16 @@ export class IndexChanges {
     const places = new Map<string, number>();
     keys.rewind(0);
     if (row === undefined) return places;
-    const { source, base } = row;
-    const count =
-      this.#write === undefined
-        ? this.#shape.writeIndexEntries(keys, this.index, source, base, primaryKey)
-        : this.#write(keys, source, base, primaryKey, isRemoval);
+    const count = this.#append(keys, row, primaryKey, isRemoval);
     for (let i = 0; i < count; i++) places.set(latin1Slice.call(keys.bytes, keys.start(i), keys.endOf(i)), i);
     return places;
+  }
+
+  /** Appends the entries of a row to a list, and returns their number. */
+  #append(keys: KeyList, { source, base }: RowRef, primaryKey: Uint8Array, isRemoval: boolean): number {
+    return this.#write === undefined
+      ? this.#shape.writeIndexEntries(keys, this.index, source, base, primaryKey)
+      : this.#write(keys, source, base, primaryKey, isRemoval);
   }
 
   #addKey(from: KeyList, at: number, isRemoval: boolean): void {
@@ -136,6 +159,8 @@ export class IndexChanges {
     const removals = this.#removals;
     this.#keys = new KeyList();
     this.#removals = [];
+    const words = this.index.text === undefined ? undefined : this.#words;
+    this.#words = 0;
     const order = await keys.sorted(pacer);
     const sorted = await keys.inOrder(order, pacer);
     const removed = new Uint8Array(order.length);
@@ -144,8 +169,13 @@ export class IndexChanges {
       for (const position of removals) isRemoval[position] = 1;
       for (let i = 0; i < removed.length; i++) removed[i] = isRemoval[order[i] as number] as number;
     }
-    return new SortedKeys(sorted, removed, `indexes/${this.#shape.name}/${this.index.name}`);
+    return new SortedKeys(sorted, removed, `indexes/${this.#shape.name}/${this.index.name}`, words);
   }
+}
+
+/** Returns the number of words of the row whose first entry is at a position; 0 if there is no entry. */
+function wordsOf(keys: KeyList, position: number, index: TableIndex): number {
+  return position < keys.count ? rowWords(keys.key(position), index) : 0;
 }
 
 class SortedKeys implements ChangeStream, KeyChanges {
@@ -156,7 +186,10 @@ class SortedKeys implements ChangeStream, KeyChanges {
   readonly source = undefined;
   readonly base = 0;
 
-  constructor(keys: KeyList, removals: Uint8Array, index: string) {
+  readonly words?: number;
+
+  constructor(keys: KeyList, removals: Uint8Array, index: string, words: number | undefined) {
+    if (words !== undefined) this.words = words;
     this.keys = keys;
     this.#removals = removals;
     this.#index = index;

@@ -127,12 +127,13 @@ class Inliner {
     return pending;
   }
 
-  #pendingRoot({ place, root, writer }: MergedTree): PendingRoot {
+  #pendingRoot({ place, root, writer, words }: MergedTree): PendingRoot {
     if (root.kind === 'empty') return { root: null };
-    if (root.kind === 'stored') return this.kept(place, { ...root.ref, level: root.level });
+    const more = defined({ words });
+    if (root.kind === 'stored') return this.kept(place, { ...root.ref, level: root.level, ...more });
     const { entries } = root;
     const { ref, name, bytes } = writer.encode(entries, 0, entries.count);
-    return this.#candidate({ place, root: { ...ref, level: entries.shape.level }, name, bytes, fresh: true });
+    return this.#candidate({ place, root: { ...ref, level: entries.shape.level, ...more }, name, bytes, fresh: true });
   }
 
   #candidate(candidate: Candidate): PendingRoot {

@@ -13,6 +13,7 @@ import type { BlockCache } from '../cache/block-cache.ts';
 import type { Block0 } from '../format/block0.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';
 import { indexLeafShape } from '../schema/table-shape.ts';
+import { prepareTexts } from '../schema/text-indexes.ts';
 import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import { indexedFunctions, isSameIndex, isWhole, FunctionEntries } from '../view/index-version.ts';
 import type { IndexVersion, IndexedFunction } from '../view/index-version.ts';
@@ -49,6 +50,8 @@ export interface MergedTree {
   readonly place: TreePlace;
   readonly writer: BlockWriter;
   readonly root: NewRoot;
+  /** The words of all rows, in an index on texts. */
+  readonly words?: number | undefined;
 }
 
 /** A version of a table with new trees. */
@@ -101,6 +104,7 @@ export class GrowingTree {
   readonly #leaf: EntryShape;
   #tree: Tree;
   root: NewRoot;
+  words: number | undefined;
 
   constructor(context: TableMergeContext, place: TreePlace, leaf: EntryShape, tree: Tree) {
     this.#context = context;
@@ -109,6 +113,7 @@ export class GrowingTree {
     this.#tree = tree;
     this.writer = new BlockWriter(context.uploads, context.cache, context.environment, place, context.birth);
     this.root = tree.ref === null ? { kind: 'empty' } : { kind: 'stored', ref: tree.ref, level: tree.ref.level };
+    this.words = tree.ref?.words;
   }
 
   /** Applies another round. The root of the round before, if it was new, is stored first: it is the base of this one. */
@@ -124,6 +129,7 @@ export class GrowingTree {
       counters,
       ...defined({ observe, observeRun }),
     };
+    if (changes.words !== undefined) this.words = (this.words ?? 0) + changes.words;
     this.root = await applyChanges(this.#tree, changes, options);
     if (this.root.kind === 'empty') this.#tree = new Tree(this.#tree.source, null);
     else if (this.root.kind === 'stored') {
@@ -217,6 +223,7 @@ export async function mergeVersion(
   given?: ChangeStream,
 ): Promise<GrownVersion> {
   const { shape } = table;
+  await prepareTexts([...shape.indexes, ...table.added.map(({ index }) => index)]);
   const rows = growingRows(table, context);
   const indexes = shape.indexes.map((index) => {
     return { changes: new IndexChanges(shape, index, undefined, null), tree: growingIndex(table, index.name, context) };

@@ -20,6 +20,7 @@ import type {
   TableMergeContext,
 } from '../merge/merge-table.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
+import { prepareTexts } from '../schema/text-indexes.ts';
 import { IndexChanges } from '../merge/index-changes.ts';
 import type { Bound } from '../format/stored-table.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
@@ -146,6 +147,7 @@ class AddedBuilder {
 
   /** Makes missing entries, in the order of the table's keys, until the chunk is full. */
   async build(): Promise<void> {
+    await prepareTexts(this.#behind.map(({ added }) => added.index));
     if (this.#behind.length === 0 || this.#built === null) return;
     const { pacer } = this.#context;
     const cursor = new TreeCursor(this.#table.tree, { from: this.#built && keyAfter(this.#built) });

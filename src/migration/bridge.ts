@@ -352,15 +352,17 @@ function checkVersions(shape: TableShape, { shape: active }: TableState, nextVer
 function commonIndexes(translation: RowTranslation, active: TableState | undefined): Map<string, Tree> {
   const indexes = new Map<string, Tree>();
   if (active === undefined) return indexes;
-  for (const { name, fields, where, included, each } of translation.to.indexes) {
+  for (const { name, fields, where, included, each, text } of translation.to.indexes) {
     const index = active.shape.indexes.find((candidate) => candidate.name === name);
     const tree = active.indexes.get(name);
     if (index === undefined || tree === undefined) continue;
     const held = included?.fields ?? [];
-    const read = [...fields.map((field) => field.elementsOf ?? field.path?.of ?? field), ...held];
+    const read = [...(text?.fields ?? fields.map((field) => field.elementsOf ?? field.path?.of ?? field)), ...held];
     for (const { field } of where?.tests ?? []) read.push(field);
     const isSame =
       (index.each === undefined) === (each === undefined) &&
+      index.text?.language === text?.language &&
+      areNamedAlike(index.text?.fields ?? [], text?.fields ?? []) &&
       areNamedAlike(index.fields, fields) &&
       areNamedAlike(index.included?.fields ?? [], held) &&
       isSameCondition(index.where, where) &&

@@ -2,6 +2,8 @@
  * The status of indexes as `db.indexes()` returns it: the indexes of a table, and those that are being added or waiting. Also
  * computes their sizes, and drops indexes: that is one generation, in which the version of the table and its rows stay.
  */
+import { toTextDefinition } from '../schema/stored-definition.ts';
+import type { TextDefinition } from '../schema/index-definitions.ts';
 import { backOff } from '../base/env.ts';
 import type { Environment, Backoff } from '../base/env.ts';
 import { ContentionError, InvalidOptionError, InvalidSchemaError, MigrationActiveError } from '../base/errors.ts';
@@ -40,6 +42,8 @@ export interface IndexStatus {
   readonly include?: readonly string[];
   /** Whether it has an entry for each element of the list in its json field. Absent: an entry for each row. */
   readonly each?: boolean;
+  /** How the words of its fields are made and ranked, in an index on texts. Absent: it is another. */
+  readonly text?: TextDefinition;
   /**
    * `ready`: queries use it. `waiting`: it is registered but not begun, because a migration of the table is under way or no
    * turn has come. `building`: its entries are being made, and queries do not use it. `failed`: it cannot be added or used;
@@ -121,14 +125,19 @@ function isIn(registered: TableShape | undefined, index: string): boolean {
 
 function described(
   { layout }: TableShape,
-  { name, fields, unique, where, include, each }: StoredIndex,
-): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where' | 'include' | 'each'> {
+  { name, fields, unique, where, include, each, text }: StoredIndex,
+): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where' | 'include' | 'each' | 'text'> {
   const typeOf = (field: string): LayoutField['typeId'] => (layout.field(field) as LayoutField).typeId;
   return {
     name,
     fields,
     unique: unique === true,
-    ...defined({ where: where && conditionsOf(where, typeOf), include, each }),
+    ...defined({
+      where: where && conditionsOf(where, typeOf),
+      include,
+      each,
+      text: text && toTextDefinition(text, fields),
+    }),
   };
 }
 

@@ -1,5 +1,6 @@
 /** Plans a query on a state of its table, and makes ready to carry the plan out. */
 import { andThen } from '../base/brands.ts';
+import { Later } from '../base/later.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { BudgetMeter } from './budget.ts';
 import { requireField, filterOf } from './conditions/condition.ts';
@@ -12,6 +13,9 @@ import type { QueryHost, QueryRead } from './planner/query-host.ts';
 import { unexpired } from './planner/query-spec.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import { eitherOf } from './run-on-state.ts';
+
+/** Finds and ranks the rows of a search. */
+const searching = new Later('searches', () => import('./search/search-rows.ts'));
 
 /** The host of a query, and the meter of its budget, if it has one. */
 export interface ExecutionContext {
@@ -29,13 +33,20 @@ export function execute(
   const { shape } = state;
   const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
   const signal = eitherOf(ends, meter?.signal);
-  const begin = ({ query, plan }: PlannedQuery): Execution => {
+  const begin = ({ query, plan, entries = 0 }: PlannedQuery & { readonly entries?: number }): Execution => {
     if (meter !== undefined) meter.plan = plan;
     const { environment } = host;
     const execution = new Execution(state, query, plan, { environment, fields, signal });
+    execution.work.entries += entries;
     host.queried?.(shape, readOf(execution));
     return execution;
   };
+  const { search } = written;
+  if (search !== undefined) {
+    return andThen(searching.get(), async ({ searchRows }) => {
+      return begin(await searchRows(host, state, written, search, signal));
+    });
+  }
   const planned = plannedQuery(host, state, unexpired(host, shape, written), signal);
   return andThen(planned, begin);
 }
@@ -65,6 +76,7 @@ export function readOf({ query, plan }: { readonly query: CompiledQuery; readonl
     case 'index':
     case 'intersection':
     case 'union':
+    case 'search':
       // A row that is not in the index yet must be tested for the conditions that the index covers.
       return { keys: undefined, range: undefined, matches: matching(query.conditions) };
   }

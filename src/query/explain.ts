@@ -1,4 +1,5 @@
 /** Describes a plan as a plain object, for people to read: its steps, their estimated cost, and their actual cost. */
+import { Later } from '../base/later.ts';
 import { defined } from '../base/options.ts';
 import type { Node } from '../format/node.ts';
 import { isKeyType } from '../format/types.ts';
@@ -12,12 +13,15 @@ import { Execution } from './operators/executor.ts';
 import type { ExecutionOptions } from './operators/executor.ts';
 import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } from './planner/access-paths.ts';
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
-import { comparePlans, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
+import { comparePlans, estimateOf, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
 import type { Comparison } from './planner/planner.ts';
 import type { QueryHost } from './planner/query-host.ts';
 import { compiledQuery } from './planner/plan-cache.ts';
 import { countableAccess, unexpired } from './planner/query-spec.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
+import type { WrittenSearch } from './conditions/search-options.ts';
+
+const searching = new Later('searches', () => import('./search/search-rows.ts'));
 
 /** The cost of a step of a query. Estimates may be fractions. */
 export interface StepCost {
@@ -110,6 +114,8 @@ function rangesOf(access: Access): number {
       return [access.first, ...access.others].reduce((sum, { ranges }) => sum + ranges.length, 0);
     case 'union':
       return access.parts.reduce((sum, { plan }) => sum + rangesOf(plan.access), 0);
+    case 'search':
+      return 1;
   }
 }
 
@@ -119,7 +125,7 @@ function indexesOf({ first, others }: IntersectionAccess): string[] {
 
 /** The kind of an access, and which indexes it uses. */
 function namedAccess(access: Access): Pick<Explanation, 'access' | 'index' | 'indexes'> {
-  if (access.kind === 'index') return { access: access.kind, index: access.index.name };
+  if (access.kind === 'index' || access.kind === 'search') return { access: access.kind, index: access.index.name };
   if (access.kind === 'intersection') return { access: access.kind, indexes: indexesOf(access) };
   return { access: access.kind };
 }
@@ -223,6 +229,10 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
       const description = `Looks in ${ranges} of indexes ${names.join(' and ')} for primary keys that are in all of them.`;
       return [description, `Looks up their rows in '${name}'.`];
     }
+    case 'search': {
+      const found = plural(access.found.total, 'row', 'rows');
+      return [`Finds ${found} by the words in index '${access.index.name}'.`, `Looks up their rows in '${name}'.`];
+    }
     case 'union':
       return [`Reads ${ranges} of several indexes.`, `Reads and looks up their rows in '${name}'.`];
   }
@@ -297,10 +307,36 @@ export async function explainQuery(
   written: WrittenQuery,
   options: ExplainedRun,
 ): Promise<Explanation> {
+  if (written.search !== undefined) return explainSearch(host, state, written, written.search, options);
   const query = await compiledQuery(host, state.shape, unexpired(host, state.shape, written), options.signal);
   if (options.isRun) return explainRun(state, query, host, options);
   const { prices } = host;
   return explained(state, query, comparePlans(state, query, candidatesOf(state, query), true), { prices });
+}
+
+/** Explains a search. The words are looked up in the index in any case: how many rows have them decides everything else. */
+async function explainSearch(
+  host: QueryHost,
+  state: TableState,
+  written: WrittenQuery,
+  search: WrittenSearch,
+  options: ExplainedRun,
+): Promise<Explanation> {
+  const { name } = state.shape;
+  const meter = new RunMeter();
+  const metered = meter.metered(state);
+  const { searchRows } = await searching.get();
+  const { query, plan, entries } = await searchRows(host, metered, written, search, options.signal);
+  const index = meter.index(entries);
+  const estimate = estimateOf(state, query, plan);
+  const { prices } = host;
+  const done = { ...estimate, entries, indexBlocks: index.blocks, indexReads: index.requests };
+  if (!options.isRun) return { ...describePlan(name, plan), steps: stepsOf(name, plan, query, done, { prices }) };
+  const execution = new Execution(metered, query, plan, options);
+  const { length: returned } = await execution.rows();
+  const { work } = execution;
+  const actual = { index, table: meter.table(work.lookups), matches: work.matches, returned };
+  return { ...describePlan(name, plan), steps: stepsOf(name, plan, query, done, { prices, actual }) };
 }
 
 /** Runs a query, and explains it with its actual cost. */

@@ -19,6 +19,7 @@ import type { CompiledQuery } from './planner/access-paths.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import { RowOrder } from './conditions/row-order.ts';
 import type { OrderField } from './conditions/row-order.ts';
+import type { WrittenSearch } from './conditions/search-options.ts';
 
 const version = 2;
 /** Before the key: version, and the checksums of the database's id, of the schema and of the query. Behind it: that of all these bytes. */
@@ -57,6 +58,7 @@ export interface PagedQuery {
   readonly shape: TableShape;
   readonly clauses: readonly WrittenClause[];
   readonly registered: (name: string) => RegisteredFunction | undefined;
+  readonly search: WrittenSearch | undefined;
   /** The effective order. */
   readonly order: readonly OrderField[];
   /** The direction of primary keys, if the order is by primary key. */
@@ -77,13 +79,13 @@ export class Bookmarks {
   readonly #querySum: number;
 
   constructor(query: PagedQuery) {
-    const { databaseId, shape, clauses, registered, order } = query;
+    const { databaseId, shape, clauses, registered, search, order } = query;
     this.#query = query;
     this.#databaseSum = checksum(encodeUtf8(databaseId));
     this.#schemaSum = checksum(encodeUtf8(`${shape.name} ${canonicalRows(shape.schema)}`));
     this.#oldSchemaSum = checksum(encodeUtf8(`${shape.name} ${shape.canonical}`));
     const orders = order.map(({ field, descending }) => `${JSON.stringify(field.name)} ${descending}`);
-    const text = `${clauses.map((clause) => textOfClause(clause, registered)).join()} by ${orders.join()}`;
+    const text = `${clauses.map((clause) => textOfClause(clause, registered)).join()} by ${orders.join()}${search === undefined ? '' : ` search ${JSON.stringify(search)}`}`;
     this.#querySum = checksum(encodeUtf8(text.toWellFormed()));
   }
 
@@ -128,15 +130,24 @@ export interface QueryOfPages {
   readonly databaseId: string;
   readonly clauses: readonly WrittenClause[];
   readonly registered: (name: string) => RegisteredFunction | undefined;
+  readonly search: WrittenSearch | undefined;
 }
 
 function bookmarksOf(
-  { databaseId, clauses, registered }: QueryOfPages,
+  { databaseId, clauses, registered, search }: QueryOfPages,
   shape: TableShape,
   query: CompiledQuery,
 ): Bookmarks {
   const order = effectiveOrder(shape, query);
-  return new Bookmarks({ databaseId, shape, clauses, registered, order, keyDirection: keyOrderOf(shape, query) });
+  return new Bookmarks({
+    databaseId,
+    shape,
+    clauses,
+    registered,
+    search,
+    order,
+    keyDirection: keyOrderOf(shape, query),
+  });
 }
 
 /** Returns the query for a page: for one row more than the page has, after the bookmark. */

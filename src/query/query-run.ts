@@ -137,9 +137,15 @@ export class QueryRun implements RunOptions {
 
 /** Looks up a row without a plan, if its primary key is the only condition of a query; undefined for every other query. */
 function rowByKey(host: QueryHost, state: TableState, written: WrittenQuery): Row[] | Promise<Row[]> | undefined {
-  const { wheres, orders, fields, limit, offset } = written;
+  const { wheres, orders, fields, limit, offset, search } = written;
   const { keyField, keyFields } = state.shape;
-  if (wheres.length === 0 || wheres.length > keyFields.length || orders.length > 0 || areHeavy(wheres))
+  if (
+    wheres.length === 0 ||
+    wheres.length > keyFields.length ||
+    orders.length > 0 ||
+    search !== undefined ||
+    areHeavy(wheres)
+  )
     return undefined;
   if (fields !== undefined || limit === 0 || offset > 0) return undefined;
   const value =

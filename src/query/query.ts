@@ -44,9 +44,12 @@ import { orAborted, runOnState } from './run-on-state.ts';
 import type { QueryOptions } from './run-on-state.ts';
 import { checkBeginning, compileWhere, isHeavy, isPlain, requireOrderField } from './planner/query-spec.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './planner/query-spec.ts';
+import { requireTextIndex, searchedShape, writtenSearch } from './conditions/search-options.ts';
+import type { SearchOptions, TextSpan, WrittenSearch } from './conditions/search-options.ts';
 
 const aggregating = new Later('aggregates', () => import('./aggregate-rows.ts'));
 const paging = new Later('pages of queries', () => import('./page.ts'));
+const highlighting = new Later('highlights of searches', () => import('./search/highlight.ts'));
 const explaining = new Later('explanations of queries', () => import('./explain.ts'));
 
 /** Options of `query.explain()`. */
@@ -75,6 +78,7 @@ interface Asked {
   readonly wheres: readonly Where[];
   readonly orders: readonly WrittenOrder[];
   readonly fields: readonly string[] | undefined;
+  readonly search: WrittenSearch | undefined;
   readonly overlay: Overlay | undefined;
   readonly limit: number | undefined;
   readonly offset: number;
@@ -85,6 +89,7 @@ const everything: Asked = {
   wheres: [],
   orders: [],
   fields: undefined,
+  search: undefined,
   overlay: undefined,
   limit: undefined,
   offset: 0,
@@ -176,6 +181,34 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     }
     const { wheres } = this.#asked;
     return this.#with({ ...this.#asked, wheres: wheres.length === 0 ? [where] : [...wheres, where] });
+  }
+
+  /**
+   * Returns the rows that have words in the fields of an index on texts, the best ones first, unless `orderBy` gives another order. The
+   * score is BM25: words that few rows have count more, and so do words that a short text has often. A row must have all words; those of a
+   * phrase in double quotes one after the other; and none that a `-` stands before. A second call replaces the first. Throws
+   * `InvalidQueryError` if the table has no such index, and `InvalidOptionError`.
+   */
+  search(text: string, options: SearchOptions = {}): Query<R, Table> {
+    const search = writtenSearch(text, options);
+    const shape = this.#host.shapeOf(this.#table);
+    if (shape !== undefined) requireTextIndex(searchedShape(this.#host, shape), search.options);
+    return this.#with({ ...this.#asked, search });
+  }
+
+  /**
+   * Returns where the words of the search are in the texts of a row that it returned, by the name of the field, for pages that mark them:
+   * parts in order that do not overlap, a phrase as one. Rejects with `InvalidQueryError` for a query without `search()`.
+   */
+  async highlight(row: object): Promise<{ readonly [field: string]: readonly TextSpan[] }> {
+    const { search } = this.#asked;
+    if (search === undefined) throw new InvalidQueryError('highlight() takes a query with search().');
+    if (typeof row !== 'object' || (row as object | null) === null) {
+      throw new InvalidQueryError(`highlight() takes a row, not ${describeValue(row)}.`);
+    }
+    const shape = this.#host.shapeOf(this.#table) ?? (await this.#host.tableState(this.#table)).shape;
+    const { highlight } = highlighting.loaded ?? (await highlighting.load());
+    return highlight(searchedShape(this.#host, shape), search, row as Record<string, unknown>);
   }
 
   /**
@@ -271,10 +304,15 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   async page(options: PageOptions): Promise<Page<R>> {
     const { size, after, signal } = pageOptions.check('query.page()', options);
     refuseLimits(this.#asked);
+    const { search } = this.#asked;
+    if (search !== undefined && this.#asked.orders.length === 0) {
+      throw new InvalidQueryError('page() of a search takes orderBy(): use limit() and offset() for the best rows.');
+    }
     const { databaseId } = this.#host;
     const asked = {
       databaseId,
       clauses: this.#asked.wheres.map(({ written }) => written),
+      search,
       registered: (name: string) => this.#host.functions.get(name),
     };
     const { pageOf, writtenPage } = paging.loaded ?? (await paging.load());
@@ -392,7 +430,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
       options,
       kind,
       groupedBy,
-      asked,
+      asked: { ...asked, isRanked: asked.search !== undefined && asked.orders.length === 0 },
       run: (on, fields) => run(new Query(on, table, { ...asked, fields })),
     }) as LiveResults<never>;
   }
@@ -485,7 +523,8 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   #written(): WrittenQuery {
-    const { wheres, orders, fields, limit, offset } = this.#asked;
-    return { wheres, orders, fields, limit, offset };
+    const { wheres, orders, fields, limit, offset, search } = this.#asked;
+    if (search === undefined) return { wheres, orders, fields, limit, offset };
+    return { wheres, orders, fields, limit, offset, search };
   }
 }

@@ -1,17 +1,21 @@
 /** Definitions of indexes, and their check, which turns them into the stored form. */
 import { InvalidSchemaError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
+import { defined } from '../base/options.ts';
 import { isPathType, maxPathLength, partsOfPath } from '../format/path-text.ts';
-import { isResultType, maxIndexes, maxIndexFields } from '../format/stored-schema.ts';
+import { isResultType, isWeight, maxIndexes, maxIndexFields } from '../format/stored-schema.ts';
 import type {
   StoredField,
   StoredFunctionIndex,
   StoredIndex,
   StoredIndexes,
   StoredPath,
+  StoredText,
 } from '../format/stored-schema.ts';
 import { isTypeId, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
+import { isTextLanguage, textLanguages } from '../search/languages.ts';
+import type { TextLanguage } from '../search/languages.ts';
 import { checkKeyField, checkName, refuseUnknown } from './definition-checks.ts';
 import { readConditions } from './index-condition.ts';
 
@@ -74,8 +78,24 @@ export interface IndexDefinition {
    * strings, numbers and booleans; others, and values that are no lists, have no entries. Not with `unique`. Default: false.
    */
   readonly each?: boolean;
+  /**
+   * Makes it an index of the words in the fields, all of type varchar, for `query.search()`. Not with `unique`, `each` or `include`.
+   * Default: none.
+   */
+  readonly text?: TextDefinition;
   /** The name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
   readonly name?: string;
+}
+
+/** How the words of an index on texts are made and ranked. */
+export interface TextDefinition {
+  /**
+   * The language whose endings a search does not tell apart, such as 'en': it needs the package `@orama/stemmers`. Default: none, and
+   * words match as they are, apart from case and accents.
+   */
+  readonly language?: TextLanguage;
+  /** How much a word in a field counts, more than 0. Default: 1 for each field. */
+  readonly weights?: { readonly [field: string]: number };
 }
 
 /**
@@ -102,8 +122,10 @@ const indexNames: ReadonlySet<string> = new Set<keyof IndexDefinition>([
   'where',
   'include',
   'each',
+  'text',
   'name',
 ]);
+const textNames: ReadonlySet<string> = new Set<keyof TextDefinition>(['language', 'weights']);
 const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefinition>([
   'function',
   'typeId',
@@ -140,13 +162,57 @@ function readIncluded(
   throw new InvalidSchemaError(table, message);
 }
 
+/** Checks how the words of an index are made. */
+function readText(table: string, name: string, index: IndexDefinition, fields: readonly StoredField[]): StoredText {
+  const { fields: names, text, unique, each, include } = index;
+  if (typeof text !== 'object' || (text as object | null) === null) {
+    const message = `\`text\` of the index '${name}' must be an object such as { language: 'en' }, not ${describeValue(text)}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  refuseUnknown(table, `\`text\` of the index '${name}'`, text, textNames);
+  const other = Object.entries({ unique, each, include }).find(([, value]) => value !== undefined && value !== false);
+  if (other !== undefined) {
+    const message = `The index '${name}' with \`text\` takes no \`${other[0]}\`: it has an entry for each word.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  const indexed = names.map((field) => (typeof field === 'string' ? field : field.path));
+  for (const field of indexed) {
+    if (fields.some((one) => one.name === field && one.typeId === Types.varchar)) continue;
+    const message = `The index '${name}' with \`text\` is on '${field}', which is not a field of type varchar.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  const { language, weights } = text;
+  if (language !== undefined && !isTextLanguage(language)) {
+    const message = `The language of the index '${name}' must be one of ${textLanguages.join(', ')}, not ${describeValue(language)}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  return {
+    ...defined({ language }),
+    ...(weights !== undefined && { weights: readWeights(table, name, indexed, weights) }),
+  };
+}
+
+function readWeights(table: string, name: string, fields: readonly string[], weights: unknown): readonly number[] {
+  if (typeof weights !== 'object' || weights === null) {
+    const message = `\`weights\` of the index '${name}' must be an object such as { title: 3 }, not ${describeValue(weights)}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  refuseUnknown(table, `\`weights\` of the index '${name}'`, weights, new Set(fields));
+  return fields.map((field) => {
+    const weight = (weights as Record<string, unknown>)[field] ?? 1;
+    if (isWeight(weight)) return weight;
+    const message = `The weight of the field '${field}' in the index '${name}' must be a number above 0, not ${describeValue(weight)}.`;
+    throw new InvalidSchemaError(table, message);
+  });
+}
+
 function readIndex(table: string, fields: readonly StoredField[], key: readonly string[], index: unknown): StoredIndex {
   if (typeof index !== 'object' || index === null) {
     const field = checkKeyField(table, fields, index, 'index');
     return { name: field, fields: [field] };
   }
   refuseUnknown(table, `an index of table '${table}'`, index, indexNames);
-  const { fields: names, unique = false, where, include, each = false, name } = index as IndexDefinition;
+  const { fields: names, unique = false, where, include, each = false, text, name } = index as IndexDefinition;
   if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
     const allowed = `an array of 1 to ${maxIndexFields} names`;
     throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${describeValue(names)}.`);
@@ -175,6 +241,10 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
     ...(paths.length === 0 ? {} : { paths }),
     ...(where === undefined ? {} : { where: readConditions(table, stored, fields, where) }),
   };
+  if (text !== undefined) {
+    const words = readText(table, stored, index as IndexDefinition, fields);
+    return { name: stored, fields: indexed, ...conditions, text: words };
+  }
   const more =
     include === undefined ? {} : { include: readIncluded(table, fields, { name: stored, indexed, key }, include) };
   if (!each) return { name: stored, fields: indexed, ...(unique ? { unique } : {}), ...conditions, ...more };

@@ -7,12 +7,14 @@ import type {
   StoredIndex,
   StoredRename,
   StoredSchema,
+  StoredText,
 } from '../format/stored-schema.ts';
 import { bigintBounds, isVariable } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
+import type { TextLanguage } from '../search/languages.ts';
 import { conditionsOf } from './index-condition.ts';
 import { constantDefault } from './schema.ts';
-import type { FunctionIndexDefinition, IndexDefinition } from './index-definitions.ts';
+import type { FunctionIndexDefinition, IndexDefinition, TextDefinition } from './index-definitions.ts';
 import type { FieldDefinition, SchemaDefinition } from './schema.ts';
 
 function toFieldDefinition(field: StoredField): FieldDefinition {
@@ -28,17 +30,31 @@ function toFieldDefinition(field: StoredField): FieldDefinition {
 }
 
 function toIndexDefinition(
-  { name, fields: names, paths = [], unique, where, include, each }: StoredIndex,
+  { name, fields: names, paths = [], unique, where, include, each, text }: StoredIndex,
   typeOf: (field: string) => TypeId,
 ): string | IndexDefinition {
-  const isPlain = [unique, where, include, each].every((more) => more === undefined);
+  const isPlain = [unique, where, include, each, text].every((more) => more === undefined);
   if (isPlain && paths.length === 0 && names.length === 1 && names[0] === name) return name;
   const isDefaultName = name === names.join(',');
   const fields = names.map((one) => paths.find(({ path }) => path === one) ?? one);
   return {
     fields,
-    ...defined({ unique, where: where && conditionsOf(where, typeOf), include, each }),
+    ...defined({
+      unique,
+      where: where && conditionsOf(where, typeOf),
+      include,
+      each,
+      text: text && toTextDefinition(text, names),
+    }),
     ...(!isDefaultName && { name }),
+  };
+}
+
+/** Returns the definition of the words of an index. */
+export function toTextDefinition({ language, weights }: StoredText, fields: readonly string[]): TextDefinition {
+  return {
+    ...defined({ language: language as TextLanguage | undefined }),
+    ...(weights !== undefined && { weights: Object.fromEntries(fields.map((field, i) => [field, weights[i] ?? 1])) }),
   };
 }
 

@@ -47,6 +47,8 @@ import { compiledCondition, isInside } from './index-condition.ts';
 import type { IndexCondition } from './index-condition.ts';
 import { elementTexts } from './list-elements.ts';
 import { constantDefault } from './schema.ts';
+import type { EntrySink, TextFields } from './text-fields.ts';
+import { writeWords } from './text-indexes.ts';
 
 /** An index of a table in its compiled form. On fields, it is made from a `StoredIndex`. */
 export interface TableIndex {
@@ -61,16 +63,10 @@ export interface TableIndex {
   readonly result?: FunctionResult;
   /** The fields whose values follow the primary key in an entry. Undefined: none. */
   readonly included?: IncludedFields;
+  /** The texts whose words it has entries for. `fields` is then one field, which stands for a word. Undefined: none. */
+  readonly text?: TextFields;
   /** The field of `fields` that stands for the elements of a list, each with an entry of its own. Undefined: one entry for a row. */
   readonly each?: LayoutField;
-}
-
-/** A list of keys that entries are appended to, such as a `KeyList`. */
-export interface EntrySink {
-  /** The end of the list, where the next key is written. */
-  readonly writer: ByteWriter;
-  /** Ends a key. */
-  end(): unknown;
 }
 
 /** The fields whose values follow the primary key in the entries of an index, and the fields of that key, which tell where it ends. */
@@ -261,8 +257,8 @@ export class TableShape {
   }
 
   /**
-   * Appends the index entries of a row, and returns their number: one, or one for each element of its list; none if the row does not meet
-   * the condition of the index.
+   * Appends the index entries of a row, and returns their number: one, or one for each element of its list or word of its texts; none if
+   * the row does not meet the condition of the index. For an index on texts, `prepareTexts` comes first.
    */
   writeIndexEntries(
     to: EntrySink,
@@ -279,6 +275,9 @@ export class TableShape {
       return 1;
     }
     if (where !== undefined && !isInside(where, source, base)) return 0;
+    if (index.text !== undefined) {
+      return writeWords(to, index.text, source, base, primaryKey, primaryKeyLength);
+    }
     const elements = elementTexts(readField(source, base, each.elementsOf as LayoutField));
     for (const element of elements) {
       for (const field of index.fields) {
@@ -328,9 +327,22 @@ function writeEntryEnd(
 export function tableIndex(
   layout: RowLayout,
   keyFields: readonly LayoutField[],
-  { name, fields, paths = [], unique, where, include, each }: StoredIndex,
+  { name, fields, paths = [], unique, where, include, each, text }: StoredIndex,
 ): TableIndex {
   const field = (one: string): LayoutField => layout.field(one) as LayoutField;
+  if (text !== undefined) {
+    const { language, weights = fields.map(() => 1) } = text;
+    const word = wordField(field(fields[0] as string));
+    return {
+      name,
+      fields: [word],
+      unique: false,
+      ...defined({ where: where && compiledCondition(where, field) }),
+      included: { fields: [], keyFields },
+      text: { fields: fields.map(field), language, weights },
+      each: word,
+    };
+  }
   const indexed = fields.map((one): LayoutField => {
     const typed = paths.find(({ path }) => path === one);
     if (typed !== undefined) return layout.path(one, typed.typeId, true) as LayoutField;
@@ -352,6 +364,11 @@ export function tableIndex(
   };
 }
 
+/** The field that stands for a word of texts. No condition and no order is on it. */
+function wordField(of: LayoutField): LayoutField {
+  return { ...of, name: '', typeId: Types.varchar };
+}
+
 /** Returns, for each index of a schema by name, a text that is the same for equal indexes. */
 export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map<string, string> {
   const onFields = indexes.map((index): [string, string] => [index.name, indexText(index)]);
@@ -362,10 +379,11 @@ export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map
 }
 
 /** Returns a text that is the same for equal indexes on fields. */
-export function indexText({ fields, paths = [], unique, where, include, each }: StoredIndex): string {
+export function indexText({ fields, paths = [], unique, where, include, each, text }: StoredIndex): string {
   const conditions = where?.map(({ field, values }) => [field, values]) ?? null;
   const types = paths.map(({ path, typeId }) => [path, typeId]);
-  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false, ...types]);
+  const words = text && [text.language ?? null, text.weights ?? null];
+  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false, words ?? null, ...types]);
 }
 
 function functionIndexText({ function: on, typeId, each }: StoredFunctionIndex): string {

@@ -132,6 +132,10 @@ export class TransactionHost implements BatchHost, QueryHost {
   /** `db.stop()` waits for the transaction as a whole. */
   waitFor(): void {}
 
+  registeredShape(table: string): TableShape | undefined {
+    return this.#host.registry.shape(table);
+  }
+
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#host.registry.shape(table);
     const stored = this.#view.table(table)?.shape;

@@ -41,7 +41,7 @@ const maxLevel = 40;
 export class Tree {
   readonly source: BlockSource;
   /** Reference to the root; null for an empty tree. */
-  readonly ref: (BlockRef & { readonly level: number }) | null;
+  readonly ref: (BlockRef & { readonly level: number; readonly words?: number }) | null;
   /** The root itself if it always is in memory (inlined in Block 0, or part of a commit). */
   readonly node: Node | undefined;
   /** Entries in the tree. */
@@ -54,12 +54,7 @@ export class Tree {
   /** The last estimate, and the turnover of the cache when it was made. */
   #estimated: { readonly estimate: TreeEstimate; readonly turnover: number } | undefined;
 
-  constructor(
-    source: BlockSource,
-    ref: (BlockRef & { readonly level: number }) | null,
-    node?: Node,
-    mayBreak: boolean = node instanceof PartialNode,
-  ) {
+  constructor(source: BlockSource, ref: Tree['ref'], node?: Node, mayBreak: boolean = node instanceof PartialNode) {
     this.source = source;
     this.ref = ref;
     this.node = node;

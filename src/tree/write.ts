@@ -33,6 +33,8 @@ export interface ChangeStream extends Upcoming {
    * `limit`; undefined if that is not known. {@link advanceRun} moves past the changes that were applied.
    */
   run?(limit: Uint8Array | undefined): RowRun | undefined;
+  /** The number of words that come less those that go, if they are changes to an index on texts. */
+  readonly words?: number;
   /** The changes, if all of them are keys without values. */
   readonly keyed?: KeyChanges;
   advanceRun?(count: number): void | Promise<void>;

@@ -7,7 +7,8 @@
 import type { Bound } from '../format/stored-table.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
-import type { EntrySink, FunctionResult, TableIndex, TableShape } from '../schema/table-shape.ts';
+import type { FunctionResult, TableIndex, TableShape } from '../schema/table-shape.ts';
+import type { EntrySink } from '../schema/text-fields.ts';
 import { CorruptionError, FunctionError } from '../base/errors.ts';
 import { writeFailure, writeKeyComponent, writeResult } from '../format/ordered-key.ts';
 import type { RowSource } from '../format/row-layout.ts';

@@ -22,13 +22,14 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
         const { function: made, name = made, typeId, each = false } = index;
         return `${name} (${each ? 'each element' : typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
       }
-      const { fields, unique = false, where, include, each = false } = index;
+      const { fields, unique = false, where, include, each = false, text } = index;
       const { name = fields.map(nameOfIndexed).join('+') } = index;
       const paths = fields.filter((field) => typeof field === 'object');
       const told = [
         ...paths.map(({ path, typeId }) => `${path === name ? 'path' : path} as ${typeName(typeId)}`),
         ...(unique ? ['unique'] : []),
         ...(each ? ['each element'] : []),
+        ...(text === undefined ? [] : [`each word${text.language === undefined ? '' : ` of ${text.language}`}`]),
         ...(where === undefined ? [] : [`where ${describeConditions(where)}`]),
         ...(include === undefined ? [] : [`includes ${include.join(', ')}`]),
       ];

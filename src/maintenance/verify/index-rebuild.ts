@@ -5,6 +5,7 @@
 import { ByteWriter, compareBytes } from '../../base/bytes.ts';
 import { CorruptionError, isUnreadable, invariant } from '../../base/errors.ts';
 import type { Pacer } from '../../base/pacer.ts';
+import { prepareTexts } from '../../schema/text-indexes.ts';
 import { IndexChanges } from '../../merge/index-changes.ts';
 import {
   GrowingIndexVersion,
@@ -105,6 +106,7 @@ export class IndexRebuild {
     const sink = { writer: scratch, end: (): void => undefined };
     for (const wanted of this.#wanted()) {
       const { table, indexes, functions } = wanted;
+      await prepareTexts(indexes);
       const entries = new Map<string, number>();
       const ofElements = functions
         .filter(({ index }) => isOfElements(index))
@@ -130,6 +132,7 @@ export class IndexRebuild {
     const merged: MergedTable[] = [];
     for (const wanted of this.#wanted()) {
       const { table, indexes, functions } = wanted;
+      await prepareTexts(indexes);
       const context = { ...given, cache: this.#cache };
       const indexVersions = functions.map((indexed) => new GrowingIndexVersion(table, indexed, context, undefined));
       const onFields = indexes.map((index): GrowingIndex => {

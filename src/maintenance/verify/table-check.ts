@@ -15,6 +15,8 @@ import { isBehind } from '../../format/stored-table.ts';
 import type { Bound } from '../../format/stored-table.ts';
 import { indexLeafShape, isOfElements, primaryKeyOf } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
+import { prepareTexts } from '../../schema/text-indexes.ts';
+import { rowWords } from '../../schema/text-postings.ts';
 import { defaultMaxFindings } from '../../tree/check.ts';
 import type { UnreadableNode } from '../../tree/check.ts';
 import type { Tree } from '../../tree/tree.ts';
@@ -65,7 +67,14 @@ export interface TableCheckOptions {
 }
 
 /** The entries that the rows imply for each index; for an index that is being added, only for rows up to `built`. */
-type Implied = ReadonlyMap<TableIndex, { readonly digest: EntryDigest; readonly built: Bound }>;
+type Implied = ReadonlyMap<TableIndex, ImpliedEntries>;
+
+interface ImpliedEntries {
+  readonly digest: EntryDigest;
+  readonly built: Bound;
+  /** The words of all rows, in an index on texts. */
+  words: number;
+}
 
 /** An index of a table, or an index that is being added. */
 interface CheckedIndex {
@@ -94,7 +103,10 @@ export class TableCheck {
       ...table.added,
     ];
     const wanted = all.filter((each) => index === undefined || each.index.name === index);
-    const implied = new Map(wanted.map(({ index: each, built }) => [each, { digest: new EntryDigest(), built }]));
+    await prepareTexts(wanted.map((each) => each.index));
+    const implied = new Map(
+      wanted.map(({ index: each, built }) => [each, { digest: new EntryDigest(), built, words: 0 }]),
+    );
     const before = run.findings.list.length;
     const rows = await run.tree(subject, {
       place: { table: shape.name },
@@ -112,7 +124,7 @@ export class TableCheck {
     const isSound = rows.isWhole && run.findings.list.length === before;
     for (const each of wanted) {
       const { name } = each.index;
-      const found = await this.#checkIndex(table, each, rows, isSound ? implied.get(each.index)?.digest : undefined);
+      const found = await this.#checkIndex(table, each, rows, isSound ? implied.get(each.index) : undefined);
       blocks += found.blocks;
       if (found.isWrong) wrongIndexes.push(name);
       indexes.push({ name, entries: each.tree.count });
@@ -192,11 +204,14 @@ export class TableCheck {
       }
       if (implied.size === 0) return;
       const primaryKey = key.finish();
-      for (const [index, { digest, built }] of implied) {
-        if (isBehind(primaryKey, built)) continue;
+      for (const [index, entries] of implied) {
+        if (isBehind(primaryKey, entries.built)) continue;
         key.length = 0;
+        let isFirst = index.text !== undefined;
         const end = (): void => {
-          digest.add(key.bytes, key.length);
+          if (isFirst) entries.words += rowWords(key.finish(), index);
+          isFirst = false;
+          entries.digest.add(key.bytes, key.length);
           key.length = 0;
         };
         shape.writeIndexEntries({ writer: key, end }, index, leaf, base, primaryKey);
@@ -216,7 +231,7 @@ export class TableCheck {
     table: TableState,
     checked: CheckedIndex,
     rows: TreeResult,
-    implied: EntryDigest | undefined,
+    implied: ImpliedEntries | undefined,
   ): Promise<{ readonly blocks: number; readonly isWrong: boolean }> {
     const { run } = this.#options;
     const { findings } = run;
@@ -230,14 +245,19 @@ export class TableCheck {
     const addEntries = (leaf: Node, from: number, to: number): Promise<void> =>
       this.#addEntries(digest, leaf, from, to);
     const result = await run.tree(place, { ...tree, onRun: implied === undefined ? checkEntries : addEntries });
-    if (implied !== undefined && !digest.isSame(implied)) await run.again({ ...tree, onRun: checkEntries });
+    if (implied !== undefined && !digest.isSame(implied.digest)) await run.again({ ...tree, onRun: checkEntries });
     const ofAll = rows.isWhole ? rows.entries : table.tree.count;
     const isOfAll = index.where === undefined && index.each === undefined && built === null;
-    const expected = isOfAll ? ofAll : implied?.count;
+    const expected = isOfAll ? ofAll : implied?.digest.count;
     if (result.isWhole && expected !== undefined && result.entries !== expected) {
       const inside = index.where === undefined ? '' : ` for which ${index.where.text}`;
       const soFar = built === null ? '' : ' as far as it has come';
       const message = `The index has ${result.entries} entries, and the table ${expected} rows${inside}${soFar}`;
+      findings.add(place, `indexes/${place.table}/${place.index}`, message);
+    }
+    const words = checked.tree.ref?.words ?? 0;
+    if (index.text !== undefined && result.isWhole && implied !== undefined && words !== implied.words) {
+      const message = `The index is said to be of ${words} words, and the rows have ${implied.words}`;
       findings.add(place, `indexes/${place.table}/${place.index}`, message);
     }
     const isWrong = findings.list.slice(before).some((finding) => finding.index !== undefined);
@@ -311,10 +331,12 @@ export class TableCheck {
 }
 
 /** Returns the reason for which a row may have no entries, for messages. */
-function reasonFor({ where, each }: TableIndex): string {
+function reasonFor({ where, each, text }: TableIndex): string {
   const reasons = [
     ...(where === undefined ? [] : [`the index is of those for which ${where.text}`]),
-    ...(each === undefined ? [] : ['it has one for each element of a list']),
+    ...(each === undefined
+      ? []
+      : [text === undefined ? 'it has one for each element of a list' : 'it has one for each word']),
   ];
   return reasons.length === 0 ? '' : `: ${reasons.join(', and ')}`;
 }

@@ -17,7 +17,7 @@ import { indexCursor } from './index-cursor.ts';
 import { IndexStream } from './index-lookup.ts';
 import { IntersectionStream, UnionStream, MergedStream, PreparedStream } from './merge-sorted.ts';
 import type { KeyProbe } from './key-probe.ts';
-import { KeyStream, SortedLookups } from './lookups.ts';
+import { KeyStream, RankedStream, SortedLookups } from './lookups.ts';
 import { LayerStream, TableStream } from './table-scan.ts';
 import { LongValueStream } from './long-value-sort.ts';
 import { residualOf } from '../planner/access-paths.ts';
@@ -51,6 +51,8 @@ export function openAccess(options: OpenOptions): RowStream {
       return new KeyStream(state, access.keys, filter, work);
     case 'table':
       return openTable(options, access);
+    case 'search':
+      return new RankedStream(state, access.found, filter, work);
     case 'index':
     case 'intersection':
       return openIndex(options, access);

@@ -77,6 +77,21 @@ export interface UnionAccess {
   readonly parts: readonly { readonly query: CompiledQuery; readonly plan: Plan }[];
 }
 
+/** Rows that a search has found, the best ones first. */
+export interface RankedAccess {
+  readonly kind: 'search';
+  readonly index: TableIndex;
+  readonly found: FoundRows;
+}
+
+/** The primary keys of found rows: each is taken once. */
+export interface FoundRows {
+  /** The number of rows that were found. */
+  readonly total: number;
+  /** Returns the key of the next row; undefined if there is none. */
+  take(): Uint8Array | undefined;
+}
+
 /** The source of rows. `keys`: single rows, by primary key. */
 export type Access =
   | { readonly kind: 'nothing' }
@@ -84,7 +99,8 @@ export type Access =
   | TableAccess
   | IndexAccess
   | IntersectionAccess
-  | UnionAccess;
+  | UnionAccess
+  | RankedAccess;
 
 /** A candidate plan: an access that gives all matching rows. */
 export interface Candidate {

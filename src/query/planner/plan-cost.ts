@@ -108,6 +108,11 @@ function estimateAccess(state: TableState, table: TreeEstimate, access: Access):
       const leaves = leavesOf(entries, table.leaves);
       return { ...none, entries, leaves, missing: missingOf(leaves), ranges: entries };
     }
+    case 'search': {
+      const entries = access.found.total;
+      const leaves = leavesOf(entries, table.leaves);
+      return { ...none, entries, leaves, missing: missingOf(leaves) };
+    }
     case 'table': {
       const sum = estimateRanges(state.tree, access.ranges);
       const { exact, leaves, missing } = sum;

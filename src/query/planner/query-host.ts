@@ -76,6 +76,8 @@ export interface QueryHost {
   readonly expiryMs?: number;
   /** The registered shape of a table; undefined while it is not registered. */
   shapeOf(table: string): TableShape | undefined;
+  /** The shape of a table as it was registered, also with indexes that are not there yet. Absent: as {@link shapeOf} says. */
+  registeredShape?(table: string): TableShape | undefined;
   /** The registered functions by name. */
   readonly functions: ReadonlyMap<string, RegisteredFunction>;
   /**
@@ -122,6 +124,8 @@ export interface WatchedQuery {
     readonly orders: readonly { readonly name: string; readonly direction: 'asc' | 'desc' }[];
     readonly limit: number | undefined;
     readonly offset: number;
+    /** Whether a search decides which rows come first. */
+    readonly isRanked?: boolean;
   };
   /** Runs the query on a host, for rows with these fields. Resolves to rows, groups or the value. */
   run(host: QueryHost, fields: readonly string[] | undefined): Promise<unknown>;

@@ -16,6 +16,7 @@ import { checkFunctionOperator, orderedPath, requireField } from '../conditions/
 import type { CompileOptions, Condition, WrittenCondition } from '../conditions/condition.ts';
 import type { OrderField } from '../conditions/row-order.ts';
 import type { CompiledQuery, Candidate, IndexAccess, TableAccess } from './access-paths.ts';
+import type { WrittenSearch } from '../conditions/search-options.ts';
 import type { TakenFields } from './covering-index.ts';
 
 /** Ascending or descending. */
@@ -49,6 +50,8 @@ export interface WrittenQuery {
   readonly unordered?: boolean;
   /** How many rows may be held for a sort if some access has the order: a loop takes rows one by one. */
   readonly sorts?: CompiledQuery['sorts'];
+  /** The words that rows must have. */
+  readonly search?: WrittenSearch | undefined;
   /** Returns conditions that the call that runs the query adds. */
   readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
 }

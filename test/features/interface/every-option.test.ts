@@ -248,6 +248,7 @@ const cases: Readonly<Record<string, Case>> = {
   'Query.sum(options)': { call: (options) => query().sum('n', options), what: 'a query' },
   'Query.avg(options)': { call: (options) => query().avg('n', options), what: 'a query' },
   'Query.aggregate(options)': { call: (options) => query().aggregate({ all: 'count' }, options), what: 'a query' },
+  'Query.search(options)': { call: (options) => query().search('red', options), what: 'query.search()' },
   'Query.explain(options)': { call: (options) => query().explain(options), what: 'query.explain()' },
   'Query.watch(options)': { call: (options) => query().watch(options), what: 'query.watch()' },
   'Query.watchCount(options)': { call: (options) => query().watchCount(options), what: 'query.watchCount()' },

@@ -14,6 +14,7 @@ export const folders: readonly Folder[] = [
   { path: 'base', holds: 'The environment (clock, timers, randomness), errors, order, bytes, checksums, invariants' },
   { path: 'format', holds: 'Bytes, without I/O: names of objects, keys, rows, blocks, commits, Block 0' },
   { path: 'text', holds: 'Values and lines of rows as text and as JSON, for people and for files' },
+  { path: 'search', holds: 'Words of texts, their ranks, and the text of a search' },
   { path: 'live-wire', holds: 'Results of live queries as the events that carry them to browsers' },
   {
     path: 'storage/contract',
@@ -65,6 +66,7 @@ export const folders: readonly Folder[] = [
   },
   { path: 'query/planner', holds: 'Ways to the rows of a query, their cost, and the choice between them' },
   { path: 'query/operators', holds: 'Executing a plan: scans, look-ups, intersections, unions, sorting' },
+  { path: 'query/search', holds: 'Finding and ranking the rows with some words by an index on texts' },
   { path: 'query', holds: 'The query builder, runs of queries, aggregates, pages, explanations' },
   { path: 'batch', holds: 'Collecting changes, firing triggers, and making a commit of them' },
   { path: 'live', holds: 'Watched queries: which commits can change a result, and what has changed in it' },

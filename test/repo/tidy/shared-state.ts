@@ -27,6 +27,12 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
     'strings that all rows share: a table of them for each decoder would take more than it saves',
   ],
   ['src/base/bytes.ts shortTexts', 'goes with the words'],
+  [
+    'src/search/analyzer.ts analyzers',
+    'the code of a language is loaded once in a process, before the words of rows are made without a promise',
+  ],
+  ['src/schema/text-entries.ts counts', 'written and read within one call that calls nothing else, for each row'],
+  ['src/query/search/corpus.ts wordsOfLayers', 'follows from the entries, which never change, and goes with them'],
   ['src/base/bytes.ts codes', 'written and read within one call that calls nothing else'],
   ['src/base/abort.ts followers', 'belongs to the signal of the application, and goes with it'],
   ['src/base/later.ts declared', 'modules of the package, which all databases of a process share'],

@@ -1,0 +1,105 @@
+/** The options of `query.search()`. */
+import { InvalidQueryError } from '../../base/errors.ts';
+import { describeValue } from '../../base/messages.ts';
+import { kinds, OptionTable } from '../../base/options.ts';
+import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
+
+/** Options of `query.search()`. */
+export interface SearchOptions {
+  /** Whether the last word also stands for all words that begin with it, as somebody types it. Default false. */
+  readonly prefix?: boolean;
+  /** Whether words that differ in a letter or two are found too: one from four letters on, two from eight. Default false. */
+  readonly fuzzy?: boolean;
+  /** Whether a row must have all words, or any of them. Default 'all'. */
+  readonly match?: 'all' | 'any';
+  /** The names of the fields to search, of the index. Default: all of its fields. */
+  readonly fields?: readonly string[];
+  /** The name of the index on texts. Default: the first one of the table that has the fields. */
+  readonly index?: string;
+}
+
+export const searchOptions: OptionTable<SearchOptions> = new OptionTable<SearchOptions>({
+  prefix: kinds.flag,
+  fuzzy: kinds.flag,
+  match: kinds.choice('all', 'any'),
+  fields: kinds.anything,
+  index: kinds.text('the name of an index', (name) => name !== ''),
+});
+
+/** A part of a text, in UTF-16 units as `text.slice(start, end)` takes them. */
+export interface TextSpan {
+  /** The place of its first unit. */
+  readonly start: number;
+  /** The place behind its last unit. */
+  readonly end: number;
+}
+
+/** A search as it is written. */
+export interface WrittenSearch {
+  readonly text: string;
+  readonly options: SearchOptions;
+}
+
+/** Checks the arguments of `query.search()`. Throws `InvalidQueryError` or `InvalidOptionError`. */
+export function writtenSearch(text: unknown, options: SearchOptions): WrittenSearch {
+  if (typeof text !== 'string') {
+    throw new InvalidQueryError(`search() takes a text, not ${describeValue(text)}.`);
+  }
+  const checked = searchOptions.check('query.search()', options);
+  const { fields } = checked;
+  if (fields !== undefined && !(Array.isArray(fields) && fields.every((name: unknown) => typeof name === 'string'))) {
+    throw new InvalidQueryError(`search(): \`fields\` must be an array of names, not ${describeValue(fields)}.`);
+  }
+  return { text, options: fields === undefined ? checked : { ...checked, fields: [...fields] } };
+}
+
+/** An index on texts. */
+export interface SearchedIndex {
+  readonly index: TableIndex;
+  /** The weight of each field of the index; 0: the field is not searched. */
+  readonly weights: readonly number[];
+}
+
+/** Returns the definition of a table in which a search looks for its index: one that is not there yet counts, if rows are the same. */
+export function searchedShape(
+  host: { registeredShape?(table: string): TableShape | undefined },
+  shape: TableShape,
+): TableShape {
+  const registered = host.registeredShape?.(shape.name);
+  return registered?.isSame(shape) === true ? registered : shape;
+}
+
+/** Returns the index for a search. Throws `InvalidQueryError` if there is none. */
+export function requireTextIndex({ name: table, indexes }: TableShape, options: SearchOptions): SearchedIndex {
+  const { index: wanted, fields } = options;
+  const all = indexes.filter(({ text }) => text !== undefined);
+  if (all.length === 0) {
+    throw new InvalidQueryError(
+      `search(): table '${table}' has no index on texts. Add one such as { fields: ['title'], text: {} } to its indexes.`,
+    );
+  }
+  const named = wanted === undefined ? all : all.filter(({ name }) => name === wanted);
+  if (named.length === 0) {
+    const names = all.map(({ name }) => `'${name}'`).join(', ');
+    throw new InvalidQueryError(
+      `search(): table '${table}' has no index on texts of the name '${wanted}', but ${names}.`,
+    );
+  }
+  const namesOf = (index: TableIndex): string[] => (index.text?.fields ?? []).map(({ name }) => name);
+  const index = named.find((one) => fields === undefined || fields.every((field) => namesOf(one).includes(field)));
+  if (index?.text === undefined) {
+    const names = named.map((one) => `'${one.name}' (${namesOf(one).join(', ')})`).join(', ');
+    throw new InvalidQueryError(
+      `search(): no index on texts of table '${table}' has the fields ${fields?.join(', ')}. It has ${names}.`,
+    );
+  }
+  if (fields?.length === 0)
+    throw new InvalidQueryError('search(): `fields` is empty. Leave it out to search all fields.');
+  const { text } = index;
+  return {
+    index,
+    weights: text.weights.map((weight, i) => {
+      return fields === undefined || fields.includes(text.fields[i]?.name ?? '') ? weight : 0;
+    }),
+  };
+}

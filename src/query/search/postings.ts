@@ -1,0 +1,167 @@
+/** Reads the entries of a word in an index on texts: the rows that have the word, by ascending primary key. */
+import { andThen } from '../../base/brands.ts';
+import { ByteWriter, compareRanges, concatBytes, prefixEnd } from '../../base/bytes.ts';
+import { CorruptionError } from '../../base/errors.ts';
+import { CountReader } from '../../format/counts.ts';
+import type { Node } from '../../format/node.ts';
+import { skipKeyComponent, writeKeyComponent } from '../../format/ordered-key.ts';
+import type { LayoutField } from '../../format/row-layout.ts';
+import { Types } from '../../format/types.ts';
+import { endOfKey } from '../../schema/table-shape.ts';
+import type { TableIndex } from '../../schema/table-shape.ts';
+import { openCursor } from '../../tree/cursor-sequence.ts';
+import type { KeyRange, RunCursor } from '../../tree/cursor.ts';
+import type { Tree } from '../../tree/tree.ts';
+
+/** Returns the bytes with which all entries of a word begin. */
+export function wordBytes(word: string): Uint8Array {
+  const writer = new ByteWriter(64);
+  writeKeyComponent(writer, Types.varchar, word);
+  return writer.finish();
+}
+
+/** Returns the range of the entries of a word, or of all words that begin with it. */
+export function rangeOf(word: string, isPrefix: boolean): KeyRange {
+  const bytes = wordBytes(word);
+  // A component ends with two bytes of its own.
+  const from = isPrefix ? bytes.subarray(0, bytes.length - 2) : bytes;
+  return { from, to: prefixEnd(from) };
+}
+
+/** A row of an index on texts: its primary key, and how often a word is in its fields. */
+export interface Posting {
+  /** Holds the primary key from {@link keyStart} to {@link keyEnd}, until the next one is read. */
+  readonly bytes: Uint8Array;
+  readonly keyStart: number;
+  readonly keyEnd: number;
+  /** The sum of the counts of the word in the fields, times their weights. 0: it is in none of the fields that are searched. */
+  readonly frequency: number;
+  /** The words of the row. */
+  readonly length: number;
+}
+
+/** The place and the meaning of the entries of an index on texts. */
+export interface PostingSource {
+  readonly tree: Tree;
+  readonly index: TableIndex;
+  /** The weight of each field of the index; 0: the field is not searched. */
+  readonly weights: readonly number[];
+}
+
+/** Moves over the entries of a range, in their order. */
+export class PostingCursor implements Posting {
+  readonly #source: PostingSource;
+  readonly #range: KeyRange;
+  readonly #keyFields: readonly LayoutField[];
+  readonly #counts = new CountReader();
+  #cursor: RunCursor;
+  #at = 0;
+  #to = 0;
+  #node: Node | undefined;
+  #isOver = false;
+  bytes: Uint8Array = new Uint8Array(256);
+  keyStart = 0;
+  keyEnd = 0;
+  frequency = 0;
+  length = 0;
+  /** The entries that were read. */
+  read = 0;
+
+  constructor(source: PostingSource, range: KeyRange) {
+    this.#source = source;
+    this.#range = range;
+    this.#keyFields = source.index.included?.keyFields ?? [];
+    this.#cursor = openCursor(source.tree, range);
+  }
+
+  /** Tells how many entries will probably be read. */
+  expect(entries: number): void {
+    this.#cursor.expect?.(entries);
+  }
+
+  /** Moves to the next entry. Returns false at the end. */
+  next(): boolean | Promise<boolean> {
+    if (this.#at < this.#to) {
+      this.#take();
+      return true;
+    }
+    const moved = this.#cursor.next();
+    return andThen(moved, (more) => this.#enter(more));
+  }
+
+  /**
+   * Moves to the first entry at or after the present one whose primary key is not below a given one, where all entries are of one word.
+   * Returns false if there is none.
+   */
+  seek(key: Uint8Array, start: number, end: number): boolean | Promise<boolean> {
+    if (this.#isOver) return false;
+    if (this.#node !== undefined && this.#compare(key, start, end) >= 0) return true;
+    const target = concatBytes(this.#range.from as Uint8Array, key.subarray(start, end));
+    if (this.#node !== undefined && this.#at < this.#to) {
+      const at = this.#node.boundFrom(this.#at, target, 0, target.length);
+      if (at < this.#to) {
+        this.#at = at;
+        this.#take();
+        return true;
+      }
+    }
+    this.#cursor = openCursor(this.#source.tree, { from: target, to: this.#range.to });
+    const moved = this.#cursor.next();
+    return andThen(moved, (more) => this.#enter(more));
+  }
+
+  /** Whether the present entry has a primary key. */
+  isAt(key: Uint8Array, start: number, end: number): boolean {
+    return this.#compare(key, start, end) === 0;
+  }
+
+  #compare(key: Uint8Array, start: number, end: number): number {
+    return compareRanges(this.bytes, this.keyStart, this.keyEnd, key, start, end);
+  }
+
+  #enter(more: boolean): boolean {
+    if (!more) {
+      this.#isOver = true;
+      this.#to = 0;
+      return false;
+    }
+    const { node, from, to } = this.#cursor;
+    this.#node = node;
+    this.#at = from;
+    this.#to = to;
+    this.#take();
+    return true;
+  }
+
+  #take(): void {
+    const node = this.#node as Node;
+    const i = this.#at++;
+    const length = node.keyLength(i);
+    if (length > this.bytes.length) this.bytes = new Uint8Array(length * 2);
+    const { bytes } = this;
+    node.copyKey(i, bytes, 0);
+    this.keyStart = skipKeyComponent(bytes, 0, Types.varchar);
+    this.keyEnd =
+      this.#keyFields.length === 1
+        ? skipKeyComponent(bytes, this.keyStart, (this.#keyFields[0] as LayoutField).typeId)
+        : endOfKey(node, bytes, this.keyStart, length, this.#source.index);
+    this.read++;
+    this.#readCounts(length, node);
+  }
+
+  #readCounts(end: number, node: Node): void {
+    const { weights } = this.#source;
+    const counts = this.#counts;
+    counts.bytes = this.bytes;
+    counts.at = this.keyEnd;
+    this.length = counts.next();
+    let frequency = 0;
+    while (counts.at < end) {
+      const count = counts.next();
+      frequency += (weights[count % weights.length] as number) * (Math.floor(count / weights.length) + 1);
+    }
+    if (counts.at !== end)
+      throw new CorruptionError(node.name, 'An entry of an index on texts does not end where its counts do');
+    this.frequency = frequency;
+  }
+}

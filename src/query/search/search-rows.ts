@@ -1,0 +1,77 @@
+/** Carries out a search on a state of its table: finds the rows by the index, and plans how they are read in the order of their scores. */
+import { Pacer } from '../../base/pacer.ts';
+import { Scratch } from '../../cache/memory-budget.ts';
+import { prepareTexts } from '../../schema/text-indexes.ts';
+import type { TableState } from '../../view/table-state.ts';
+import type { Condition } from '../conditions/condition.ts';
+import type { CompiledQuery, FoundRows, Plan } from '../planner/access-paths.ts';
+import { effectiveOrder } from '../planner/access-paths.ts';
+import { compiledQuery } from '../planner/plan-cache.ts';
+import type { QueryHost } from '../planner/query-host.ts';
+import { unexpired } from '../planner/query-spec.ts';
+import type { WrittenQuery } from '../planner/query-spec.ts';
+import { corpusOf } from './corpus.ts';
+import { RowSearch } from './find-rows.ts';
+import { CompiledSearch } from './compiled-search.ts';
+import { requireTextIndex, searchedShape } from '../conditions/search-options.ts';
+import type { SearchedIndex, WrittenSearch } from '../conditions/search-options.ts';
+
+/** A search that was carried out in the index. */
+export interface SearchedRows {
+  readonly query: CompiledQuery;
+  readonly plan: Plan;
+  /** The entries of the index that were read. */
+  readonly entries: number;
+}
+
+/** Finds the rows of a search, and plans how they are read. `signal`: gives up. */
+export async function searchRows(
+  host: QueryHost,
+  state: TableState,
+  written: WrittenQuery,
+  search: WrittenSearch,
+  signal: AbortSignal | undefined,
+): Promise<SearchedRows> {
+  const { shape } = state;
+  // An index that is registered and not there yet has no entries: all rows are read.
+  const searched = requireTextIndex(searchedShape(host, shape), search.options);
+  await prepareTexts([searched.index]);
+  const compiled = new CompiledSearch(searched, search);
+  const query = await compiledQuery(host, shape, unexpired(host, shape, written), signal);
+  const order = effectiveOrder(shape, query);
+  const isRanked = written.orders.length === 0;
+  // A phrase is looked for in the rows that have its words.
+  const residual: readonly Condition[] = compiled.hasPhrases
+    ? [...query.conditions, compiled.condition]
+    : query.conditions;
+  const isLimited = isRanked && residual.length === 0 && query.limit !== undefined && query.counts !== true;
+  const most = isLimited ? (query.limit ?? 0) + query.offset : Number.POSITIVE_INFINITY;
+  const { found, entries } = await foundRows(host, state, searched, { compiled, most, signal });
+  const access: Plan['access'] = { kind: 'search', index: searched.index, found };
+  const covered = compiled.hasPhrases ? [] : [compiled.condition];
+  const plan: Plan = { access, covered, residual, ordered: isRanked, order, use: undefined };
+  return { query: { ...query, conditions: [...query.conditions, compiled.condition] }, plan, entries };
+}
+
+async function foundRows(
+  { environment }: QueryHost,
+  state: TableState,
+  { index, weights }: SearchedIndex,
+  options: { readonly compiled: CompiledSearch; readonly most: number; readonly signal: AbortSignal | undefined },
+): Promise<{ readonly found: FoundRows; readonly entries: number }> {
+  const { compiled, most, signal } = options;
+  const pacer = new Pacer(environment);
+  const scratch = new Scratch(state.tree.source.memory);
+  const breathe = (): void | Promise<void> => {
+    signal?.throwIfAborted();
+    return pacer.due() ? pacer.pause() : undefined;
+  };
+  try {
+    const corpus = await corpusOf(state, index, { pacer, scratch, breathe });
+    const search = new RowSearch(corpus, { weights, most, pacer, scratch, breathe });
+    const found = await search.find(await compiled.wordsIn(corpus, breathe));
+    return { found, entries: search.entries };
+  } finally {
+    scratch.release();
+  }
+}

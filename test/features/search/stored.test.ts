@@ -1,0 +1,261 @@
+/** Indexes on texts in a database: what a search finds, and in which order, after any changes; verified, rebuilt, added and migrated. */
+import { describe, expect, it } from 'vitest';
+import { Types } from '../../../src/format/types.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
+import type { SearchOptions } from '../../../src/query/conditions/search-options.ts';
+import { Random } from '../../properties/model/random.ts';
+import { Nodes } from '../protocol/nodes.ts';
+import type { TestNode } from '../protocol/nodes.ts';
+import { searchModel } from './search-model.ts';
+import type { Article } from './search-model.ts';
+
+const articles = {
+  name: 'articles',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint32 },
+    title: { typeId: Types.varchar },
+    body: { typeId: Types.varchar },
+    section: { typeId: Types.uint8 },
+  },
+  primaryKey: 'id',
+  indexes: [{ fields: ['title', 'body'], text: { weights: { title: 3 } }, name: 'words' }, 'section'],
+} as const satisfies SchemaDefinition;
+
+const weights = [3, 1];
+const vocabulary = ['red', 'wine', 'white', 'winter', 'grape', 'glass', 'cellar', 'oak', 'ref', 'read'];
+
+async function opened(nodes: Nodes, schema: SchemaDefinition = articles): Promise<TestNode> {
+  const node = nodes.make(1, { blockSizeBytes: 512 });
+  node.db.registerSchema(schema);
+  await nodes.run(node.db.start());
+  return node;
+}
+
+function textOf(random: Random, most: number): string {
+  const count = random.below(most + 1);
+  // The first words come more often than the last ones.
+  const words = Array.from({ length: count }, () => vocabulary[Math.min(random.below(10), random.below(10))]);
+  return words.join(' ');
+}
+
+function articleOf(random: Random, id: number): Article {
+  const title = random.below(8) === 0 ? null : textOf(random, 3);
+  return { id, title, body: textOf(random, 12), section: random.below(4) };
+}
+
+const searches: readonly (readonly [string, SearchOptions])[] = [
+  ['red', {}],
+  ['red wine', {}],
+  ['red wine grape', {}],
+  ['red cellar oak', { match: 'any' }],
+  ['red wi', { prefix: true }],
+  ['w', { prefix: true }],
+  ['wine -red', {}],
+  ['"red wine"', {}],
+  ['grape "red wine" -oak', {}],
+  ['winter', { fields: ['title'] }],
+  ['red wine', { fields: ['body'] }],
+  ['nothing', {}],
+  ['wime', { fuzzy: true }],
+  ['red -"red wine"', {}],
+];
+
+describe('an index on texts', () => {
+  it('finds the rows that the model finds, in the order of their scores, after any changes', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const random = new Random(11);
+    const model = new Map<number, Article>();
+    for (let round = 0; round < 18; round++) {
+      const batch = node.db.batch();
+      for (let i = 0; i < 12; i++) {
+        const id = 1 + random.below(80);
+        if (random.below(4) === 0 && model.has(id)) {
+          await batch.delete('articles', id);
+          model.delete(id);
+        } else {
+          const row = articleOf(random, id);
+          await batch.upsert('articles', row);
+          model.set(id, row);
+        }
+      }
+      await nodes.run(batch.flush());
+      const isMerged = round % 3 === 2;
+      if (isMerged) await nodes.run(node.db.checkpoint());
+      for (const [text, options] of searches) {
+        const query = node.db.query('articles').search(text, options);
+        const expected = searchModel([...model.values()], weights, text, options);
+        const found = (await nodes.run(query.execute())) as unknown as Article[];
+        const ids = found.map(({ id }) => id);
+        // The numbers of rows and words are exact once all is merged.
+        const inOrder = (all: readonly number[]): readonly number[] => (isMerged ? all : all.toSorted(byNumber));
+        expect(inOrder(ids)).toEqual(inOrder(expected.map(({ id }) => id)));
+        expect(found).toEqual(ids.map((id) => model.get(id)));
+        expect(await nodes.run(query.count())).toBe(expected.length);
+        const top = (await nodes.run(query.limit(3).offset(1).execute())) as unknown as Article[];
+        expect(top.map(({ id }) => id)).toEqual(ids.slice(1, 4));
+        const inSection = await nodes.run(query.where('section', '=', 2).orderBy('id', 'desc').execute());
+        const wanted = expected.filter(({ section }) => section === 2).map(({ id }) => id);
+        expect((inSection as unknown as Article[]).map(({ id }) => id)).toEqual(wanted.toSorted((a, b) => b - a));
+      }
+      const findings = isMerged ? (await nodes.run(node.db.verify({ deep: true }))).findings : [];
+      expect(findings).toEqual([]);
+    }
+  });
+});
+
+function byNumber(a: number, b: number): number {
+  return a - b;
+}
+
+/** Inserts articles 1 to 60 with words of the vocabulary. */
+async function fill(nodes: Nodes, node: TestNode): Promise<Article[]> {
+  const random = new Random(5);
+  const rows = Array.from({ length: 60 }, (_, i) => articleOf(random, i + 1));
+  const batch = node.db.batch();
+  for (const row of rows) await batch.insert('articles', row);
+  await nodes.run(batch.flush());
+  await nodes.run(node.db.checkpoint());
+  return rows;
+}
+
+async function idsOf(nodes: Nodes, node: TestNode, text: string): Promise<number[]> {
+  const rows = (await nodes.run(node.db.query('articles').search(text).execute())) as unknown as Article[];
+  return rows.map(({ id }) => id);
+}
+
+function wantedOf(rows: readonly Article[], text: string): number[] {
+  return searchModel(rows, weights, text, {}).map(({ id }) => id);
+}
+
+describe('the entries of an index on texts', () => {
+  it('are rebuilt by repair(), which verify() finds to be needed, with the number of words', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const rows = await fill(nodes, node);
+    await nodes.run(node.db.stop());
+    await nodes.replaceBlock0(({ tables, generation }) => ({
+      generation: generation + 1,
+      tables: tables.map((table) => ({
+        ...table,
+        versions: table.versions.map((version) => ({
+          ...version,
+          indexes: version.indexes.map(({ name, root }) => {
+            return name === 'words' && root !== null ? { name, root: { ...root, words: 7 } } : { name, root };
+          }),
+        })),
+      })),
+    }));
+    await nodes.run(node.db.start());
+    const { findings } = await nodes.run(node.db.verify({ deep: true }));
+    expect(findings.map(({ message }) => message)).toEqual([expect.stringContaining('said to be of 7 words')]);
+    await nodes.run(node.db.repair());
+    expect((await nodes.run(node.db.verify({ deep: true }))).findings).toEqual([]);
+    expect(await idsOf(nodes, node, 'red wine')).toEqual(wantedOf(rows, 'red wine'));
+  });
+
+  it('are made for a table with rows, and searched meanwhile', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes, { ...articles, indexes: ['section'] });
+    const rows = await fill(nodes, node);
+    node.db.registerSchema(articles);
+    expect(await idsOf(nodes, node, 'red wine')).toEqual(wantedOf(rows, 'red wine'));
+    for (let i = 0; i < 20; i++) {
+      await nodes.environment.advance(60_000);
+      await nodes.run(node.db.checkpoint());
+    }
+    expect(await nodes.run(node.db.indexes('articles'))).toMatchObject([
+      { name: 'section' },
+      { name: 'words', fields: ['title', 'body'], text: { weights: { title: 3, body: 1 } }, state: 'ready' },
+    ]);
+    expect(await idsOf(nodes, node, 'red wine')).toEqual(wantedOf(rows, 'red wine'));
+    expect((await nodes.run(node.db.verify({ deep: true }))).findings).toEqual([]);
+  });
+
+  it('follow a snapshot, a transaction and an unflushed batch', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const rows = await fill(nodes, node);
+    const snapshot = await nodes.run(node.db.snapshot());
+    const added = { id: 100, title: 'red wine', body: 'red wine', section: 1 };
+    const batch = node.db.batch();
+    await batch.insert('articles', added);
+    const overlaid = await nodes.run(node.db.query('articles').search('red wine').overlay(batch).execute());
+    expect((overlaid as unknown as Article[]).map(({ id }) => id)).toContain(100);
+    await nodes.run(batch.flush());
+    const old = await nodes.run(snapshot.query('articles').search('red wine').execute());
+    expect((old as unknown as Article[]).map(({ id }) => id)).toEqual(wantedOf(rows, 'red wine'));
+    await nodes.run(snapshot.release());
+    const found = await nodes.run(
+      node.db.transaction(async (tx) => {
+        const all = await tx.query('articles').search('red wine').execute();
+        await tx.delete('articles', 100);
+        return all.length;
+      }),
+    );
+    expect(found).toBe(wantedOf([...rows, added], 'red wine').length);
+    expect(await idsOf(nodes, node, 'red wine')).not.toContain(100);
+  });
+
+  it('read as few entries as there are for a rare word', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    await fill(nodes, node);
+    const plan = await nodes.run(node.db.query('articles').search('red read').limit(3).explain({ run: true }));
+    expect(plan).toMatchObject({ access: 'search', index: 'words', order: 'access' });
+    expect(plan.steps.map(({ step }) => step)).toEqual(['index', 'table', 'result']);
+  });
+});
+
+describe('a search', () => {
+  it('refuses what it cannot do, before it reads', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes, {
+      ...articles,
+      indexes: [{ fields: ['title'], text: {}, name: 'titles' }],
+    });
+    const query = node.db.query('articles');
+    expect(() => query.search(7 as never)).toThrow('search() takes a text, not 7.');
+    expect(() => query.search('x', { index: 'words' })).toThrow(
+      "has no index on texts of the name 'words', but 'titles'",
+    );
+    expect(() => query.search('x', { fields: ['body'] })).toThrow("has the fields body. It has 'titles' (title).");
+    expect(() => query.search('x', { fields: 'title' as never })).toThrow('must be an array of names');
+    expect(() => query.search('x', { fields: [] })).toThrow('`fields` is empty');
+    await expect(query.search('x').page({ size: 3 })).rejects.toThrow('page() of a search takes orderBy()');
+    await expect(query.highlight({})).rejects.toThrow('highlight() takes a query with search().');
+    expect(await nodes.run(query.search('').execute())).toEqual([]);
+    expect(await nodes.run(query.search('-red').execute())).toEqual([]);
+  });
+
+  it('finds no row whose where() another row meets, also by primary key', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const rows = await fill(nodes, node);
+    const [first] = wantedOf(rows, 'red wine');
+    const byKey = (text: string): Promise<unknown[]> =>
+      nodes.run(
+        node.db
+          .query('articles')
+          .where('id', '=', first as number)
+          .search(text)
+          .execute(),
+      );
+    expect(await byKey('red wine')).toEqual([rows[(first as number) - 1]]);
+    expect(await byKey('nothing')).toEqual([]);
+  });
+
+  it('marks words and phrases in the texts of a row', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const query = node.db.query('articles').search('"red wine" cas -oak', { prefix: true });
+    const row = { title: 'Red, red wine', body: 'Casks of wine', section: 1 };
+    const spans = await query.highlight(row);
+    const { title, body } = row;
+    expect((spans['title'] ?? []).map(({ start, end }) => title.slice(start, end))).toEqual(['red wine']);
+    expect((spans['body'] ?? []).map(({ start, end }) => body.slice(start, end))).toEqual([]);
+    const typed = await node.db.query('articles').search('wine cas', { prefix: true }).highlight(row);
+    expect((typed['body'] ?? []).map(({ start, end }) => body.slice(start, end))).toEqual(['Casks', 'wine']);
+  });
+});
