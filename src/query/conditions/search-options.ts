@@ -2,6 +2,7 @@
 import { InvalidQueryError } from '../../base/errors.ts';
 import { describeValue } from '../../base/messages.ts';
 import { kinds, OptionTable } from '../../base/options.ts';
+import type { OptionKind } from '../../base/options.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
 
 /** Options of `query.search()`. */
@@ -18,11 +19,16 @@ export interface SearchOptions {
   readonly index?: string;
 }
 
+const fieldNames: OptionKind = {
+  allowed: 'an array of names of fields',
+  accepts: (value) => Array.isArray(value) && value.every((name: unknown) => typeof name === 'string'),
+};
+
 export const searchOptions: OptionTable<SearchOptions> = new OptionTable<SearchOptions>({
   prefix: kinds.flag,
   fuzzy: kinds.flag,
   match: kinds.choice('all', 'any'),
-  fields: kinds.anything,
+  fields: fieldNames,
   index: kinds.text('the name of an index', (name) => name !== ''),
 });
 
@@ -47,9 +53,6 @@ export function writtenSearch(text: unknown, options: SearchOptions): WrittenSea
   }
   const checked = searchOptions.check('query.search()', options);
   const { fields } = checked;
-  if (fields !== undefined && !(Array.isArray(fields) && fields.every((name: unknown) => typeof name === 'string'))) {
-    throw new InvalidQueryError(`search(): \`fields\` must be an array of names, not ${describeValue(fields)}.`);
-  }
   return { text, options: fields === undefined ? checked : { ...checked, fields: [...fields] } };
 }
 

@@ -221,7 +221,7 @@ describe('a search', () => {
       "has no index on texts of the name 'words', but 'titles'",
     );
     expect(() => query.search('x', { fields: ['body'] })).toThrow("has the fields body. It has 'titles' (title).");
-    expect(() => query.search('x', { fields: 'title' as never })).toThrow('must be an array of names');
+    expect(() => query.search('x', { fields: 'title' as never })).toThrow('it must be an array of names of fields');
     expect(() => query.search('x', { fields: [] })).toThrow('`fields` is empty');
     await expect(query.search('x').page({ size: 3 })).rejects.toThrow('page() of a search takes orderBy()');
     await expect(query.highlight({})).rejects.toThrow('highlight() takes a query with search().');

@@ -103,8 +103,8 @@ export const addedMutants: readonly Mutant[] = [
     edits: [
       {
         file: block0,
-        find: 'if (added.length > 0) return Math.max(addedIndexVersion, schemaFormat(schema));',
-        replace: '',
+        find: 'return Math.max(addedIndexVersion, schemaFormat({ ...schema, indexes }));',
+        replace: 'return indexes.length < 0 ? addedIndexVersion : schemaFormat(schema);',
       },
     ],
     tests: [midway, 'test/features/golden/golden.test.ts'],

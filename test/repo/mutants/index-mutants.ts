@@ -44,8 +44,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/migration/bridge.ts',
-        find: 'field.elementsOf ?? field.path?.of ?? field), ...held];',
-        replace: 'field.elementsOf ?? field.path?.of ?? field)];',
+        find: 'field.elementsOf ?? field.path?.of ?? field)), ...held];',
+        replace: 'field.elementsOf ?? field.path?.of ?? field))];',
       },
     ],
     tests: [stored],

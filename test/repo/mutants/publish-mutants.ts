@@ -40,15 +40,15 @@ export const publishMutants: readonly Mutant[] = [
     edits: [
       {
         file: table,
-        find: 'each === undefined && indexed.every(isPublished)',
-        replace: 'each === undefined && indexed.some(isPublished)',
+        find: 'part === undefined) && indexed.every(isPublished)',
+        replace: 'part === undefined) && indexed.some(isPublished)',
       },
     ],
     tests: [leaks],
   },
   {
     name: 'bundles: a partial index is published',
-    edits: [{ file: table, find: 'where === undefined && each === undefined', replace: 'each === undefined' }],
+    edits: [{ file: table, find: '[paths, where, each, text].every', replace: '[paths, each, text].every' }],
     tests: [leaks],
   },
   {

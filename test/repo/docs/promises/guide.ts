@@ -23,6 +23,7 @@ import { reader } from './guide/reader.ts';
 import { repair } from './guide/repair.ts';
 import { snapshots } from './guide/snapshots.ts';
 import { insideJson } from './guide/json.ts';
+import { searchingTexts } from './guide/search.ts';
 import { tables } from './guide/tables.ts';
 import { tenants } from './guide/tenants.ts';
 import { transactions } from './guide/transactions.ts';
@@ -38,6 +39,7 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/validation.md': validation,
   'docs/guide/indexes.md': indexes,
   'docs/guide/json.md': insideJson,
+  'docs/guide/search.md': searchingTexts,
   'docs/guide/writing.md': writing,
   'docs/guide/querying.md': querying,
   'docs/guide/query-plans.md': queryPlans,
