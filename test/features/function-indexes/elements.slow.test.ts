@@ -94,7 +94,7 @@ async function check(nodes: Sites, node: TestNode, rows: readonly Row[], some = 
 }
 
 describe('an index on the elements that a function returns', () => {
-  it('finds the rows of each element once, whatever the function returns', async () => {
+  it('finds the rows of each element once, for any result of the function', async () => {
     const { nodes, node } = await opened();
     expect(await isIndexed(nodes, node)).toBe(true);
     expect(await nodes.run(node.db.query('sites').where('words', 'HAS', 'site7').explain())).toMatchObject({
@@ -116,7 +116,7 @@ describe('an index on the elements that a function returns', () => {
     expect(await nodes.findings(node)).toEqual([]);
   });
 
-  it('follows changes of every kind, merged or not, whoever merges', async () => {
+  it('follows changes of every kind, merged or not, by any instance', async () => {
     const nodes = new Sites();
     const node = await open(nodes, 1, 1);
     const other = await open(nodes, 2);
