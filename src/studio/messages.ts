@@ -84,8 +84,8 @@ export interface NamedPrices extends PriceTable {
 /** A condition on a field. Conditions of a list must all hold. */
 export interface Condition {
   readonly field: string;
-  readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN' | 'PREFIX';
-  /** A cell; a list of cells for `IN` and `BETWEEN`. */
+  readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN' | 'PREFIX' | 'HAS' | 'HAS ANY' | 'HAS ALL';
+  /** A cell; a list of cells for `IN`, `BETWEEN`, `HAS ANY` and `HAS ALL`. */
   readonly value: Cell;
 }
 

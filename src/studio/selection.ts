@@ -14,13 +14,14 @@ export interface LooseBuilder {
   select(...fields: readonly string[]): LooseQuery;
 }
 
-const operators = ['=', '!=', '<', '<=', '>', '>=', 'IN', 'BETWEEN', 'PREFIX'] as const;
+const operators = ['=', '!=', '<', '<=', '>', '>=', 'IN', 'BETWEEN', 'PREFIX', 'HAS', 'HAS ANY', 'HAS ALL'] as const;
+const listOperators: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'HAS ANY', 'HAS ALL']);
 const maxConditions = 100;
 const maxOrders = 16;
 const maxValues = 10_000;
 
 function valueOf(table: KnownTable, condition: Asked, field: string, operator: string): unknown {
-  if (operator !== 'IN' && operator !== 'BETWEEN') return table.value(field, condition.any('value'));
+  if (!listOperators.has(operator)) return table.value(field, condition.any('value'));
   const cells = condition.list('value', maxValues);
   if (operator === 'BETWEEN' && cells.length !== 2) condition.fail('value', 'a list of two values');
   return cells.map((cell) => table.value(field, cell));

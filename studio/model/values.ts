@@ -85,6 +85,9 @@ const names: Readonly<Record<Operator, string>> = {
   IN: 'one of',
   BETWEEN: 'between',
   PREFIX: 'begins with',
+  HAS: 'has',
+  'HAS ANY': 'has any of',
+  'HAS ALL': 'has all of',
   null: 'is null',
   'not null': 'is not null',
 };
@@ -98,7 +101,7 @@ export function operatorsOf({
   const nulls: readonly Operator[] = required ? [] : ['null', 'not null'];
   const named = (list: readonly Operator[]): readonly (readonly [Operator, string])[] =>
     list.map((operator) => [operator, names[operator]] as const);
-  if (type === 'json') return named(['null', 'not null']);
+  if (type === 'json') return named(['HAS', 'HAS ANY', 'HAS ALL', ...nulls]);
   if (type === 'blob') return named(['null', 'not null']);
   if (type === 'boolean') return named(['=', '!=', ...nulls]);
   if (type === 'varchar') return named(['=', 'PREFIX', '!=', 'IN', ...compared, ...nulls]);
@@ -116,12 +119,34 @@ export interface Draft {
   readonly second: string;
 }
 
+/** Whether an operator takes several values, with commas between them. */
+export function takesList(operator: Operator): boolean {
+  return operator === 'IN' || operator === 'HAS ANY' || operator === 'HAS ALL';
+}
+
+/** Returns the element that a text stands for: a value of JSON, or else the text itself. */
+function elementOf(text: string): Cell {
+  try {
+    return JSON.parse(text) as Cell;
+  } catch {
+    return text;
+  }
+}
+
+/** Returns the parts between the commas of a text, except those within quotation marks. */
+function partsOf(text: string): readonly string[] {
+  const parts = text.match(/(?:"(?:[^"\\]|\\.)*"|[^,])+/gu) ?? [];
+  return parts.map((part) => part.trim()).filter((part) => part !== '');
+}
+
 /** Returns the condition of a draft. Throws {@link NoValue}. */
 export function conditionOf({ field, operator, text, second }: Draft, type: TypeName): Condition {
   const value = (from: string): Cell => parseValue(type, from, field);
   if (operator === 'null') return { field, operator: '=', value: null };
   if (operator === 'not null') return { field, operator: '!=', value: null };
   if (operator === 'BETWEEN') return { field, operator, value: [value(text), value(second)] };
+  if (operator === 'HAS') return { field, operator, value: elementOf(text.trim()) };
+  if (operator === 'HAS ANY' || operator === 'HAS ALL') return { field, operator, value: partsOf(text).map(elementOf) };
   if (operator !== 'IN') return { field, operator, value: value(text) };
   const parts = text.split(',').filter((part) => part.trim() !== '');
   return { field, operator, value: parts.map((part) => value(part.trim())) };
@@ -140,7 +165,7 @@ export function draftOf({ field, operator, value }: Condition, type: TypeName): 
 
 /** What an empty field for a value says. */
 export function hintOf(type: TypeName, operator: Operator): string {
-  if (operator === 'IN') return 'a, b, c';
+  if (takesList(operator)) return 'a, b, c';
   if (type === 'timestamp') return '2026-01-31 12:00';
   if (type === 'bytes') return '0a1b…';
   return isNumeric(type) ? '0' : 'value';

@@ -1,7 +1,7 @@
 /** A row of conditions on fields, with the operators that fit the type of each. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Condition, TableInfo } from '../../src/studio/messages.ts';
-import { conditionOf, draftOf, hintOf, NoValue, operatorsOf } from '../model/values.ts';
+import { conditionOf, draftOf, hintOf, takesList, NoValue, operatorsOf } from '../model/values.ts';
 import type { Draft } from '../model/values.ts';
 import { Button, Select } from './basics.tsx';
 
@@ -87,7 +87,7 @@ function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): p
   const choices =
     type === 'boolean'
       ? ['true', 'false']
-      : oneOf !== undefined && draft.operator !== 'IN'
+      : oneOf !== undefined && !takesList(draft.operator)
         ? oneOf.map(String)
         : undefined;
   const changeField = (name: string): void => {

@@ -1,6 +1,8 @@
 /** What Studio's page asks about rows: the tables, pages of rows, queries and plans. */
+import { conditionOf, draftOf, operatorsOf } from '../../../studio/model/values.ts';
+import type { Operator } from '../../../studio/model/values.ts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Row } from '../../../src/studio/messages.ts';
+import type { Condition, Row } from '../../../src/studio/messages.ts';
 import { addCities, city, citySchema, requestsOf, Shown } from './shown.ts';
 
 let shown: Shown;
@@ -96,6 +98,33 @@ it('filters with every operator, by values as the page has them', async () => {
   expect(await ids('hash', '=', 'BQEC')).toEqual([5]);
   expect(await ids('uid', '=', '00000000-0000-4000-8000-000000000009')).toEqual([9]);
   expect(await ids('capital', '=', true)).toEqual([1]);
+});
+
+it('finds rows by the elements of lists, as people type them', async () => {
+  const db = await shown.withCities(9);
+  const page = shown.page(db);
+  const batch = db.batch();
+  await batch.update('cities', { id: 3, tags: ['port', 'a, b', 7] });
+  await batch.update('cities', { id: 4, tags: ['port', '7'] });
+  await batch.flush();
+  const ids = async (operator: Operator, text: string): Promise<unknown[]> => {
+    const where = [conditionOf({ field: 'tags', operator, text, second: '' }, 'json')];
+    expect(conditionOf(draftOf(where[0] as Condition, 'json'), 'json')).toEqual(where[0]);
+    const { rows } = await page.call('rows', { table: 'cities', where, orderBy: [], size: 100, fields: ['id'] });
+    return rows.map(([id]) => id);
+  };
+  expect(operatorsOf({ type: 'json', required: true }).map(([operator]) => operator)).toEqual([
+    'HAS',
+    'HAS ANY',
+    'HAS ALL',
+  ]);
+  expect(await ids('HAS', 'port')).toEqual([3, 4]);
+  expect(await ids('HAS', '7')).toEqual([3]);
+  expect(await ids('HAS', '"7"')).toEqual([4]);
+  expect(await ids('HAS ANY', '7, "7"')).toEqual([3, 4]);
+  expect(await ids('HAS ALL', 'port, "a, b"')).toEqual([3]);
+  const where = [{ field: 'tags', operator: 'HAS ANY', value: 'port' } as const];
+  await expect(page.call('count', { table: 'cities', where, orderBy: [] })).rejects.toThrow(/where\[0\]\.value/);
 });
 
 it('sorts by any field', async () => {
