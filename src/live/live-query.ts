@@ -301,7 +301,7 @@ export class LiveQuery implements LiveCursor<object> {
   /** The rows of the last result, if all rows that it depends on are among them. */
   get #wholeRows(): Pick<ShownRows, 'has'> | undefined {
     const { kind, asked } = this.query;
-    return kind === 'rows' && asked.offset === 0 && asked.isRanked !== true ? (this.#placed ?? this.#shown) : undefined;
+    return kind === 'rows' && asked.offset === 0 ? (this.#placed ?? this.#shown) : undefined;
   }
 
   /** Whether the result is known after rows were changed: they do not change it, or change it in place. */
@@ -331,6 +331,8 @@ export class LiveQuery implements LiveCursor<object> {
 
   /** Returns what a changed row does to the result; undefined if only a run tells. */
   #effectOf({ reads, state }: Known, { key, text, node, at }: ChangedRow): Effect | undefined {
+    // Every row counts for the scores of others.
+    if (this.query.asked.isRanked === true) return undefined;
     const shown = this.#wholeRows;
     const isShown = shown?.has(text) === true;
     const suspects = reads.filter((read) => isWithin(key, text, read));

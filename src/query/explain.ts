@@ -69,8 +69,8 @@ export interface Explanation {
   /** Name of the table. */
   readonly table: string;
   /**
-   * `nothing`, `keys` (by primary key), `table` (a scan of it, or of ranges), `index`, `intersection` of several indexes, or
-   * `union` of several of these.
+   * `nothing`, `keys` (by primary key), `table` (a scan of it, or of ranges), `index`, `intersection` of several indexes,
+   * `union` of several of these, or `search` by the words of an index on texts.
    */
   readonly access: string;
   /** The index that is used. */

@@ -4,7 +4,7 @@ import { ByteWriter, compareRanges, concatBytes, prefixEnd } from '../../base/by
 import { CorruptionError } from '../../base/errors.ts';
 import { CountReader } from '../../format/counts.ts';
 import type { Node } from '../../format/node.ts';
-import { skipKeyComponent, writeKeyComponent } from '../../format/ordered-key.ts';
+import { MalformedKey, skipKeyComponent, writeKeyComponent } from '../../format/ordered-key.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
 import { endOfKey } from '../../schema/table-shape.ts';
@@ -135,7 +135,15 @@ export class PostingCursor implements Posting {
 
   #take(): void {
     const node = this.#node as Node;
-    const i = this.#at++;
+    try {
+      this.#read(node, this.#at++);
+    } catch (error) {
+      if (!(error instanceof MalformedKey)) throw error;
+      throw new CorruptionError(node.name, 'An entry of an index on texts cannot be read', { cause: error });
+    }
+  }
+
+  #read(node: Node, i: number): void {
     const length = node.keyLength(i);
     if (length > this.bytes.length) this.bytes = new Uint8Array(length * 2);
     const { bytes } = this;

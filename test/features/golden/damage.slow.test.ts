@@ -80,6 +80,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-compound': (bytes) => void decodeBlock0(bytes),
   'commit-including': (bytes) => void decodeCommit(slot, bytes),
   'block0-including': (bytes) => void decodeBlock0(bytes),
+  'commit-texts': (bytes) => void decodeCommit(slot, bytes),
+  'block0-texts': (bytes) => void decodeBlock0(bytes),
   'commit-paths': (bytes) => void decodeCommit(slot, bytes),
   'block0-paths': (bytes) => void decodeBlock0(bytes),
   'commit-later-runs': (bytes) => void decodeCommit(slot, bytes),

@@ -32,6 +32,7 @@ import {
   fieldRulesVersion,
   partialIndexVersion,
   pathIndexVersion,
+  textIndexVersion,
   renamesVersion,
 } from '../../../src/format/version.ts';
 import {
@@ -61,6 +62,8 @@ import {
   partial,
   partialSchema,
   pathsSchema,
+  textSchema,
+  withWords,
   renamed,
   renamedSchema,
   results,
@@ -90,6 +93,7 @@ const laterVersions = {
   '-adding': addedIndexVersion,
   '-compound': compoundKeyVersion,
   '-including': entryFormsVersion,
+  '-texts': textIndexVersion,
   '-paths': pathIndexVersion,
   '-later-runs': laterRunsVersion,
   '-expiry': expiryVersion,
@@ -222,6 +226,9 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expectCommit(bytes, entryFormsVersion, includingSchema);
   },
   'block0-including': (bytes) => expectBlock0(bytes, entryFormsVersion, including),
+  // Releases that know of no words must not count the entries of a text as one.
+  'commit-texts': (bytes) => expectCommit(bytes, textIndexVersion, textSchema),
+  'block0-texts': (bytes) => expectBlock0(bytes, textIndexVersion, withWords),
   // Releases that know of no paths must not take one for the name of a field.
   'commit-paths': (bytes) => expectCommit(bytes, pathIndexVersion, pathsSchema),
   'block0-paths': (bytes) => expectBlock0(bytes, pathIndexVersion, withPaths),

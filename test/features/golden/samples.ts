@@ -496,6 +496,33 @@ export const including: Block0 = block0Of(includingSchema, 12);
 
 const commitOfIncluding = commitOf(includingSchema);
 
+/** The same table with an index on the words of a text. */
+export const textSchema: StoredSchema = {
+  ...schema,
+  version: 13,
+  indexes: schema.indexes.map(({ name }) => ({
+    name,
+    fields: ['varchar'],
+    text: { language: 'en', weights: [2.5] },
+  })),
+};
+
+const withoutWords: Block0 = block0Of(textSchema, 13);
+
+/** The roots of its indexes say how many words there are. */
+export const withWords: Block0 = {
+  ...withoutWords,
+  tables: withoutWords.tables.map((table) => ({
+    ...table,
+    versions: table.versions.map((version) => ({
+      ...version,
+      indexes: version.indexes.map(({ name, root }) => ({ name, root: root && { ...root, words: 4_294_967_297 } })),
+    })),
+  })),
+};
+
+const commitOfTexts = commitOf(textSchema);
+
 /** The same table with indexes on paths into a json field. */
 export const pathsSchema: StoredSchema = {
   ...schema,
@@ -643,6 +670,8 @@ export const objects = {
   'block0-compound': { name: 'block0', bytes: encodeBlock0(compound) },
   'commit-including': { name: commitName(slot), bytes: encodeCommit(slot, commitOfIncluding) },
   'block0-including': { name: 'block0', bytes: encodeBlock0(including) },
+  'commit-texts': { name: commitName(slot), bytes: encodeCommit(slot, commitOfTexts) },
+  'block0-texts': { name: 'block0', bytes: encodeBlock0(withWords) },
   'commit-paths': { name: commitName(slot), bytes: encodeCommit(slot, commitOfPaths) },
   'block0-paths': { name: 'block0', bytes: encodeBlock0(withPaths) },
   'commit-later-runs': { name: commitName(slot), bytes: encodeCommit(slot, commitOfLoad) },

@@ -105,6 +105,11 @@ describe('an index on texts', () => {
   });
 });
 
+/** Resolves once what is under way in memory is done. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 50; i++) await Promise.resolve();
+}
+
 function byNumber(a: number, b: number): number {
   return a - b;
 }
@@ -244,6 +249,31 @@ describe('a search', () => {
       );
     expect(await byKey('red wine')).toEqual([rows[(first as number) - 1]]);
     expect(await byKey('nothing')).toEqual([]);
+  });
+
+  it('is watched: each result is that of a fresh run, also where only scores change', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    await fill(nodes, node);
+    const random = new Random(23);
+    const best = node.db.query('articles').search('red wine').limit(3);
+    const bySection = node.db.query('articles').search('oak').orderBy('section').limit(4);
+    let latest: readonly unknown[] = [];
+    let latestBySection: readonly unknown[] = [];
+    const stops = [
+      best.watch().subscribe(({ rows }) => (latest = rows)),
+      bySection.watch().subscribe(({ rows }) => (latestBySection = rows)),
+    ];
+    for (let round = 0; round < 40; round++) {
+      const batch = node.db.batch();
+      await batch.upsert('articles', articleOf(random, 1 + random.below(70)));
+      await nodes.run(batch.flush());
+      if (round % 8 === 7) await nodes.run(node.db.checkpoint());
+      await nodes.run(settled());
+      expect(latest).toEqual(await nodes.run(best.execute()));
+      expect(latestBySection).toEqual(await nodes.run(bySection.execute()));
+    }
+    for (const stop of stops) stop();
   });
 
   it('marks words and phrases in the texts of a row', async () => {

@@ -55,8 +55,8 @@ export const liveMutants: readonly Mutant[] = [
   mutant(
     'rows before an offset are passed over',
     query,
-    "return kind === 'rows' && asked.offset === 0 &&",
-    "return kind === 'rows' && asked.offset >= 0 &&",
+    "return kind === 'rows' && asked.offset === 0 ?",
+    "return kind === 'rows' && asked.offset >= 0 ?",
     [histories],
   ),
   mutant(

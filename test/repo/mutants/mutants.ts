@@ -27,6 +27,7 @@ import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
 import { validationMutants } from './validation-mutants.ts';
 import { indexMutants } from './index-mutants.ts';
+import { searchMutants } from './search-mutants.ts';
 import { uniqueMutants } from './unique-mutants.ts';
 
 export interface Finding {
@@ -53,6 +54,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...transactionMutants,
     ...uniqueMutants,
     ...indexMutants,
+    ...searchMutants,
     ...planMutants,
     ...functionMutants,
     ...addedMutants,

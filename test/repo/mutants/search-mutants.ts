@@ -1,0 +1,80 @@
+/** Mistakes in indexes on texts, and in searches. */
+import type { Mutant } from './mutant.ts';
+
+const stored = 'test/features/search/stored.test.ts';
+const words = 'test/features/search/words.test.ts';
+const changes = 'src/merge/index-changes.ts';
+const finding = 'src/query/search/find-rows.ts';
+const postings = 'src/query/search/postings.ts';
+const ranked = 'src/query/search/ranked-rows.ts';
+const corpus = 'src/query/search/corpus.ts';
+
+function mutant(name: string, file: string, find: string, replace: string, tests: readonly string[]): Mutant {
+  return { name: `search: ${name}`, edits: [{ file, find, replace }], tests };
+}
+
+export const searchMutants: readonly Mutant[] = [
+  mutant('words of a row that goes still count', changes, '* (isRemoval ? -1 : 1);', '* (isRemoval ? 0 : 1);', [
+    stored,
+  ]),
+  mutant(
+    'words of a row that changes count twice',
+    changes,
+    'wordsOf(this.#after, 0, this.index) - wordsOf(this.#before, 0, this.index)',
+    'wordsOf(this.#after, 0, this.index)',
+    [stored],
+  ),
+  mutant(
+    'a row is also found as it was before an unmerged change',
+    corpus,
+    'const below: EntrySource = { tree, isHidden: (key) => state.isOverlaid(key) };',
+    'const below: EntrySource = { tree, isHidden: undefined };',
+    [stored],
+  ),
+  mutant(
+    'a row of an earlier unmerged commit is found beside the later one',
+    corpus,
+    'newer.length === 0 ? undefined : (key) => isIn(newer, key)',
+    'undefined',
+    [stored],
+  ),
+  mutant('excluded words are found', finding, 'if (at && postings.isAt(', 'if (!at && postings.isAt(', [stored]),
+  mutant(
+    'a word that follows far behind is passed over',
+    postings,
+    'const at = this.#node.boundFrom(this.#at, target, 0, target.length);',
+    'const at = 1 + this.#node.boundFrom(this.#at, target, 0, target.length);',
+    [stored],
+  ),
+  mutant(
+    'the weights of fields do not count',
+    postings,
+    '(weights[count % weights.length] as number) * (',
+    'Math.sign(weights[count % weights.length] as number) * (',
+    [stored],
+  ),
+  mutant(
+    'the worst of the best rows stays',
+    ranked,
+    'return this.#isTaking ? this.#isBetter(one, other) : this.#isBetter(other, one);',
+    'return this.#isBetter(one, other);',
+    [stored],
+  ),
+  mutant(
+    'a watched search does not notice that scores change',
+    'src/live/live-query.ts',
+    'if (this.query.asked.isRanked === true) return undefined;',
+    '',
+    [stored],
+  ),
+  mutant(
+    'the format does not keep older releases out',
+    'src/format/stored-schema.ts',
+    'if (indexes.some(({ text }) => text !== undefined)) return textIndexVersion;',
+    '',
+    ['test/features/golden/golden.test.ts'],
+  ),
+  mutant('accents count', 'src/search/analyzer.ts', 'code >= from && code <= to', 'code > from && code < from', [
+    words,
+  ]),
+];
