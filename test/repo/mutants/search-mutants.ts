@@ -61,13 +61,6 @@ export const searchMutants: readonly Mutant[] = [
     [stored],
   ),
   mutant(
-    'a watched search does not notice that scores change',
-    'src/live/live-query.ts',
-    'if (this.query.asked.isRanked === true) return undefined;',
-    '',
-    [stored],
-  ),
-  mutant(
     'the format does not keep older releases out',
     'src/format/stored-schema.ts',
     'if (indexes.some(({ text }) => text !== undefined)) return textIndexVersion;',
