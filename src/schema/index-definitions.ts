@@ -90,7 +90,7 @@ export interface IndexDefinition {
 /** How the words of an index on texts are made and ranked. */
 export interface TextDefinition {
   /**
-   * The language whose endings a search does not tell apart, such as 'en': it needs the package `@orama/stemmers`. Default: none, and
+   * The language whose endings a search does not tell apart, such as 'en': others than 'en' need the package `@orama/stemmers`. Default: none, and
    * words match as they are, apart from case and accents.
    */
   readonly language?: TextLanguage;

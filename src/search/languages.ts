@@ -12,7 +12,8 @@ interface StemmerModule {
 const stemmers = {
   da: (): Promise<StemmerModule> => import('@orama/stemmers/danish'),
   de: (): Promise<StemmerModule> => import('@orama/stemmers/german'),
-  en: (): Promise<StemmerModule> => import('@orama/stemmers/english'),
+  // The package has an error in English: it makes "connec" of connection, and "connect" of connect.
+  en: async (): Promise<StemmerModule> => ({ stemmer: (await import('./english-stemmer.ts')).englishStem }),
   es: (): Promise<StemmerModule> => import('@orama/stemmers/spanish'),
   fi: (): Promise<StemmerModule> => import('@orama/stemmers/finnish'),
   fr: (): Promise<StemmerModule> => import('@orama/stemmers/french'),
