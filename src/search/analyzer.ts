@@ -213,7 +213,8 @@ class Analyzer implements TextAnalyzer {
       forms = this.#formsOf(token);
       if (token.length <= maxUnits) {
         if (this.#known.size >= maxKnown) this.#known.clear();
-        this.#known.set(token, forms);
+        // A part of a text keeps the whole text in memory, and a copy does not.
+        this.#known.set(`.${token}`.slice(1), forms);
       }
     }
     if (forms.word !== '') visit(forms.word, start, end, forms.folded);

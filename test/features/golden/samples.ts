@@ -17,7 +17,7 @@ import { RowArena, appendNullRow, writeField } from '../../../src/format/row-enc
 import { rowDeletedFlag, rowUpdatedFlag, RowLayout } from '../../../src/format/row-layout.ts';
 import type { LayoutField } from '../../../src/format/row-layout.ts';
 import type { StoredField, StoredSchema } from '../../../src/format/stored-schema.ts';
-import type { StoredTable } from '../../../src/format/stored-table.ts';
+import type { StoredRoot, StoredTable, StoredTableVersion } from '../../../src/format/stored-table.ts';
 import { Types } from '../../../src/format/types.ts';
 import { TableShape } from '../../../src/schema/table-shape.ts';
 
@@ -509,16 +509,19 @@ export const textSchema: StoredSchema = {
 
 const withoutWords: Block0 = block0Of(textSchema, 13);
 
+function rootWithWords(root: StoredRoot): StoredRoot {
+  return root && { ...root, words: 4_294_967_297 };
+}
+
+function versionWithWords(version: StoredTableVersion): StoredTableVersion {
+  const indexes = version.indexes.map(({ name, root }) => ({ name, root: rootWithWords(root) }));
+  return { ...version, indexes };
+}
+
 /** The roots of its indexes say how many words there are. */
 export const withWords: Block0 = {
   ...withoutWords,
-  tables: withoutWords.tables.map((table) => ({
-    ...table,
-    versions: table.versions.map((version) => ({
-      ...version,
-      indexes: version.indexes.map(({ name, root }) => ({ name, root: root && { ...root, words: 4_294_967_297 } })),
-    })),
-  })),
+  tables: withoutWords.tables.map(({ name, versions }) => ({ name, versions: versions.map(versionWithWords) })),
 };
 
 const commitOfTexts = commitOf(textSchema);
