@@ -24,6 +24,8 @@ export interface KeyForm {
   readonly types: readonly TypeId[];
   /** Whether the first component is the result of a function, which may be of another type, or have failed. */
   readonly isOfFunction?: boolean;
+  /** Whether bytes that are no components may follow the last one. */
+  readonly hasMore?: boolean;
 }
 
 /** Returns a value in the form that a caller shows. */
@@ -78,9 +80,15 @@ export function indexKeys(schema: StoredSchema, index: string): KeyForm | undefi
   const { types } = tableKeys(schema);
   const onFields = schema.indexes.find(({ name }) => name === index);
   if (onFields !== undefined) {
-    // Of a list, an entry holds the text of an element.
-    const indexed = typesOf(schema, onFields.fields).map((type) => (type === Types.json ? Types.varchar : type));
-    return { types: [...indexed, ...types, ...typesOf(schema, onFields.include ?? [])] };
+    const { fields, paths = [], include = [], text } = onFields;
+    // How often the word is there follows the primary key.
+    if (text !== undefined) return { types: [Types.varchar, ...types], hasMore: true };
+    const typeOf = (name: string): TypeId => {
+      const type = paths.find(({ path }) => path === name)?.typeId ?? (typesOf(schema, [name])[0] as TypeId);
+      // Of a list, an entry holds the text of an element.
+      return type === Types.json ? Types.varchar : type;
+    };
+    return { types: [...fields.map(typeOf), ...types, ...typesOf(schema, include)] };
   }
   const onFunction = schema.functionIndexes?.find(({ name }) => name === index);
   if (onFunction === undefined) return undefined;
@@ -97,7 +105,7 @@ function resultOf(key: Uint8Array, end: number, type: TypeId, show: ShowValue): 
 function keyOf(key: Uint8Array, form: KeyForm | undefined, show: ShowValue): unknown {
   const hex = (from: number): string => `0x${toHex(key.subarray(from))}`;
   if (form === undefined) return hex(0);
-  const { types, isOfFunction = false } = form;
+  const { types, isOfFunction = false, hasMore = false } = form;
   const values: unknown[] = [];
   let at = 0;
   try {
@@ -108,6 +116,7 @@ function keyOf(key: Uint8Array, form: KeyForm | undefined, show: ShowValue): unk
       values.push(isResult ? resultOf(key, end, type, show) : show(type, readKeyComponent(key, at, end, type)));
       at = end;
     }
+    if (hasMore && at < key.length) values.push(hex(at));
   } catch (error) {
     if (!(error instanceof MalformedKey) && !(isError(error) && error.name === 'RangeError')) throw error;
     values.push(hex(at));

@@ -205,6 +205,47 @@ describe('the entries of an index on texts', () => {
     expect(await idsOf(nodes, node, 'red wine')).not.toContain(100);
   });
 
+  it('are of a newer version of the table too, before and after its rows are migrated', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes, { ...articles, indexes: ['section'] });
+    const rows = await fill(nodes, node);
+    const next = { ...articles, version: 2, fields: { ...articles.fields, note: { typeId: Types.varchar } } };
+    node.db.registerSchema(next);
+    expect(await idsOf(nodes, node, 'red wine')).toEqual(wantedOf(rows, 'red wine'));
+    const added = { id: 61, title: 'red', body: 'wine', section: 1, note: 'new' };
+    const batch = node.db.batch();
+    await batch.insert('articles', added);
+    await nodes.run(batch.flush());
+    const all = [...rows, added];
+    expect((await idsOf(nodes, node, 'red wine')).toSorted(byNumber)).toEqual(
+      wantedOf(all, 'red wine').toSorted(byNumber),
+    );
+    await nodes.run(node.db.setTargetSchemaVersion('articles', 2));
+    for (let i = 0; i < 20; i++) {
+      await nodes.environment.advance(60_000);
+      await nodes.run(node.db.checkpoint());
+    }
+    expect(await idsOf(nodes, node, 'red wine')).toEqual(wantedOf(all, 'red wine'));
+    expect((await nodes.run(node.db.verify({ deep: true }))).findings).toEqual([]);
+  });
+
+  it('are made of loaded rows, and shown word by word', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const random = new Random(9);
+    const rows = Array.from({ length: 400 }, (_, i) => articleOf(random, i + 1));
+    await nodes.run(node.db.load('articles', rows));
+    await nodes.run(node.db.checkpoint());
+    expect(await idsOf(nodes, node, 'red wine')).toEqual(wantedOf(rows, 'red wine'));
+    expect((await nodes.run(node.db.verify({ deep: true }))).findings).toEqual([]);
+    let block = await nodes.run(node.db.block('articles', { index: 'words' }));
+    for (let level = block?.level ?? 0; level > 0; level--) {
+      const { child } = block?.entries[0] ?? {};
+      block = await nodes.run(node.db.block('articles', { index: 'words', name: child?.name ?? '' }));
+    }
+    expect(block?.entries[0]?.key).toEqual(['cellar', expect.any(Number), expect.stringMatching(/^0x[0-9a-f]+$/)]);
+  });
+
   it('read as few entries as there are for a rare word', async () => {
     const nodes = new Nodes();
     const node = await opened(nodes);
