@@ -1,4 +1,5 @@
 /** Snapshots: states of the database that can be read for as long as they are held. */
+import { searching } from '../query/searching.ts';
 import { isPromise } from '../base/brands.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -57,6 +58,8 @@ class SnapshotHost implements QueryHost {
   get databaseId(): string {
     return this.#instance.databaseId;
   }
+
+  readonly searching: typeof searching = searching;
 
   registeredShape(table: string): TableShape | undefined {
     return this.#instance.registry.shape(table);

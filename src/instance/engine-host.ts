@@ -6,6 +6,7 @@
  *   flushes and transactions, and only then is the engine closed.
  * - After that nothing reads or writes through this host any more.
  */
+import { searching } from '../query/searching.ts';
 import { withinDeadline, newAbortController, untilAborted } from '../base/abort.ts';
 import type { SignalPool } from '../base/abort.ts';
 import { messageOf } from '../base/brands.ts';
@@ -73,6 +74,7 @@ export interface EngineHostParts {
 }
 
 export class EngineHost implements BatchHost, QueryHost {
+  readonly searching: typeof searching = searching;
   readonly environment: Environment;
   readonly owner: object;
   readonly queryMemory: QueryMemory;
@@ -210,6 +212,10 @@ export class EngineHost implements BatchHost, QueryHost {
       this.#hasEnded = true;
       this.#keepers.end();
     }
+  }
+
+  registeredShape(table: string): TableShape | undefined {
+    return this.registry.shape(table);
   }
 
   shapeOf(table: string): TableShape | undefined {

@@ -2,6 +2,7 @@
  * A running (or stopped) instance: the registered schemas and functions, the engine while it runs, and the parts of both that batches
  * and queries need. The facade (api/database.ts) puts the public calls on top of it.
  */
+import { searching } from '../query/searching.ts';
 import { SignalPool } from '../base/abort.ts';
 import { signalOptions } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
@@ -382,6 +383,8 @@ export class Instance implements BatchOwner, QueryHost {
     engine.register.checkNotReplaced();
     return engine;
   }
+
+  readonly searching: typeof searching = searching;
 
   registeredShape(table: string): TableShape | undefined {
     return this.registry.shape(table);

@@ -332,7 +332,8 @@ export class LiveQuery implements LiveCursor<object> {
   /** Returns what a changed row does to the result; undefined if only a run tells. */
   #effectOf({ reads, state }: Known, { key, text, node, at }: ChangedRow): Effect | undefined {
     // Every row counts for the scores of others.
-    if (this.query.asked.isRanked === true) return undefined;
+    const { search, orders } = this.query.asked;
+    if (search !== undefined && orders.length === 0) return undefined;
     const shown = this.#wholeRows;
     const isShown = shown?.has(text) === true;
     const suspects = reads.filter((read) => isWithin(key, text, read));

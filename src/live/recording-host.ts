@@ -55,6 +55,10 @@ export class RecordingHost implements QueryHost {
     return this.#source.source;
   }
 
+  get searching(): QueryHost['searching'] {
+    return this.#source.searching;
+  }
+
   registeredShape(table: string): TableShape | undefined {
     return this.#source.registeredShape?.(table);
   }

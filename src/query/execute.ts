@@ -1,6 +1,5 @@
 /** Plans a query on a state of its table, and makes ready to carry the plan out. */
 import { andThen } from '../base/brands.ts';
-import { Later } from '../base/later.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { BudgetMeter } from './budget.ts';
 import { requireField, filterOf } from './conditions/condition.ts';
@@ -13,9 +12,7 @@ import type { QueryHost, QueryRead } from './planner/query-host.ts';
 import { unexpired } from './planner/query-spec.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import { eitherOf } from './run-on-state.ts';
-
-/** Finds and ranks the rows of a search. */
-const searching = new Later('searches', () => import('./search/search-rows.ts'));
+import { searchCode } from './search-code.ts';
 
 /** The host of a query, and the meter of its budget, if it has one. */
 export interface ExecutionContext {
@@ -43,7 +40,7 @@ export function execute(
   };
   const { search } = written;
   if (search !== undefined) {
-    return andThen(searching.get(), async ({ searchRows }) => {
+    return andThen(searchCode(host), async ({ searchRows }) => {
       return begin(await searchRows(host, state, written, search, signal));
     });
   }

@@ -1,5 +1,4 @@
 /** Describes a plan as a plain object, for people to read: its steps, their estimated cost, and their actual cost. */
-import { Later } from '../base/later.ts';
 import { defined } from '../base/options.ts';
 import type { Node } from '../format/node.ts';
 import { isKeyType } from '../format/types.ts';
@@ -19,9 +18,8 @@ import type { QueryHost } from './planner/query-host.ts';
 import { compiledQuery } from './planner/plan-cache.ts';
 import { countableAccess, unexpired } from './planner/query-spec.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
+import { searchCode } from './search-code.ts';
 import type { WrittenSearch } from './conditions/search-options.ts';
-
-const searching = new Later('searches', () => import('./search/search-rows.ts'));
 
 /** The cost of a step of a query. Estimates may be fractions. */
 export interface StepCost {
@@ -325,7 +323,7 @@ async function explainSearch(
   const { name } = state.shape;
   const meter = new RunMeter();
   const metered = meter.metered(state);
-  const { searchRows } = await searching.get();
+  const { searchRows } = await searchCode(host);
   const { query, plan, entries } = await searchRows(host, metered, written, search, options.signal);
   const index = meter.index(entries);
   const estimate = estimateOf(state, query, plan);

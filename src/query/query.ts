@@ -43,13 +43,12 @@ import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run-on-state.ts';
 import type { QueryOptions } from './run-on-state.ts';
 import { checkBeginning, compileWhere, isHeavy, isPlain, requireOrderField } from './planner/query-spec.ts';
+import { searchCode, searchesOf } from './search-code.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './planner/query-spec.ts';
-import { requireTextIndex, searchedShape, writtenSearch } from './conditions/search-options.ts';
 import type { SearchOptions, TextSpan, WrittenSearch } from './conditions/search-options.ts';
 
 const aggregating = new Later('aggregates', () => import('./aggregate-rows.ts'));
 const paging = new Later('pages of queries', () => import('./page.ts'));
-const highlighting = new Later('highlights of searches', () => import('./search/highlight.ts'));
 const explaining = new Later('explanations of queries', () => import('./explain.ts'));
 
 /** Options of `query.explain()`. */
@@ -190,9 +189,10 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    * `InvalidQueryError` if the table has no such index, and `InvalidOptionError`.
    */
   search(text: string, options: SearchOptions = {}): Query<R, Table> {
-    const search = writtenSearch(text, options);
+    const searches = searchesOf(this.#host);
+    const search = searches.written(text, options);
     const shape = this.#host.shapeOf(this.#table);
-    if (shape !== undefined) requireTextIndex(searchedShape(this.#host, shape), search.options);
+    if (shape !== undefined) searches.check(this.#host, shape, search);
     return this.#with({ ...this.#asked, search });
   }
 
@@ -201,14 +201,8 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    * parts in order that do not overlap, a phrase as one. Rejects with `InvalidQueryError` for a query without `search()`.
    */
   async highlight(row: object): Promise<{ readonly [field: string]: readonly TextSpan[] }> {
-    const { search } = this.#asked;
-    if (search === undefined) throw new InvalidQueryError('highlight() takes a query with search().');
-    if (typeof row !== 'object' || (row as object | null) === null) {
-      throw new InvalidQueryError(`highlight() takes a row, not ${describeValue(row)}.`);
-    }
-    const shape = this.#host.shapeOf(this.#table) ?? (await this.#host.tableState(this.#table)).shape;
-    const { highlight } = highlighting.loaded ?? (await highlighting.load());
-    return highlight(searchedShape(this.#host, shape), search, row as Record<string, unknown>);
+    const { highlight } = await searchCode(this.#host);
+    return highlight(this.#host, this.#table, this.#asked.search, row);
   }
 
   /**
@@ -306,7 +300,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     refuseLimits(this.#asked);
     const { search } = this.#asked;
     if (search !== undefined && this.#asked.orders.length === 0) {
-      throw new InvalidQueryError('page() of a search takes orderBy(): use limit() and offset() for the best rows.');
+      throw new InvalidQueryError('page() of a search takes orderBy(): use limit() and offset() instead.');
     }
     const { databaseId } = this.#host;
     const asked = {
@@ -430,7 +424,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
       options,
       kind,
       groupedBy,
-      asked: { ...asked, isRanked: asked.search !== undefined && asked.orders.length === 0 },
+      asked,
       run: (on, fields) => run(new Query(on, table, { ...asked, fields })),
     }) as LiveResults<never>;
   }

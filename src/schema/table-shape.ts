@@ -48,7 +48,7 @@ import type { IndexCondition } from './index-condition.ts';
 import { elementTexts } from './list-elements.ts';
 import { constantDefault } from './schema.ts';
 import type { EntrySink, TextFields } from './text-fields.ts';
-import { writeWords } from './text-indexes.ts';
+import { loadedWordWriter } from './text-writer.ts';
 
 /** An index of a table in its compiled form. On fields, it is made from a `StoredIndex`. */
 export interface TableIndex {
@@ -276,7 +276,7 @@ export class TableShape {
     }
     if (where !== undefined && !isInside(where, source, base)) return 0;
     if (index.text !== undefined) {
-      return writeWords(to, index.text, source, base, primaryKey, primaryKeyLength);
+      return loadedWordWriter()(to, index.text, source, base, primaryKey, primaryKeyLength);
     }
     const elements = elementTexts(readField(source, base, each.elementsOf as LayoutField));
     for (const element of elements) {

@@ -1,4 +1,5 @@
 /** Transactions: the object that the function of `db.transaction()` works with, and one attempt at it. */
+import { searching } from '../query/searching.ts';
 import { isPromise } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, ContentionError, TransactionConflictError } from '../base/errors.ts';
@@ -131,6 +132,8 @@ export class TransactionHost implements BatchHost, QueryHost {
 
   /** `db.stop()` waits for the transaction as a whole. */
   waitFor(): void {}
+
+  readonly searching: typeof searching = searching;
 
   registeredShape(table: string): TableShape | undefined {
     return this.#host.registry.shape(table);

@@ -5,7 +5,6 @@
 import type { Pacer } from '../base/pacer.ts';
 import type { Node } from '../format/node.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
-import { prepareTexts } from '../schema/text-indexes.ts';
 import type { Tree } from '../tree/tree.ts';
 import { KeyList } from '../format/key-list.ts';
 import { NodeEntries } from '../format/node-entries.ts';
@@ -90,7 +89,6 @@ export async function makeLayerEntries(
   index: TableIndex,
   pacer: Pacer,
 ): Promise<LayerEntries> {
-  await prepareTexts([index]);
   const keys = new KeyList();
   const rows: number[] = [];
   let primaryKey = new Uint8Array(64);

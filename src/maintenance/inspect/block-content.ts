@@ -83,12 +83,12 @@ export function indexKeys(schema: StoredSchema, index: string): KeyForm | undefi
     const { fields, paths = [], include = [], text } = onFields;
     // How often the word is there follows the primary key.
     if (text !== undefined) return { types: [Types.varchar, ...types], hasMore: true };
-    const typeOf = (name: string): TypeId => {
-      const type = paths.find(({ path }) => path === name)?.typeId ?? (typesOf(schema, [name])[0] as TypeId);
+    const typeOfPath = new Map<string, TypeId>(paths.map(({ path, typeId }) => [path, typeId]));
+    const indexed = typesOf(schema, fields).map((type, i) => {
       // Of a list, an entry holds the text of an element.
-      return type === Types.json ? Types.varchar : type;
-    };
-    return { types: [...fields.map(typeOf), ...types, ...typesOf(schema, include)] };
+      return typeOfPath.get(fields[i] as string) ?? (type === Types.json ? Types.varchar : type);
+    });
+    return { types: [...indexed, ...types, ...typesOf(schema, include)] };
   }
   const onFunction = schema.functionIndexes?.find(({ name }) => name === index);
   if (onFunction === undefined) return undefined;

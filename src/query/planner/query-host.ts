@@ -1,5 +1,6 @@
 /** The parts of a database instance that a query uses, and the plans and sums that an instance remembers for its queries. */
 import type { Environment } from '../../base/env.ts';
+import type { Later } from '../../base/later.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import type { RegisteredFunction } from '../../schema/registered-functions.ts';
@@ -8,6 +9,7 @@ import type { TableState } from '../../view/table-state.ts';
 import type { PriceTable } from '../../storage/prices.ts';
 import { ByteWriter } from '../../base/bytes.ts';
 import type { BlockSource } from '../../tree/block-source.ts';
+import type { SearchOptions, WrittenSearch } from '../conditions/search-options.ts';
 import type { CompiledQuery, Plan } from './access-paths.ts';
 
 /** Returns a state that reports its reads to the maker of the function. */
@@ -78,6 +80,8 @@ export interface QueryHost {
   shapeOf(table: string): TableShape | undefined;
   /** The shape of a table as it was registered, also with indexes that are not there yet. Absent: as {@link shapeOf} says. */
   registeredShape?(table: string): TableShape | undefined;
+  /** Searches. Absent where there are no indexes on texts. */
+  readonly searching?: Searching | undefined;
   /** The registered functions by name. */
   readonly functions: ReadonlyMap<string, RegisteredFunction>;
   /**
@@ -108,6 +112,16 @@ export interface QueryHost {
   queried?(shape: TableShape, read: QueryRead): void;
 }
 
+/** The calls for searches. */
+export interface Searching {
+  /** The code that carries them out: the module `query/search/search-rows.ts`. */
+  readonly code: Later<object>;
+  /** Checks the arguments of `query.search()`. Throws `InvalidQueryError` or `InvalidOptionError`. */
+  written(text: unknown, options: SearchOptions): WrittenSearch;
+  /** Throws `InvalidQueryError` if a table has no index for a search. */
+  check(host: QueryHost, shape: TableShape, search: WrittenSearch): void;
+}
+
 /** A query to watch. */
 export interface WatchedQuery {
   /** Names the call in errors. */
@@ -124,8 +138,8 @@ export interface WatchedQuery {
     readonly orders: readonly { readonly name: string; readonly direction: 'asc' | 'desc' }[];
     readonly limit: number | undefined;
     readonly offset: number;
-    /** Whether a search decides which rows come first. */
-    readonly isRanked?: boolean;
+    /** Without orders, it decides which rows come first. */
+    readonly search?: WrittenSearch | undefined;
   };
   /** Runs the query on a host, for rows with these fields. Resolves to rows, groups or the value. */
   run(host: QueryHost, fields: readonly string[] | undefined): Promise<unknown>;

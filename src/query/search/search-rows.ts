@@ -1,6 +1,12 @@
-/** Carries out a search on a state of its table: finds the rows by the index, and plans how they are read in the order of their scores. */
+/**
+ * Carries out a search on a state of its table: finds the rows by the index, and plans how they are read in the order of their scores. Also
+ * finds the words in the texts of a row.
+ */
+import { InvalidQueryError } from '../../base/errors.ts';
+import { describeValue } from '../../base/messages.ts';
 import { Pacer } from '../../base/pacer.ts';
 import { Scratch } from '../../cache/memory-budget.ts';
+import type { TextFields } from '../../schema/text-fields.ts';
 import { prepareTexts } from '../../schema/text-indexes.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { Condition } from '../conditions/condition.ts';
@@ -14,7 +20,7 @@ import { corpusOf } from './corpus.ts';
 import { RowSearch } from './find-rows.ts';
 import { CompiledSearch } from './compiled-search.ts';
 import { requireTextIndex, searchedShape } from '../conditions/search-options.ts';
-import type { SearchedIndex, WrittenSearch } from '../conditions/search-options.ts';
+import type { SearchedIndex, TextSpan, WrittenSearch } from '../conditions/search-options.ts';
 
 /** A search that was carried out in the index. */
 export interface SearchedRows {
@@ -74,4 +80,31 @@ async function foundRows(
   } finally {
     scratch.release();
   }
+}
+
+/**
+ * Returns where the words of a search are in the texts that an object has in the searched fields, by the name of the field. Rejects with
+ * `InvalidQueryError`.
+ */
+export async function highlight(
+  host: QueryHost,
+  table: string,
+  search: WrittenSearch | undefined,
+  row: unknown,
+): Promise<Record<string, readonly TextSpan[]>> {
+  if (search === undefined) throw new InvalidQueryError('highlight() takes a query with search().');
+  if (typeof row !== 'object' || row === null) {
+    throw new InvalidQueryError(`highlight() takes a row, not ${describeValue(row)}.`);
+  }
+  const stored = host.shapeOf(table) ?? (await host.tableState(table)).shape;
+  const searched = requireTextIndex(searchedShape(host, stored), search.options);
+  await prepareTexts([searched.index]);
+  const compiled = new CompiledSearch(searched, search);
+  const { fields } = searched.index.text as TextFields;
+  const spans: Record<string, readonly TextSpan[]> = {};
+  for (const [i, { name }] of fields.entries()) {
+    const text = Object.hasOwn(row, name) ? (row as Record<string, unknown>)[name] : undefined;
+    if (typeof text === 'string' && (searched.weights[i] as number) > 0) spans[name] = compiled.spansIn(text);
+  }
+  return spans;
 }

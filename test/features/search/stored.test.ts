@@ -1,5 +1,6 @@
 /** Indexes on texts in a database: what a search finds, and in which order, after any changes; verified, rebuilt, added and migrated. */
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { loadAll } from '../../../src/base/later.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { SearchOptions } from '../../../src/query/conditions/search-options.ts';
@@ -60,6 +61,9 @@ const searches: readonly (readonly [string, SearchOptions])[] = [
   ['wime', { fuzzy: true }],
   ['red -"red wine"', {}],
 ];
+
+// Time is virtual, and code is loaded in real time.
+beforeAll(loadAll);
 
 describe('an index on texts', () => {
   it('finds the rows that the model finds, in the order of their scores, after any changes', async () => {

@@ -1,0 +1,10 @@
+/** Searches, for hosts whose tables may have indexes on texts. Readers of bundles do not import it: no bundle has such an index. */
+import { Later } from '../base/later.ts';
+import { requireTextIndex, searchedShape, writtenSearch } from './conditions/search-options.ts';
+import type { Searching } from './planner/query-host.ts';
+
+export const searching: Searching = {
+  code: new Later('searches', () => import('./search/search-rows.ts')),
+  written: writtenSearch,
+  check: (host, shape, { options }) => void requireTextIndex(searchedShape(host, shape), options),
+};
