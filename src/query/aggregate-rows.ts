@@ -187,7 +187,7 @@ async function countMatches(execution: Execution): Promise<number> {
     const tree = state.treeOf(access.index) as Tree;
     return sumOf(execution, access.ranges, (range) => countRange(tree, range));
   }
-  if (exact && access.kind === 'search') return access.found.total;
+  if (exact && access.kind === 'search') return access.total;
   if (access.kind === 'table') return countSelected(execution, access);
   return countHits(execution);
 }

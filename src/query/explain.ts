@@ -12,14 +12,12 @@ import { Execution } from './operators/executor.ts';
 import type { ExecutionOptions } from './operators/executor.ts';
 import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } from './planner/access-paths.ts';
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
-import { comparePlans, estimateOf, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
+import { comparePlans, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
 import type { Comparison } from './planner/planner.ts';
 import type { QueryHost } from './planner/query-host.ts';
 import { compiledQuery } from './planner/plan-cache.ts';
 import { countableAccess, unexpired } from './planner/query-spec.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
-import { searchCode } from './search-code.ts';
-import type { WrittenSearch } from './conditions/search-options.ts';
 
 /** The cost of a step of a query. Estimates may be fractions. */
 export interface StepCost {
@@ -227,10 +225,8 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
       const description = `Looks in ${ranges} of indexes ${names.join(' and ')} for primary keys that are in all of them.`;
       return [description, `Looks up their rows in '${name}'.`];
     }
-    case 'search': {
-      const found = plural(access.found.total, 'row', 'rows');
-      return [`Finds ${found} by the words in index '${access.index.name}'.`, `Looks up their rows in '${name}'.`];
-    }
+    case 'search':
+      return access.describe(name);
     case 'union':
       return [`Reads ${ranges} of several indexes.`, `Reads and looks up their rows in '${name}'.`];
   }
@@ -244,7 +240,8 @@ function doesIndexOnly(name: string, plan: Plan): readonly [index: string | unde
   ];
 }
 
-function stepsOf(
+/** Returns the steps of a plan. */
+export function stepsOf(
   table: string,
   plan: Plan,
   query: CompiledQuery,
@@ -305,36 +302,10 @@ export async function explainQuery(
   written: WrittenQuery,
   options: ExplainedRun,
 ): Promise<Explanation> {
-  if (written.search !== undefined) return explainSearch(host, state, written, written.search, options);
   const query = await compiledQuery(host, state.shape, unexpired(host, state.shape, written), options.signal);
   if (options.isRun) return explainRun(state, query, host, options);
   const { prices } = host;
   return explained(state, query, comparePlans(state, query, candidatesOf(state, query), true), { prices });
-}
-
-/** Explains a search. The words are looked up in the index in any case: how many rows have them decides everything else. */
-async function explainSearch(
-  host: QueryHost,
-  state: TableState,
-  written: WrittenQuery,
-  search: WrittenSearch,
-  options: ExplainedRun,
-): Promise<Explanation> {
-  const { name } = state.shape;
-  const meter = new RunMeter();
-  const metered = meter.metered(state);
-  const { searchRows } = await searchCode(host);
-  const { query, plan, entries } = await searchRows(host, metered, written, search, options.signal);
-  const index = meter.index(entries);
-  const estimate = estimateOf(state, query, plan);
-  const { prices } = host;
-  const done = { ...estimate, entries, indexBlocks: index.blocks, indexReads: index.requests };
-  if (!options.isRun) return { ...describePlan(name, plan), steps: stepsOf(name, plan, query, done, { prices }) };
-  const execution = new Execution(metered, query, plan, options);
-  const { length: returned } = await execution.rows();
-  const { work } = execution;
-  const actual = { index, table: meter.table(work.lookups), matches: work.matches, returned };
-  return { ...describePlan(name, plan), steps: stepsOf(name, plan, query, done, { prices, actual }) };
 }
 
 /** Runs a query, and explains it with its actual cost. */
@@ -431,7 +402,8 @@ class StepMeter implements BlockMeter {
   }
 }
 
-class RunMeter {
+/** Measures what a run of a query reads, of its table and of indexes. */
+export class RunMeter {
   readonly #table = new StepMeter();
   readonly #index = new StepMeter();
 

@@ -189,10 +189,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    * `InvalidQueryError` if the table has no such index, and `InvalidOptionError`.
    */
   search(text: string, options: SearchOptions = {}): Query<R, Table> {
-    const searches = searchesOf(this.#host);
-    const search = searches.written(text, options);
-    const shape = this.#host.shapeOf(this.#table);
-    if (shape !== undefined) searches.check(this.#host, shape, search);
+    const search = searchesOf(this.#host).written(this.#host, this.#table, text, options);
     return this.#with({ ...this.#asked, search });
   }
 
@@ -299,9 +296,6 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     const { size, after, signal } = pageOptions.check('query.page()', options);
     refuseLimits(this.#asked);
     const { search } = this.#asked;
-    if (search !== undefined && this.#asked.orders.length === 0) {
-      throw new InvalidQueryError('page() of a search takes orderBy(): use limit() and offset() instead.');
-    }
     const { databaseId } = this.#host;
     const asked = {
       databaseId,
@@ -450,7 +444,8 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     const host = this.#host;
     const { environment } = host;
     const { signal, run: isRun = false } = explainOptions.check('query.explain()', options);
-    const { explainQuery } = explaining.loaded ?? (await explaining.load());
+    const code = written.search === undefined ? explaining : (searchesOf(host).explaining as typeof explaining);
+    const { explainQuery } = code.loaded ?? (await code.load());
     const running = runOnState({ host, table: this.#table, overlay: this.#asked.overlay }, (state) =>
       explainQuery(host, state, written, { environment, signal, isRun }),
     );

@@ -5,6 +5,11 @@ import type { Searching } from './planner/query-host.ts';
 
 export const searching: Searching = {
   code: new Later('searches', () => import('./search/search-rows.ts')),
-  written: writtenSearch,
-  check: (host, shape, { options }) => void requireTextIndex(searchedShape(host, shape), options),
+  explaining: new Later('explanations of searches', () => import('./explain-search.ts')),
+  written: (host, table, text, options) => {
+    const search = writtenSearch(text, options);
+    const shape = host.shapeOf(table);
+    if (shape !== undefined) requireTextIndex(searchedShape(host, shape), search.options);
+    return search;
+  },
 };

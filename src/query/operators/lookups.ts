@@ -11,7 +11,7 @@ import type { RunCursor } from '../../tree/cursor.ts';
 import type { RowRef } from '../../tree/tree.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { Filter } from '../conditions/filter.ts';
-import type { FoundRows, IndexAccess } from '../planner/access-paths.ts';
+import type { IndexAccess } from '../planner/access-paths.ts';
 import { maxKeyBytes } from '../planner/index-intersections.ts';
 import type { RowBatch, RowStream, QueryWork } from './row-batch.ts';
 
@@ -160,38 +160,6 @@ export class KeyStream implements RowStream {
     const lookups = new Lookups(this.#filter, batch, this.#work);
     const end = Math.min(this.#keys.length, this.#next + this.#pace.step(batch.wanted));
     while (this.#next < end) lookups.add(this.#state.lookup(this.#keys[this.#next++] as Uint8Array));
-    return lookups.finish();
-  }
-}
-
-/** The rows that a search has found, in their order. */
-export class RankedStream implements RowStream {
-  readonly #state: TableState;
-  readonly #found: FoundRows;
-  readonly #filter: Filter;
-  readonly #work: QueryWork;
-  readonly #pace: LookupPace;
-
-  constructor(state: TableState, found: FoundRows, filter: Filter, work: QueryWork) {
-    this.#state = state;
-    this.#found = found;
-    this.#filter = filter;
-    this.#work = work;
-    this.#pace = new LookupPace(state.tree.source.memory, filter);
-  }
-
-  next(batch: RowBatch): boolean | Promise<boolean> {
-    const lookups = new Lookups(this.#filter, batch, this.#work);
-    const step = this.#pace.step(batch.wanted);
-    const most = this.#filter.empty ? Math.min(step, batch.wanted) : step;
-    for (let left = most; left > 0; left--) {
-      const key = this.#found.take();
-      if (key === undefined) {
-        if (left === most) return false;
-        break;
-      }
-      lookups.add(this.#state.lookup(key));
-    }
     return lookups.finish();
   }
 }

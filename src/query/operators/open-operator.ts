@@ -17,7 +17,7 @@ import { indexCursor } from './index-cursor.ts';
 import { IndexStream } from './index-lookup.ts';
 import { IntersectionStream, UnionStream, MergedStream, PreparedStream } from './merge-sorted.ts';
 import type { KeyProbe } from './key-probe.ts';
-import { KeyStream, RankedStream, SortedLookups } from './lookups.ts';
+import { KeyStream, SortedLookups } from './lookups.ts';
 import { LayerStream, TableStream } from './table-scan.ts';
 import { LongValueStream } from './long-value-sort.ts';
 import { residualOf } from '../planner/access-paths.ts';
@@ -52,7 +52,7 @@ export function openAccess(options: OpenOptions): RowStream {
     case 'table':
       return openTable(options, access);
     case 'search':
-      return new RankedStream(state, access.found, filter, work);
+      return access.open(state, filter, work) as RowStream;
     case 'index':
     case 'intersection':
       return openIndex(options, access);

@@ -81,15 +81,12 @@ export interface UnionAccess {
 export interface RankedAccess {
   readonly kind: 'search';
   readonly index: TableIndex;
-  readonly found: FoundRows;
-}
-
-/** The primary keys of found rows: each is taken once. */
-export interface FoundRows {
   /** The number of rows that were found. */
   readonly total: number;
-  /** Returns the key of the next row; undefined if there is none. */
-  take(): Uint8Array | undefined;
+  /** Describes the steps in the index and in a table. */
+  describe(table: string): readonly [index: string, table: string];
+  /** Opens a `RowStream` of them. Only once. */
+  open(state: TableState, filter: object, work: object): object;
 }
 
 /** The source of rows. `keys`: single rows, by primary key. */

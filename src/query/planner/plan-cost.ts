@@ -103,15 +103,11 @@ function estimateAccess(state: TableState, table: TreeEstimate, access: Access):
   switch (access.kind) {
     case 'nothing':
       return { ...none, entries: 0, leaves: 0, missing: 0 };
-    case 'keys': {
-      const entries = access.keys.length;
+    case 'keys':
+    case 'search': {
+      const entries = access.kind === 'keys' ? access.keys.length : access.total;
       const leaves = leavesOf(entries, table.leaves);
       return { ...none, entries, leaves, missing: missingOf(leaves), ranges: entries };
-    }
-    case 'search': {
-      const entries = access.found.total;
-      const leaves = leavesOf(entries, table.leaves);
-      return { ...none, entries, leaves, missing: missingOf(leaves) };
     }
     case 'table': {
       const sum = estimateRanges(state.tree, access.ranges);

@@ -8,7 +8,7 @@ import { candidatesFor, effectiveOrder, obviousOf } from './access-paths.ts';
 import type { Candidate, CompiledQuery, DeferredRead, Plan, Access } from './access-paths.ts';
 import { intersectionsOf } from './index-intersections.ts';
 import { PlanCosts, costOfReads, isStoppingScan } from './plan-cost.ts';
-import type { CostEstimate, Estimated, TreePlace } from './plan-cost.ts';
+import type { Estimated, TreePlace } from './plan-cost.ts';
 import type { QueryMemory } from './query-host.ts';
 
 /** The most rounds of probing for one plan. A plan may look good only because its size is guessed. */
@@ -164,13 +164,6 @@ function eligible(
     return candidate.ordered || costs.heldBytes(estimate.matches) <= maxBytes;
   });
   return fit.length === 0 ? all : fit;
-}
-
-/** Estimates the cost of a plan that has no others to be compared with. */
-export function estimateOf(state: TableState, query: CompiledQuery, plan: Plan): CostEstimate {
-  const costs = new PlanCosts(state, query);
-  const [one] = costs.open([plan]) as [Estimated];
-  return costs.estimate(plan, one.access, plan.residual.length === 0 ? one.access.entries : costs.matches([one]));
 }
 
 /** The candidates with their costs, and the cheapest one. */

@@ -116,10 +116,10 @@ export interface QueryHost {
 export interface Searching {
   /** The code that carries them out: the module `query/search/search-rows.ts`. */
   readonly code: Later<object>;
-  /** Checks the arguments of `query.search()`. Throws `InvalidQueryError` or `InvalidOptionError`. */
-  written(text: unknown, options: SearchOptions): WrittenSearch;
-  /** Throws `InvalidQueryError` if a table has no index for a search. */
-  check(host: QueryHost, shape: TableShape, search: WrittenSearch): void;
+  /** The code that explains them: the module `query/explain-search.ts`. */
+  readonly explaining: Later<object>;
+  /** Checks the arguments of `query.search()` on a table. Throws `InvalidQueryError` or `InvalidOptionError`. */
+  written(host: QueryHost, table: string, text: unknown, options: SearchOptions): WrittenSearch;
 }
 
 /** A query to watch. */

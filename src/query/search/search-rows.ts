@@ -10,7 +10,9 @@ import type { TextFields } from '../../schema/text-fields.ts';
 import { prepareTexts } from '../../schema/text-indexes.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { Condition } from '../conditions/condition.ts';
-import type { CompiledQuery, FoundRows, Plan } from '../planner/access-paths.ts';
+import type { Filter } from '../conditions/filter.ts';
+import type { QueryWork } from '../operators/row-batch.ts';
+import type { CompiledQuery, Plan } from '../planner/access-paths.ts';
 import { effectiveOrder } from '../planner/access-paths.ts';
 import { compiledQuery } from '../planner/plan-cache.ts';
 import type { QueryHost } from '../planner/query-host.ts';
@@ -18,6 +20,8 @@ import { unexpired } from '../planner/query-spec.ts';
 import type { WrittenQuery } from '../planner/query-spec.ts';
 import { corpusOf } from './corpus.ts';
 import { RowSearch } from './find-rows.ts';
+import type { RankedRows } from './ranked-rows.ts';
+import { RankedStream } from './ranked-stream.ts';
 import { CompiledSearch } from './compiled-search.ts';
 import { requireTextIndex, searchedShape } from '../conditions/search-options.ts';
 import type { SearchedIndex, TextSpan, WrittenSearch } from '../conditions/search-options.ts';
@@ -39,6 +43,10 @@ export async function searchRows(
   signal: AbortSignal | undefined,
 ): Promise<SearchedRows> {
   const { shape } = state;
+  // Only pages add conditions.
+  if (written.more !== undefined && written.orders.length === 0) {
+    throw new InvalidQueryError('page() of a search takes orderBy(): use limit() and offset() for the best rows.');
+  }
   // An index that is registered and not there yet has no entries: all rows are read.
   const searched = requireTextIndex(searchedShape(host, shape), search.options);
   await prepareTexts([searched.index]);
@@ -53,7 +61,16 @@ export async function searchRows(
   const isLimited = isRanked && residual.length === 0 && query.limit !== undefined && query.counts !== true;
   const most = isLimited ? (query.limit ?? 0) + query.offset : Number.POSITIVE_INFINITY;
   const { found, entries } = await foundRows(host, state, searched, { compiled, most, signal });
-  const access: Plan['access'] = { kind: 'search', index: searched.index, found };
+  const access: Plan['access'] = {
+    kind: 'search',
+    index: searched.index,
+    total: found.total,
+    describe: (table) => [
+      `Finds ${found.total} ${found.total === 1 ? 'row' : 'rows'} by the words in index '${searched.index.name}'.`,
+      `Looks up their rows in '${table}'.`,
+    ],
+    open: (on, filter, work) => new RankedStream(on, found, filter as Filter, work as QueryWork),
+  };
   const covered = compiled.hasPhrases ? [] : [compiled.condition];
   const plan: Plan = { access, covered, residual, ordered: isRanked, order, use: undefined };
   return { query: { ...query, conditions: [...query.conditions, compiled.condition] }, plan, entries };
@@ -64,7 +81,7 @@ async function foundRows(
   state: TableState,
   { index, weights }: SearchedIndex,
   options: { readonly compiled: CompiledSearch; readonly most: number; readonly signal: AbortSignal | undefined },
-): Promise<{ readonly found: FoundRows; readonly entries: number }> {
+): Promise<{ readonly found: RankedRows; readonly entries: number }> {
   const { compiled, most, signal } = options;
   const pacer = new Pacer(environment);
   const scratch = new Scratch(state.tree.source.memory);
