@@ -192,7 +192,7 @@ function canonicalTable(schema: StoredSchema): string {
     .toSorted(byName)
     .map(({ name, fields: names, paths, unique, where, include, each, text }) => {
       const conditions = where?.map(({ field, values }) => [field, values]);
-      if (text !== undefined) return [name, names, conditions ?? null, text.language ?? null, text.weights ?? null];
+      if (text !== undefined) return [name, names, conditions ?? null, text];
       if (paths !== undefined) {
         const types = paths.map(({ path, typeId }) => [path, typeId]);
         return [name, names, types, unique === true, conditions ?? null, include ?? null, each ?? false];
@@ -287,12 +287,13 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   if (!isObject(value) || typeof value['name'] !== 'string') return false;
   const { fields, unique, include = [] } = value;
   if (!isNames(fields) || !isNames(include) || (unique !== undefined && unique !== true)) return false;
-  const { each, paths } = value;
+  const { each, paths, text } = value;
   if (paths !== undefined && !arePaths(paths, fields)) return false;
   if (each !== undefined && (each !== true || unique === true)) return false;
-  if (value['text'] !== undefined && !isStoredText(value['text'], fields.length)) return false;
-  if (value['text'] !== undefined && [unique, each, paths, value['include']].some((other) => other !== undefined))
+  const others = [unique, each, paths, value['include']];
+  if (text !== undefined && (!isStoredText(text, fields.length) || others.some((other) => other !== undefined))) {
     return false;
+  }
   if (fields.length === 0 || fields.length + include.length > maxIndexFields) return false;
   return value['include'] === undefined || include.length > 0;
 }
@@ -309,13 +310,12 @@ function isStoredText(value: unknown, fields: number): value is StoredText {
   if (!isObject(value)) return false;
   const { language, weights } = value;
   if (language !== undefined && typeof language !== 'string') return false;
-  if (weights === undefined) return true;
-  return Array.isArray(weights) && weights.length === fields && weights.every((weight) => isWeight(weight));
+  return weights === undefined || (Array.isArray(weights) && weights.length === fields && weights.every(isWeight));
 }
 
 /** Whether a value is the weight of a field in a search. */
 export function isWeight(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0;
+  return Number.isFinite(value) && (value as number) > 0;
 }
 
 /** Whether a value is a valid condition of an index: on fields of key types, each at most once. */

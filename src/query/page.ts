@@ -85,7 +85,7 @@ export class Bookmarks {
     this.#schemaSum = checksum(encodeUtf8(`${shape.name} ${canonicalRows(shape.schema)}`));
     this.#oldSchemaSum = checksum(encodeUtf8(`${shape.name} ${shape.canonical}`));
     const orders = order.map(({ field, descending }) => `${JSON.stringify(field.name)} ${descending}`);
-    const text = `${clauses.map((clause) => textOfClause(clause, registered)).join()} by ${orders.join()}${search === undefined ? '' : ` search ${JSON.stringify(search)}`}`;
+    const text = `${clauses.map((clause) => textOfClause(clause, registered)).join()} by ${orders.join()}${JSON.stringify(search) ?? ''}`;
     this.#querySum = checksum(encodeUtf8(text.toWellFormed()));
   }
 

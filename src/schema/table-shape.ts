@@ -382,8 +382,7 @@ export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map
 export function indexText({ fields, paths = [], unique, where, include, each, text }: StoredIndex): string {
   const conditions = where?.map(({ field, values }) => [field, values]) ?? null;
   const types = paths.map(({ path, typeId }) => [path, typeId]);
-  const words = text && [text.language ?? null, text.weights ?? null];
-  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false, words ?? null, ...types]);
+  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false, text ?? null, ...types]);
 }
 
 function functionIndexText({ function: on, typeId, each }: StoredFunctionIndex): string {
