@@ -40,9 +40,9 @@ export function execute(
   };
   const { search } = written;
   if (search !== undefined) {
-    return andThen(searchCode(host), async ({ searchRows }) => {
-      return begin(await searchRows(host, state, written, search, signal));
-    });
+    return searchCode(host).then(async ({ searchRows }) =>
+      begin(await searchRows(host, state, written, search, signal)),
+    );
   }
   const planned = plannedQuery(host, state, unexpired(host, shape, written), signal);
   return andThen(planned, begin);

@@ -9,7 +9,7 @@ import { PlanCosts } from './planner/plan-cost.ts';
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
 import type { QueryHost } from './planner/query-host.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
-import { searchCode } from './search-code.ts';
+import { searchRows } from './search/search-rows.ts';
 
 /** Estimates the cost of a plan that has no others to be compared with. */
 function estimateOf(state: TableState, query: CompiledQuery, plan: Plan): CostEstimate {
@@ -19,7 +19,7 @@ function estimateOf(state: TableState, query: CompiledQuery, plan: Plan): CostEs
 }
 
 /** Explains a search. The words are looked up in the index in any case: how many rows have them decides everything else. */
-export async function explainQuery(
+export async function explainSearch(
   host: QueryHost,
   state: TableState,
   written: WrittenQuery,
@@ -29,7 +29,6 @@ export async function explainQuery(
   const { name } = state.shape;
   const meter = new RunMeter();
   const metered = meter.metered(state);
-  const { searchRows } = await searchCode(host);
   const { query, plan, entries } = await searchRows(host, metered, written, search, options.signal);
   const index = meter.index(entries);
   const estimate = estimateOf(state, query, plan);

@@ -444,8 +444,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     const host = this.#host;
     const { environment } = host;
     const { signal, run: isRun = false } = explainOptions.check('query.explain()', options);
-    const code = written.search === undefined ? explaining : (searchesOf(host).explaining as typeof explaining);
-    const { explainQuery } = await code.get();
+    const { explainQuery } = await (written.search === undefined ? explaining.get() : searchCode(host));
     const running = runOnState({ host, table: this.#table, overlay: this.#asked.overlay }, (state) =>
       explainQuery(host, state, written, { environment, signal, isRun }),
     );

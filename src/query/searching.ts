@@ -4,8 +4,7 @@ import { requireTextIndex, searchedShape, writtenSearch } from './conditions/sea
 import type { Searching } from './planner/query-host.ts';
 
 export const searching: Searching = {
-  code: new Later('searches', () => import('./search/search-rows.ts')),
-  explaining: new Later('explanations of searches', () => import('./explain-search.ts')),
+  code: new Later('searches', () => import('./search-module.ts')),
   written: (host, table, text, options) => {
     const search = writtenSearch(text, options);
     const shape = host.shapeOf(table);

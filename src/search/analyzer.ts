@@ -5,8 +5,9 @@
  * `Intl.Segmenter`, and character by character where that is missing (docs/format.md, "Words of texts").
  */
 import { invariant } from '../base/errors.ts';
-import { loadStemmer } from './languages.ts';
-import type { Stemmer, TextLanguage } from './languages.ts';
+import type { TextLanguage } from './languages.ts';
+import { loadStemmer } from './stemmers.ts';
+import type { Stemmer } from './stemmers.ts';
 
 /** Called with a word, its form before the ending went, and where it is in the text: in UTF-16 units, the end exclusive. */
 export type WordVisitor = (word: string, start: number, end: number, folded: string) => void;

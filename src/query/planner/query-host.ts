@@ -114,10 +114,8 @@ export interface QueryHost {
 
 /** The calls for searches. */
 export interface Searching {
-  /** The code that carries them out: the module `query/search/search-rows.ts`. */
+  /** The code that carries them out: the module `query/search-module.ts`. */
   readonly code: Later<object>;
-  /** The code that explains them: the module `query/explain-search.ts`. */
-  readonly explaining: Later<object>;
   /** Checks the arguments of `query.search()` on a table. Throws `InvalidQueryError` or `InvalidOptionError`. */
   written(host: QueryHost, table: string, text: unknown, options: SearchOptions): WrittenSearch;
 }

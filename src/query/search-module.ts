@@ -1,0 +1,5 @@
+/** The code for searches, in one module: it is loaded by the first one. */
+import { explainSearch } from './explain-search.ts';
+import { highlight, searchRows } from './search/search-rows.ts';
+
+export const searchModule = { searchRows, highlight, explainQuery: explainSearch };
