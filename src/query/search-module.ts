@@ -2,4 +2,8 @@
 import { explainSearch } from './explain-search.ts';
 import { highlight, searchRows } from './search/search-rows.ts';
 
-export const searchModule = { searchRows, highlight, explainQuery: explainSearch };
+export const searchModule: {
+  readonly searchRows: typeof searchRows;
+  readonly highlight: typeof highlight;
+  readonly explainQuery: typeof explainSearch;
+} = { searchRows, highlight, explainQuery: explainSearch };
