@@ -27,7 +27,7 @@ const names = Object.keys(manifest.dependencies);
  * Most packages of an installation, StoreDb among them, and megabytes on the disk. The reader is bundled for itself, which takes 0.4 of
  * them, Studio with its page takes 0.6, and the entries of live queries for browsers, React, TanStack DB and OpenTelemetry take 0.5.
  */
-const most = { packages: 45, megabytes: 14.5 };
+const most = { packages: 45, megabytes: 14.7 };
 
 /** Uses everything that needs a dependency: a bucket, with a large upload, a list and a link, and the same behind a proxy. */
 const program = `
