@@ -30,7 +30,7 @@ import {
   uuidWords,
   wordsOf,
 } from './number-selectors.ts';
-import { ComplementSelector, Filter, NullSelector, selectAll, selectNothing, slowCost } from './filter.ts';
+import { ComplementSelector, Filter, NullSelector, RowSelector, selectAll, selectNothing, slowCost } from './filter.ts';
 import type { Selector } from './filter.ts';
 import { ElementSelector } from './list-selectors.ts';
 import { PathSelector } from './path-selector.ts';
@@ -427,8 +427,7 @@ class PathNullCondition extends Condition {
 }
 
 /** Selects rows by a registered function: the function gets the whole row, and its result must equal a value. */
-
-class FunctionSelector implements Selector {
+class FunctionSelector extends RowSelector {
   readonly cost: number = slowCost;
   readonly #shape: TableShape;
   readonly #registered: RegisteredFunction;
@@ -437,6 +436,7 @@ class FunctionSelector implements Selector {
   readonly #isElement: boolean;
 
   constructor(shape: TableShape, registered: RegisteredFunction, value: unknown, operator: Operator) {
+    super();
     this.#shape = shape;
     this.#registered = registered;
     this.#value = value;
@@ -457,14 +457,8 @@ class FunctionSelector implements Selector {
     return { kind: 'values', components: [component], exact };
   }
 
-  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
-    let kept = 0;
-    for (let k = 0; k < count; k++) {
-      const pick = picks[k] as number;
-      picks[kept] = pick;
-      const result = callFunction(this.#shape, this.#registered, source, first + pick * stride);
-      if (this.#isElement ? Array.isArray(result) && result.includes(this.#value) : result === this.#value) kept++;
-    }
-    return kept;
+  protected matches(source: RowSource, base: number): boolean {
+    const result = callFunction(this.#shape, this.#registered, source, base);
+    return this.#isElement ? Array.isArray(result) && result.includes(this.#value) : result === this.#value;
   }
 }

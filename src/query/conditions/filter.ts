@@ -157,6 +157,24 @@ export interface Selector {
   selectRun?(run: Run, picks: Int32Array): number;
 }
 
+/** Selects rows that it looks at one by one: for tests of which each takes longer than a call. */
+export abstract class RowSelector implements Selector {
+  abstract readonly cost: number;
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      if (this.matches(source, first + pick * stride)) kept++;
+    }
+    return kept;
+  }
+
+  /** Whether the row at `base` matches. */
+  protected abstract matches(source: RowSource, base: number): boolean;
+}
+
 /** Consecutive rows: row `p` begins at `first + p * stride`. */
 export interface Run {
   readonly source: RowSource;

@@ -5,35 +5,26 @@ import { inlineBytes, nonAsciiFlag } from '../../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { elementText } from '../../schema/list-elements.ts';
 import type { ListElement } from '../../schema/list-elements.ts';
-import type { Selector } from './filter.ts';
+import { RowSelector } from './filter.ts';
 
 /** The cost from which a selector counts as one that looks for elements: more than that of any other but functions. */
 export const elementCost = 500;
 
 /** Selects rows whose list has an element. Rows are parsed only if their JSON text contains that of the element. */
-export class ElementSelector implements Selector {
+export class ElementSelector extends RowSelector {
   readonly cost: number = elementCost;
   readonly #field: LayoutField;
   readonly #element: ListElement;
   readonly #text: Uint8Array;
 
   constructor(field: LayoutField, element: ListElement) {
+    super();
     this.#field = field;
     this.#element = element;
     this.#text = encodeUtf8(elementText(element));
   }
 
-  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
-    let kept = 0;
-    for (let k = 0; k < count; k++) {
-      const pick = picks[k] as number;
-      picks[kept] = pick;
-      if (this.#matches(source, first + pick * stride)) kept++;
-    }
-    return kept;
-  }
-
-  #matches(source: RowSource, base: number): boolean {
+  protected matches(source: RowSource, base: number): boolean {
     const field = this.#field;
     const stored = field.path?.of ?? field;
     if (isNull(source, base, stored) || !holdsText(source, base, stored, this.#text)) return false;

@@ -5,7 +5,7 @@ import type { OrderedValue } from '../../base/bytes.ts';
 import { isNull, readField } from '../../format/row-decode.ts';
 import type { FieldPath, LayoutField, RowSource } from '../../format/row-layout.ts';
 import type { Comparison, FieldValue } from './comparison.ts';
-import type { Selector } from './filter.ts';
+import { RowSelector } from './filter.ts';
 import { elementCost, holdsText } from './list-selectors.ts';
 
 /** Returns a value by which a set finds those that are equal. */
@@ -41,7 +41,7 @@ function testOf(comparison: Comparison): (value: OrderedValue) => boolean {
 }
 
 /** Rows are parsed only if their JSON may hold the value. */
-export class PathSelector implements Selector {
+export class PathSelector extends RowSelector {
   readonly cost: number = elementCost;
   readonly #field: LayoutField;
   readonly #test: (value: OrderedValue) => boolean;
@@ -49,6 +49,7 @@ export class PathSelector implements Selector {
   readonly #text: Uint8Array | undefined;
 
   constructor(field: LayoutField, comparison: Comparison) {
+    super();
     this.#field = field;
     this.#test = testOf(comparison);
     const isOne = comparison.kind === 'value' && comparison.operator === '=' && !comparison.orNull;
@@ -56,17 +57,7 @@ export class PathSelector implements Selector {
     this.#text = value === undefined ? undefined : encodeUtf8(value);
   }
 
-  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
-    let kept = 0;
-    for (let k = 0; k < count; k++) {
-      const pick = picks[k] as number;
-      picks[kept] = pick;
-      if (this.#matches(source, first + pick * stride)) kept++;
-    }
-    return kept;
-  }
-
-  #matches(source: RowSource, base: number): boolean {
+  protected matches(source: RowSource, base: number): boolean {
     const text = this.#text;
     if (text !== undefined) {
       const { of } = this.#field.path as FieldPath;

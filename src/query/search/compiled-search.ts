@@ -13,8 +13,7 @@ import type { TextFields } from '../../schema/text-fields.ts';
 import { openCursor } from '../../tree/cursor-sequence.ts';
 import { prefixEnd } from '../../base/bytes.ts';
 import { Condition } from '../conditions/condition.ts';
-import { slowCost } from '../conditions/filter.ts';
-import type { Selector } from '../conditions/filter.ts';
+import { RowSelector, slowCost } from '../conditions/filter.ts';
 import type { Corpus, SearchedWord, SearchedWords } from './find-rows.ts';
 import { rangeOf } from './postings.ts';
 import type { SearchedIndex, TextSpan, WrittenSearch } from '../conditions/search-options.ts';
@@ -175,20 +174,16 @@ class RowTest {
   }
 }
 
-class SearchSelector implements Selector {
+class SearchSelector extends RowSelector {
   readonly cost: number = slowCost;
   readonly #test: RowTest;
 
   constructor(test: RowTest) {
+    super();
     this.#test = test;
   }
 
-  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
-    let kept = 0;
-    for (let k = 0; k < count; k++) {
-      const pick = picks[k] as number;
-      if (this.#test.matches(source, first + pick * stride)) picks[kept++] = pick;
-    }
-    return kept;
+  protected matches(source: RowSource, base: number): boolean {
+    return this.#test.matches(source, base);
   }
 }
