@@ -42,8 +42,9 @@ export class IndexChanges {
   /** Positions of the entries that go. */
   #removals: number[] = [];
   #scratch = new Uint8Array(64);
-  /** The entries of one row before and after its change, in an index with several for a row. */
+  /** The words of rows that came, less those of rows that went, in an index on texts. */
   #words = 0;
+  /** The entries of one row before and after its change, in an index with several for a row. */
   readonly #before = new KeyList();
   readonly #after = new KeyList();
 

@@ -82,6 +82,13 @@ export function haveEntries({ layers }: { readonly layers: readonly Tree[] }, { 
   return result === undefined && layers.every(({ node, mayBreak }) => node?.level === 0 && !mayBreak);
 }
 
+/** Returns a leaf in memory of entries that a list has in some order. */
+export function leafOfEntries(keys: KeyList, order: Uint32Array): Node {
+  const entries = new NodeEntries(indexLeafShape, order.length);
+  for (const position of order) entries.addKey(keys.bytes, keys.start(position), keys.endOf(position));
+  return entries.toNode(memoryName);
+}
+
 /** Makes the entries of an index for the rows in the node of a layer. */
 export async function makeLayerEntries(
   node: Node,
@@ -102,9 +109,7 @@ export async function makeLayerEntries(
     if ((i & 0xff) === 0 && pacer.due()) await pacer.pause();
   }
   const order = await keys.sorted(pacer);
-  const entries = new NodeEntries(indexLeafShape, order.length);
-  for (const position of order) entries.addKey(keys.bytes, keys.start(position), keys.endOf(position));
-  const leaf = entries.toNode(memoryName);
+  const leaf = leafOfEntries(keys, order);
   node.grow(leaf.sizeBytes + order.byteLength);
   return { tree: treeOfNode(leaf), rows: order.map((position) => rows[position] as number) };
 }

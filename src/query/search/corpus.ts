@@ -4,19 +4,16 @@ import type { Pacer } from '../../base/pacer.ts';
 import type { Scratch } from '../../cache/memory-budget.ts';
 import { CountReader } from '../../format/counts.ts';
 import { KeyList } from '../../format/key-list.ts';
-import { NodeEntries } from '../../format/node-entries.ts';
-import { endOfPrimaryKey, endOfValues, indexLeafShape } from '../../schema/table-shape.ts';
+import { endOfPrimaryKey, endOfValues } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
+import { rowWords } from '../../schema/text-postings.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
 import { openCursor } from '../../tree/cursor-sequence.ts';
 import { treeOfNode } from '../../tree/tree.ts';
 import type { Tree } from '../../tree/tree.ts';
-import { haveEntries } from '../../view/layer-indexes.ts';
+import { haveEntries, leafOfEntries } from '../../view/layer-indexes.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { Corpus, EntrySource } from './find-rows.ts';
-
-/** Name of nodes that only memory holds. */
-const memoryName = 'memory/words';
 
 /** The words in the entries of layers, which stay as they are. */
 const wordsOfLayers = new WeakMap<Tree, number>();
@@ -101,7 +98,6 @@ async function entriesOfRows(
   { pacer, scratch, breathe }: CorpusWork,
 ): Promise<{ readonly tree: Tree; readonly rows: number; readonly words: number }> {
   const keys = new KeyList();
-  const counts = new CountReader();
   let rows = 0;
   let words = 0;
   let held = 0;
@@ -114,10 +110,7 @@ async function entriesOfRows(
       const first = keys.count;
       rows++;
       if (shape.writeIndexEntries(keys, index, node, node.rowBase(i), node.key(i)) > 0) {
-        const key = keys.key(first);
-        counts.bytes = key;
-        counts.at = endOfPrimaryKey(key, endOfValues(key, index), key.length, index);
-        words += counts.next();
+        words += rowWords(keys.key(first), index);
       }
       if ((i & 0x3f) === 0) {
         const pause = breathe();
@@ -127,8 +120,5 @@ async function entriesOfRows(
     scratch.add(2 * (keys.sizeBytes - held));
     held = keys.sizeBytes;
   }
-  const order = await keys.sorted(pacer);
-  const entries = new NodeEntries(indexLeafShape, order.length);
-  for (const position of order) entries.addKey(keys.bytes, keys.start(position), keys.endOf(position));
-  return { tree: treeOfNode(entries.toNode(memoryName)), rows, words };
+  return { tree: treeOfNode(leafOfEntries(keys, await keys.sorted(pacer))), rows, words };
 }

@@ -219,7 +219,8 @@ class AllWords implements Merge {
       const at = other.seek(row.bytes, row.keyStart, row.keyEnd);
       if (isPromise(at)) {
         const place = i;
-        return at.then((more) => this.#goOn(place, more));
+        // By then it is at its place, and stays there.
+        return at.then((more) => more && this.#findRest(place));
       }
       if (!at) return false;
       if (other.isAt(row.bytes, row.keyStart, row.keyEnd)) {
@@ -232,15 +233,6 @@ class AllWords implements Merge {
       i = 1;
     }
     return true;
-  }
-
-  #goOn(place: number, more: boolean): boolean | Promise<boolean> {
-    const { row } = this;
-    if (!more) return false;
-    const other = this.all[place] as Postings;
-    if (other.isAt(row.bytes, row.keyStart, row.keyEnd)) return this.#findRest(place + 1);
-    const moved = row.seek(other.bytes, other.keyStart, other.keyEnd);
-    return isPromise(moved) ? moved.then((left) => left && this.#findRest(1)) : moved && this.#findRest(1);
   }
 
   score(meanLength: number): number {

@@ -5,9 +5,8 @@ import { CorruptionError } from '../../base/errors.ts';
 import { CountReader } from '../../format/counts.ts';
 import type { Node } from '../../format/node.ts';
 import { MalformedKey, skipKeyComponent, writeKeyComponent } from '../../format/ordered-key.ts';
-import type { LayoutField } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
-import { endOfKey } from '../../schema/table-shape.ts';
+import { endOfPrimaryKey } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import { openCursor } from '../../tree/cursor-sequence.ts';
 import type { KeyRange, RunCursor } from '../../tree/cursor.ts';
@@ -52,7 +51,6 @@ export interface PostingSource {
 export class PostingCursor implements Posting {
   readonly #source: PostingSource;
   readonly #range: KeyRange;
-  readonly #keyFields: readonly LayoutField[];
   readonly #counts = new CountReader();
   #cursor: RunCursor;
   #at = 0;
@@ -70,7 +68,6 @@ export class PostingCursor implements Posting {
   constructor(source: PostingSource, range: KeyRange) {
     this.#source = source;
     this.#range = range;
-    this.#keyFields = source.index.included?.keyFields ?? [];
     this.#cursor = openCursor(source.tree, range);
   }
 
@@ -149,10 +146,7 @@ export class PostingCursor implements Posting {
     const { bytes } = this;
     node.copyKey(i, bytes, 0);
     this.keyStart = skipKeyComponent(bytes, 0, Types.varchar);
-    this.keyEnd =
-      this.#keyFields.length === 1
-        ? skipKeyComponent(bytes, this.keyStart, (this.#keyFields[0] as LayoutField).typeId)
-        : endOfKey(node, bytes, this.keyStart, length, this.#source.index);
+    this.keyEnd = endOfPrimaryKey(bytes, this.keyStart, length, this.#source.index);
     this.read++;
     this.#readCounts(length, node);
   }
