@@ -1,4 +1,5 @@
 /** Instances on one store, each behind a driver that the test scripts, all on one virtual clock. */
+import type { StoredTableVersion } from '../../../src/format/stored-table.ts';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
@@ -46,6 +47,8 @@ export function caught(promise: Promise<unknown>): Promise<Error> {
 
 /** Long enough that no turn of write authority comes of its own within a test. */
 export const quietIntervalMs = 86_400_000;
+
+type StoredIndexes = StoredTableVersion['indexes'];
 
 export class Nodes {
   readonly environment: VirtualEnvironment;
@@ -116,6 +119,28 @@ export class Nodes {
     await register.open();
     const { revision: _r, nonce: _n, writer: _w, databaseId: _d, format: _f, ...rest } = register.current.block0;
     await register.replace(register.current, { ...rest, ...change(register.current.block0) });
+  }
+
+  /** Replaces the roots of a table's indexes in Block 0: damage that `verify()` finds. */
+  replaceIndexes(table: string, change: (indexes: StoredIndexes) => StoredIndexes): Promise<void> {
+    return this.replaceBlock0(({ tables, generation }) => ({
+      generation: generation + 1,
+      tables: tables.map((stored) => {
+        if (stored.name !== table) return stored;
+        return {
+          name: table,
+          versions: stored.versions.map((version) => Object.assign({}, version, { indexes: change(version.indexes) })),
+        };
+      }),
+    }));
+  }
+
+  /** Gives the entries of a table's first index to the second one. */
+  shiftIndexes(table: string): Promise<void> {
+    return this.replaceIndexes(table, ([first, second, ...more]) => {
+      if (first === undefined || second === undefined) throw new Error(`Table ${table} has fewer than two indexes`);
+      return [{ ...first, root: null }, { ...second, root: first.root }, ...more];
+    });
   }
 
   /** Whether a slot holds anything. */

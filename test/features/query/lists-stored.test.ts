@@ -82,23 +82,8 @@ describe('an index on the elements of lists', () => {
     const node = await opened(nodes);
     await fill(nodes, node);
     await nodes.run(node.db.stop());
-    await nodes.replaceBlock0(({ tables, generation }) => ({
-      generation: generation + 1,
-      tables: tables.map((table) => ({
-        ...table,
-        versions: table.versions.map((version) => {
-          const [first, second] = version.indexes;
-          if (table.name !== 'posts' || first === undefined || second === undefined) return version;
-          return {
-            ...version,
-            indexes: [
-              { ...first, root: null },
-              { ...second, root: first.root },
-            ],
-          };
-        }),
-      })),
-    }));
+    await nodes.shiftIndexes('posts');
+
     const other = nodes.make(2, { blockSizeBytes: 512 });
     other.db.registerSchema(posts);
     await nodes.run(other.db.start());

@@ -146,18 +146,10 @@ describe('the entries of an index on texts', () => {
     const node = await opened(nodes);
     const rows = await fill(nodes, node);
     await nodes.run(node.db.stop());
-    await nodes.replaceBlock0(({ tables, generation }) => ({
-      generation: generation + 1,
-      tables: tables.map((table) => ({
-        ...table,
-        versions: table.versions.map((version) => ({
-          ...version,
-          indexes: version.indexes.map(({ name, root }) => {
-            return name === 'words' && root !== null ? { name, root: { ...root, words: 7 } } : { name, root };
-          }),
-        })),
-      })),
-    }));
+    await nodes.replaceIndexes('articles', (indexes) =>
+      indexes.map(({ name, root }) => ({ name, root: name === 'words' ? root && { ...root, words: 7 } : root })),
+    );
+
     await nodes.run(node.db.start());
     const { findings } = await nodes.run(node.db.verify({ deep: true }));
     expect(findings.map(({ message }) => message)).toEqual([expect.stringContaining('said to be of 7 words')]);
