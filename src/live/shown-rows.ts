@@ -111,10 +111,10 @@ export class ShownRows {
   }
 
   /** Returns these rows, for commits to change in place; undefined if their places do not follow from their own values. */
-  placed({ fields, limit, offset, search }: WatchedQuery['asked']): PlacedRows | undefined {
+  placed({ fields, limit, offset }: WatchedQuery['asked']): PlacedRows | undefined {
     const order = this.#order;
     const isOwn = order?.every(({ field: { name } }) => fields === undefined || fields.includes(name));
-    if (order === undefined || isOwn !== true || offset > 0 || limit === 0 || search !== undefined) return undefined;
+    if (order === undefined || isOwn !== true || offset > 0 || limit === 0) return undefined;
     return new PlacedRows({ keys: [...this.#byKey.keys()], rows: [...this.#byKey.values()] }, { order, limit });
   }
 
