@@ -241,6 +241,7 @@ export const snapshotMutants: readonly Mutant[] = [
       return false;`,
       },
     ],
+    tests: ['test/features/gc/blocks.test.ts'],
   },
   {
     name: 'flush: a block that was collected meanwhile counts as damage',
