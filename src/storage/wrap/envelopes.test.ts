@@ -13,6 +13,7 @@ import {
   encryptedBytes,
   tagBytes,
 } from '../../format/envelope.ts';
+import { encodeFrame } from '../../format/compression.ts';
 import { SeededRandom } from '../../testing/seeded-random.ts';
 import { Envelopes, databaseTag } from './envelopes.ts';
 import { EnvelopeDriver } from './envelope-driver.ts';
@@ -216,6 +217,16 @@ describe('an envelope', () => {
       const forged = bomb.slice();
       forged.set(header);
       expect(await opened(forged, name, by), String(contentBytes)).toBe('damaged');
+    }
+    // A frame that holds its content as it is, and one that holds it compressed.
+    for (const content of [contentOf(1000), new Uint8Array(1000)]) {
+      const frame = encodeFrame(Codec.deflate, content);
+      const openedAs = (contentBytes: number): Promise<unknown> => {
+        const head = encodeEnvelopeHeader(name, { codec: Codec.deflate, contentBytes, seal: undefined });
+        return opened(Buffer.concat([head, frame]), name, by);
+      };
+      expect(isSame(await openedAs(1000), content)).toBe(true);
+      for (const bytes of [1, 999, 1001, 2000]) expect(await openedAs(bytes), String(bytes)).toBe('damaged');
     }
     const header = encodeEnvelopeHeader(name, { codec: Codec.deflate, contentBytes: 2 ** 32 - 1, seal: undefined });
     expect(await opened(header, name, by)).toBe('damaged');
