@@ -1,6 +1,8 @@
 /** Live queries as they are served: the events of a stream, how it goes on after a break, what is shared, and how it ends. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/index.ts';
+import type { GetOptions, GetResult } from '../../../src/storage/index.ts';
+import { WrappedDriver } from '../../../src/storage/wrap/wrapped-driver.ts';
 import { todos, ask, listen, LiveKit, put } from './live-kit.ts';
 
 let kit: LiveKit;
@@ -12,6 +14,34 @@ beforeEach(async () => {
 afterEach(async () => {
   await kit[Symbol.asyncDispose]();
 });
+
+/** A store whose next read of a block can be held back. */
+class SlowReads extends WrappedDriver {
+  /** Resolves once a read is held back. */
+  held: Promise<void> = Promise.resolve();
+  #arrive: (() => Promise<void>) | undefined;
+
+  /** Holds the next read until the returned function is called. */
+  hold(): () => void {
+    let open: () => void = () => undefined;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    this.held = new Promise((resolve) => {
+      this.#arrive = () => {
+        this.#arrive = undefined;
+        resolve();
+        return opened;
+      };
+    });
+    return open;
+  }
+
+  override async get(key: string, options?: GetOptions): Promise<GetResult> {
+    await this.#arrive?.();
+    return super.get(key, options);
+  }
+}
 
 const row = (id: number, text = 'new', list = 1): Record<string, unknown> => ({ id, list, text });
 const many = (count: number): Record<string, unknown>[] => Array.from({ length: count }, (_, id) => row(id));
@@ -185,6 +215,28 @@ describe('a client that comes back', () => {
     // A position of another database.
     const lost = await listen(lateHandler, 'list', { params, lastId: otherId(999) });
     expect(await lost.next()).toMatchObject({ name: 'result', data: { position: 3 } });
+    await ahead.leave();
+    lateHandler.close();
+  });
+
+  it('gets no older result than it has, while another client waits for that of an older state', async () => {
+    // More than Block 0 has room for.
+    await put(db, row(1, 'x'.repeat(100_000)));
+    await db.checkpoint();
+    const slow = new SlowReads(kit.driver);
+    const late = await kit.open({ driver: slow });
+    const lateHandler = kit.serve(late);
+    // The first read of a block waits, and so does the query, which reads the state of position 1.
+    const goOn = slow.hold();
+    const waits = await listen(lateHandler, 'list', { params });
+    await slow.held;
+    await put(db, row(2));
+    const ahead = await listen(kit.serve(db), 'list', { params });
+    const { id: lastId } = await ahead.next();
+    const again = await listen(lateHandler, 'list', { params, lastId });
+    goOn();
+    expect(await waits.next()).toMatchObject({ data: { position: 1, rows: [{ id: 1 }] } });
+    expect(await again.next()).toMatchObject({ name: 'current', data: { position: 2 } });
     await ahead.leave();
     lateHandler.close();
   });
