@@ -10,6 +10,7 @@ import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { isBehind } from '../format/stored-table.ts';
 import type { Bound } from '../format/stored-table.ts';
+import { writeIndexEntries, writeIndexEntry } from '../schema/index-entries.ts';
 import { isOfElements } from '../schema/table-shape.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
 import type { EntrySink } from '../schema/text-fields.ts';
@@ -64,7 +65,7 @@ export class IndexChanges {
     if (this.#write !== undefined) {
       at = keys.count;
       this.#write(keys, source, base, key.subarray(0, length), isRemoval);
-    } else if (!this.#shape.writeIndexEntry(keys.writer, this.index, source, base, key, length)) return -1;
+    } else if (!writeIndexEntry(keys.writer, this.index, source, base, key, length)) return -1;
     else at = keys.end();
     if (isRemoval) this.#removals.push(at);
     return at;
@@ -132,7 +133,7 @@ export class IndexChanges {
   /** Appends the entries of a row to a list, and returns their number. */
   #append(keys: KeyList, { source, base }: RowRef, primaryKey: Uint8Array, isRemoval: boolean): number {
     return this.#write === undefined
-      ? this.#shape.writeIndexEntries(keys, this.index, source, base, primaryKey)
+      ? writeIndexEntries(keys, this.index, source, base, primaryKey)
       : this.#write(keys, source, base, primaryKey, isRemoval);
   }
 

@@ -13,6 +13,7 @@ import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { BlockCache } from '../cache/block-cache.ts';
 import { MemoryDriver } from '../storage/memory-driver.ts';
+import { writeIndexEntry } from '../schema/index-entries.ts';
 import { indexLeafShape, TableShape } from '../schema/table-shape.ts';
 import { layeredState } from '../view/layered-state.ts';
 import { BlockReader } from '../tree/block-source.ts';
@@ -145,7 +146,7 @@ class Lab {
       const base = appendNullRow(shape.layout, arena.writer);
       writeField(arena.writer, base, arena.heapWriter, field, row[field.name as keyof Row]);
       const writer = new ByteWriter();
-      shape.writeIndexEntry(writer, index, arena, base, keyOf(shape, row.id));
+      writeIndexEntry(writer, index, arena, base, keyOf(shape, row.id));
       return writer.finish();
     });
     return entries.toSorted(compareBytes).map(toHex);

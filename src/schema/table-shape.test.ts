@@ -6,6 +6,7 @@ import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { toStoredSchema } from './schema.ts';
+import { writeIndexEntry } from './index-entries.ts';
 import { primaryKeyOf, shapeOf, TableShape } from './table-shape.ts';
 import type { KeyValue, TableIndex } from './table-shape.ts';
 
@@ -107,7 +108,7 @@ describe('index entries', () => {
         writeField(arena.writer, base, arena.heapWriter, shape.layout.field(name) as LayoutField, value);
       }
       const writer = new ByteWriter(8);
-      shape.writeIndexEntry(writer, index, arena, base, Uint8Array.of(1, 7));
+      writeIndexEntry(writer, index, arena, base, Uint8Array.of(1, 7));
       const entry = writer.finish();
       expect([...primaryKeyOf(entry, index)]).toEqual([1, 7]);
       return [...entry];

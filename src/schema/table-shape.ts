@@ -14,19 +14,15 @@ import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import {
   MalformedKey,
-  mergesZeros,
   readKeyComponent,
   skipKeyComponent,
   writeKeyComponent,
-  writeSignedComponent,
-  writeTextComponent,
-  writeWholeTextComponent,
   endOfResult,
 } from '../format/ordered-key.ts';
-import { bytesAtPath, heapPlace, isNull, readField, rowDecoder } from '../format/row-decode.ts';
+import { isNull, readField, rowDecoder } from '../format/row-decode.ts';
 import type { RowDecoder } from '../format/row-decode.ts';
 import { FieldProblem } from '../format/row-encode.ts';
-import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
+import { RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { canonicalRows, canonicalSchema } from '../format/stored-schema.ts';
 import type {
@@ -43,12 +39,10 @@ import { maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
 import type { Tree } from '../tree/tree.ts';
 import { rulesOf } from './field-rules.ts';
 import type { FieldRule } from './field-rules.ts';
-import { compiledCondition, isInside } from './index-condition.ts';
+import { compiledCondition } from './index-condition.ts';
 import type { IndexCondition } from './index-condition.ts';
-import { elementTexts } from './list-elements.ts';
 import { constantDefault } from './schema.ts';
-import type { EntrySink, TextFields } from './text-fields.ts';
-import { loadedWordWriter } from './text-writer.ts';
+import type { TextFields } from './text-fields.ts';
 
 /** An index of a table in its compiled form. On fields, it is made from a `StoredIndex`. */
 export interface TableIndex {
@@ -255,72 +249,6 @@ export class TableShape {
       keyFields.every(({ typeId }, i) => typeId === (this.keyFields[i] as LayoutField).typeId)
     );
   }
-
-  /**
-   * Appends the index entries of a row, and returns their number: one, or one for each element of its list or word of its texts; none if
-   * the row does not meet the condition of the index. For an index on texts, `prepareTexts` comes first.
-   */
-  writeIndexEntries(
-    to: EntrySink,
-    index: TableIndex,
-    source: RowSource,
-    base: number,
-    primaryKey: Uint8Array,
-    primaryKeyLength: number = primaryKey.length,
-  ): number {
-    const { each, where } = index;
-    if (each === undefined) {
-      if (!this.writeIndexEntry(to.writer, index, source, base, primaryKey, primaryKeyLength)) return 0;
-      to.end();
-      return 1;
-    }
-    if (where !== undefined && !isInside(where, source, base)) return 0;
-    if (index.text !== undefined) {
-      return loadedWordWriter()(to, index.text, source, base, primaryKey, primaryKeyLength);
-    }
-    const elements = elementTexts(readField(source, base, each.elementsOf as LayoutField));
-    for (const element of elements) {
-      for (const field of index.fields) {
-        if (field === each) writeKeyComponent(to.writer, Types.varchar, element);
-        else writeFieldComponent(to.writer, source, base, field);
-      }
-      writeEntryEnd(to.writer, index, source, base, primaryKey, primaryKeyLength);
-      to.end();
-    }
-    return elements.length;
-  }
-
-  /**
-   * Appends the index entry of a row, for an index with one for each row: its indexed values, its primary key, and the values of included
-   * fields. Returns false and appends nothing if the row does not meet the condition of the index.
-   */
-  writeIndexEntry(
-    writer: ByteWriter,
-    index: TableIndex,
-    source: RowSource,
-    base: number,
-    primaryKey: Uint8Array,
-    primaryKeyLength: number = primaryKey.length,
-  ): boolean {
-    const { fields, where } = index;
-    if (where !== undefined && !isInside(where, source, base)) return false;
-    for (let i = 0; i < fields.length; i++) writeFieldComponent(writer, source, base, fields[i] as LayoutField);
-    writeEntryEnd(writer, index, source, base, primaryKey, primaryKeyLength);
-    return true;
-  }
-}
-
-/** Appends the part of an entry after the indexed values. */
-function writeEntryEnd(
-  writer: ByteWriter,
-  { included }: TableIndex,
-  source: RowSource,
-  base: number,
-  primaryKey: Uint8Array,
-  primaryKeyLength: number,
-): void {
-  writer.appendRange(primaryKey, 0, primaryKeyLength);
-  if (included !== undefined) for (const field of included.fields) writeIncluded(writer, source, base, field);
 }
 
 /** Compiles an index on fields. */
@@ -423,39 +351,6 @@ export function isTextField({ typeId }: LayoutField): boolean {
   return typeId === Types.varchar || typeId === Types.bytes;
 }
 
-/** Appends the component of a row's field in an index entry. */
-export function writeFieldComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
-  if (isTextField(field) && !isNull(source, base, field)) {
-    writeTextField(writer, source, base, field, writeTextComponent);
-  } else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
-}
-
-/** Appends the component of an included field, which tells -0 from 0: it need not be found. */
-function writeIncluded(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
-  const { typeId } = field;
-  if (!mergesZeros(typeId) || isNull(source, base, field)) writeFieldComponent(writer, source, base, field);
-  else writeSignedComponent(writer, typeId, readField(source, base, field) as number);
-}
-
-/**
- * Appends the values of a row in the fields of an index, without shortening them: equal bytes are equal values. Returns false if a value
- * is null or the row does not meet the condition of the index: the row then agrees with no other, and the appended bytes mean nothing.
- */
-export function writeWholeValues(
-  writer: ByteWriter,
-  { fields, where }: TableIndex,
-  source: RowSource,
-  base: number,
-): boolean {
-  if (where !== undefined && !isInside(where, source, base)) return false;
-  for (const field of fields) {
-    if (isNull(source, base, field)) return false;
-    if (isTextField(field)) writeTextField(writer, source, base, field, writeWholeTextComponent);
-    else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
-  }
-  return true;
-}
-
 /** Decodes the values of some fields at the beginning of a key. A text that is shortened in the key stays shortened. */
 export function valuesIn(key: Uint8Array, fields: readonly LayoutField[]): OrderedValue[] {
   let from = 0;
@@ -522,29 +417,6 @@ export function endOfValue(node: Node, key: Uint8Array, keyLength: number, index
   }
   if (end >= keyLength) throw new CorruptionError(node.name, 'An index entry names no primary key');
   return end;
-}
-
-/** Appends the component of a text or bytes field directly from the bytes of the row. */
-function writeTextField(
-  writer: ByteWriter,
-  source: RowSource,
-  base: number,
-  field: LayoutField,
-  write: typeof writeTextComponent,
-): void {
-  if (field.path !== undefined) {
-    const bytes = bytesAtPath(source, base, field);
-    write(writer, bytes, 0, bytes.length);
-    return;
-  }
-  const at = base + field.offset;
-  const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
-  if (length <= inlineBytes) {
-    write(writer, source.rows, at + 4, at + 4 + length);
-    return;
-  }
-  const start = heapPlace(source, at, length, field);
-  write(writer, source.heap, start, start + length);
 }
 
 /** The shape of the leaves of an index. */

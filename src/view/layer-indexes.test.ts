@@ -42,7 +42,7 @@ describe('Entries of a layer', () => {
         [5, { id: 5, rank: 7 }],
       ]),
     );
-    const { tree, rows } = await new LayerIndexes().entriesOf(layer, shape, index, pacer);
+    const { tree, rows } = await new LayerIndexes().entriesOf(layer, index, pacer);
     const node = tree.node as Node;
     const ids = Array.from({ length: node.count }, (_, i) => {
       const entry = node.key(i);
@@ -58,11 +58,11 @@ describe('Entries of a layer', () => {
     const before = (layer.node as Node).memoryBytes;
     const indexes = new LayerIndexes();
     const [one, other] = await Promise.all([
-      indexes.entriesOf(layer, shape, index, pacer),
-      indexes.entriesOf(layer, shape, index, pacer),
+      indexes.entriesOf(layer, index, pacer),
+      indexes.entriesOf(layer, index, pacer),
     ]);
     expect(other).toBe(one);
-    expect(indexes.entriesOf(layer, shape, index, pacer)).toBe(one);
+    expect(indexes.entriesOf(layer, index, pacer)).toBe(one);
     expect((layer.node as Node).memoryBytes).toBeGreaterThan(before);
   });
 

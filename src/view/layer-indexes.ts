@@ -4,6 +4,7 @@
  */
 import type { Pacer } from '../base/pacer.ts';
 import type { Node } from '../format/node.ts';
+import { writeIndexEntries, writeWholeValues } from '../schema/index-entries.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
 import type { Tree } from '../tree/tree.ts';
 import { KeyList } from '../format/key-list.ts';
@@ -11,7 +12,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import { treeOfNode, brokenIn, loadChild } from '../tree/tree.ts';
 import { onTop, together } from './layers.ts';
 import { isDeleted } from './merged-cursor.ts';
-import { indexLeafShape, writeWholeValues } from '../schema/table-shape.ts';
+import { indexLeafShape } from '../schema/table-shape.ts';
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, hashOf } from '../base/bytes.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -43,13 +44,13 @@ export class LayerIndexes {
   }
 
   /** Returns the entries of an index for the rows of a layer that is all in memory. */
-  entriesOf(layer: Tree, shape: TableShape, index: TableIndex, pacer: Pacer): LayerEntries | Promise<LayerEntries> {
+  entriesOf(layer: Tree, index: TableIndex, pacer: Pacer): LayerEntries | Promise<LayerEntries> {
     const node = layer.node as Node;
     const byIndex = this.#entries.get(node) ?? new WeakMap<TableIndex, LayerEntries | Promise<LayerEntries>>();
     const known = byIndex.get(index);
     if (known !== undefined) return known;
     this.#entries.set(node, byIndex);
-    const making = makeLayerEntries(node, shape, index, pacer).then(
+    const making = makeLayerEntries(node, index, pacer).then(
       (entries) => {
         byIndex.set(index, entries);
         return entries;
@@ -90,12 +91,7 @@ export function leafOfEntries(keys: KeyList, order: Uint32Array): Node {
 }
 
 /** Makes the entries of an index for the rows in the node of a layer. */
-export async function makeLayerEntries(
-  node: Node,
-  shape: TableShape,
-  index: TableIndex,
-  pacer: Pacer,
-): Promise<LayerEntries> {
+export async function makeLayerEntries(node: Node, index: TableIndex, pacer: Pacer): Promise<LayerEntries> {
   const keys = new KeyList();
   const rows: number[] = [];
   let primaryKey = new Uint8Array(64);
@@ -104,7 +100,7 @@ export async function makeLayerEntries(
     const length = node.keyLength(i);
     if (length > primaryKey.length) primaryKey = new Uint8Array(length * 2);
     node.copyKey(i, primaryKey, 0);
-    const count = shape.writeIndexEntries(keys, index, node, node.rowBase(i), primaryKey, length);
+    const count = writeIndexEntries(keys, index, node, node.rowBase(i), primaryKey, length);
     for (let made = 0; made < count; made++) rows.push(i);
     if ((i & 0xff) === 0 && pacer.due()) await pacer.pause();
   }

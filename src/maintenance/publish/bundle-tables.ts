@@ -14,6 +14,7 @@ import { decodeRow, readField } from '../../format/row-decode.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import { appendNullRow, writeField } from '../../format/row-encode.ts';
 import type { StoredRoot, StoredTable } from '../../format/stored-table.ts';
+import { writeIndexEntries } from '../../schema/index-entries.ts';
 import { indexLeafShape, TableShape } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import { openCursor } from '../../tree/cursor-sequence.ts';
@@ -129,7 +130,7 @@ export class BundleTables {
         const added = tree.add(key, rows, at * stride);
         if (added !== undefined) await added;
         entries?.forEach((list, i) => {
-          shape.writeIndexEntries(list, shape.indexes[i] as TableIndex, rows, at * stride, key);
+          writeIndexEntries(list, shape.indexes[i] as TableIndex, rows, at * stride, key);
         });
         this.#noteBlobs(shape, rows, at * stride);
       }

@@ -21,6 +21,7 @@ import type { Node } from '../../format/node.ts';
 import type { StoredIndex } from '../../format/stored-schema.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
+import { writeIndexEntries } from '../../schema/index-entries.ts';
 import { isOfElements } from '../../schema/table-shape.ts';
 import type { AddedIndex, TableIndex } from '../../schema/table-shape.ts';
 import { FunctionEntries, indexedFunctions } from '../../view/index-version.ts';
@@ -114,7 +115,7 @@ export class IndexRebuild {
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         for (const index of indexes) {
           scratch.length = 0;
-          const made = table.shape.writeIndexEntries(sink, index, leaf, leaf.rowBase(i), key);
+          const made = writeIndexEntries(sink, index, leaf, leaf.rowBase(i), key);
           countEntries(entries, index, made);
         }
         for (const { index, made } of ofElements) {

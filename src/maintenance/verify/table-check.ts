@@ -13,6 +13,7 @@ import { decodeRow } from '../../format/row-decode.ts';
 import { rowMarks } from '../../format/row-layout.ts';
 import { isBehind } from '../../format/stored-table.ts';
 import type { Bound } from '../../format/stored-table.ts';
+import { writeIndexEntries } from '../../schema/index-entries.ts';
 import { indexLeafShape, isOfElements, primaryKeyOf } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import { prepareTexts } from '../../schema/text-indexes.ts';
@@ -214,7 +215,7 @@ export class TableCheck {
           entries.digest.add(key.bytes, key.length);
           key.length = 0;
         };
-        shape.writeIndexEntries({ writer: key, end }, index, leaf, base, primaryKey);
+        writeIndexEntries({ writer: key, end }, index, leaf, base, primaryKey);
       }
     } catch (error) {
       if (!isUnreadable(error)) throw error;
@@ -318,7 +319,7 @@ export class TableCheck {
           isImplied ||= compareRanges(implied.bytes, 0, implied.length, entry, 0, entry.length) === 0;
           implied.length = 0;
         };
-        const count = shape.writeIndexEntries({ writer: implied, end }, index, row.source, row.base, primaryKey);
+        const count = writeIndexEntries({ writer: implied, end }, index, row.source, row.base, primaryKey);
         if (count === 0) add(`is of a row that has none${reasonFor(index)}`);
         else if (!isImplied) add(`is not ${index.each === undefined ? 'the one' : 'one'} that its row implies`);
       } catch (error) {

@@ -175,8 +175,8 @@ export class LayerStream implements RowStream {
 
   next(batch: RowBatch): boolean | Promise<boolean> {
     if (this.#cursor !== undefined) return this.#read(batch);
-    const { shape, layerIndexes } = this.#state;
-    const entries = layerIndexes.entriesOf(this.#layer, shape, this.#access.index, this.#pacer);
+    const { layerIndexes } = this.#state;
+    const entries = layerIndexes.entriesOf(this.#layer, this.#access.index, this.#pacer);
     return andThen(entries, (made) => this.#begin(made, batch));
   }
 

@@ -4,6 +4,7 @@ import type { Pacer } from '../../base/pacer.ts';
 import type { Scratch } from '../../cache/memory-budget.ts';
 import { CountReader } from '../../format/counts.ts';
 import { KeyList } from '../../format/key-list.ts';
+import { writeIndexEntries } from '../../schema/index-entries.ts';
 import { endOfPrimaryKey, endOfValues } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import { rowWords } from '../../schema/text-postings.ts';
@@ -31,7 +32,7 @@ interface CorpusWork {
 export async function corpusOf(state: TableState, index: TableIndex, work: CorpusWork): Promise<Corpus> {
   const tree = state.treeOf(index);
   if (tree === undefined) {
-    const made = await entriesOfRows(state, index, state.scan(), work);
+    const made = await entriesOfRows(index, state.scan(), work);
     return { index, sources: [{ tree: made.tree, isHidden: undefined }], rows: made.rows, words: made.words };
   }
   const stored = tree.ref?.words ?? 0;
@@ -41,14 +42,14 @@ export async function corpusOf(state: TableState, index: TableIndex, work: Corpu
   }
   const below: EntrySource = { tree, isHidden: (key) => state.isOverlaid(key) };
   if (!haveEntries(state, index)) {
-    const made = await entriesOfRows(state, index, state.scanLayers(), work);
+    const made = await entriesOfRows(index, state.scanLayers(), work);
     const sources = [{ tree: made.tree, isHidden: undefined }, below];
     return { index, sources, rows: state.tree.count + made.rows, words: stored + made.words };
   }
   const sources: EntrySource[] = [];
   let words = stored;
   for (const [i, layer] of layers.entries()) {
-    const { tree: entries } = await state.layerIndexes.entriesOf(layer, state.shape, index, work.pacer);
+    const { tree: entries } = await state.layerIndexes.entriesOf(layer, index, work.pacer);
     const newer = layers.slice(0, i);
     sources.push({ tree: entries, isHidden: newer.length === 0 ? undefined : (key) => isIn(newer, key) });
     words += await layerWords(entries, index, work);
@@ -92,7 +93,6 @@ async function layerWords(entries: Tree, index: TableIndex, { breathe }: CorpusW
 
 /** Makes the entries of all rows of a cursor. */
 async function entriesOfRows(
-  { shape }: TableState,
   index: TableIndex,
   cursor: RunCursor,
   { pacer, scratch, breathe }: CorpusWork,
@@ -109,7 +109,7 @@ async function entriesOfRows(
     for (let i = from; i < to; i++) {
       const first = keys.count;
       rows++;
-      if (shape.writeIndexEntries(keys, index, node, node.rowBase(i), node.key(i)) > 0) {
+      if (writeIndexEntries(keys, index, node, node.rowBase(i), node.key(i)) > 0) {
         words += rowWords(keys.key(first), index);
       }
       if ((i & 0x3f) === 0) {

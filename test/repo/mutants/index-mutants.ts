@@ -25,7 +25,9 @@ export const indexMutants: readonly Mutant[] = [
   },
   {
     name: 'included fields: -0 is kept as 0',
-    edits: [{ file: shapes, find: 'else writeSignedComponent(', replace: 'else writeKeyComponent(' }],
+    edits: [
+      { file: 'src/schema/index-entries.ts', find: 'else writeSignedComponent(', replace: 'else writeKeyComponent(' },
+    ],
     tests: [queries, stored],
   },
   {

@@ -145,8 +145,8 @@ export async function encodeChanges(`,
     name: 'partial index: has entries of all rows',
     edits: [
       {
-        file: 'src/schema/table-shape.ts',
-        find: 'const { fields, where } = index;\n    if (where !== undefined && !isInside(where, source, base)) return false;',
+        file: 'src/schema/index-entries.ts',
+        find: 'const { fields, where } = index;\n  if (where !== undefined && !isInside(where, source, base)) return false;',
         replace: 'const { fields } = index;',
       },
     ],
@@ -156,7 +156,7 @@ export async function encodeChanges(`,
     name: 'partial index: rows outside of it count in a flush',
     edits: [
       {
-        file: 'src/schema/table-shape.ts',
+        file: 'src/schema/index-entries.ts',
         find: '): boolean {\n  if (where !== undefined && !isInside(where, source, base)) return false;',
         replace: '): boolean {\n  void where;',
       },
