@@ -194,6 +194,9 @@ async function removeUnneeded(entries: readonly string[]): Promise<void> {
  * writes databases, whichever tool bundles it.
  */
 const entriesOfBrowsers = ['reader', 'live-client', 'react', 'tanstack'];
+/** What a page loads of the reader by `import()`, with the first search. */
+const searchFiles =
+  /\/src\/(?:search|query\/search|query\/(?:explain-search|search-module)|schema\/text-(?:entries|indexes|postings)|format\/counts)\b/;
 
 const manifest = JSON.parse(await readFile(new URL('package.json', repository), 'utf8')) as Manifest;
 const libraries = Object.values(manifest.exports).map((target) =>
@@ -244,7 +247,14 @@ for (const entry of entriesOfBrowsers) {
     output: {
       dir: 'dist',
       format: 'esm',
-      codeSplitting: false,
+      codeSplitting: entry === 'reader' && {
+        groups: [
+          // Files with what they import, so that these come first.
+          { name: 'core', test: (id) => !searchFiles.test(id), priority: 1 },
+          { name: 'search', test: searchFiles },
+        ],
+      },
+      chunkFileNames: `${entry}/[name].js`,
       minify: { compress: true, mangle: false },
       // Hooks are for components that run in the browser: frameworks with components of the server want to be told.
       ...(entry === 'react' && { banner: "'use client';" }),

@@ -5,7 +5,7 @@
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, BlobReferenceError } from '../base/errors.ts';
 import { blobsSchema, deletedBlobsSchema } from '../blob/blob-tables.ts';
-import type { BlobRecord } from '../blob/blob-tables.ts';
+import type { BlobRecord } from '../blob/blob-rows.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import { readField } from '../format/row-decode.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';

@@ -7,7 +7,7 @@ import { describeValue } from '../base/messages.ts';
 import { signalOptions, defined, kinds, OptionTable } from '../base/options.ts';
 import type { DownloadHeaders } from '../storage/contract/driver.ts';
 import type { BlobStore } from './blob-store.ts';
-import type { BlobRecord } from './blob-tables.ts';
+import type { BlobRecord } from './blob-rows.ts';
 import { contentTypeKind } from './blob-value.ts';
 
 const defaultExpirySeconds = 3600;

@@ -9,8 +9,8 @@ import { defined } from '../base/options.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError } from '../base/errors.ts';
 import { blobName } from '../format/object-names.ts';
 import type { PresignOptions, PutBody, PutOptions, StorageDriver } from '../storage/contract/driver.ts';
-import { blobChunkBytes } from './blob-tables.ts';
-import type { BlobRecord } from './blob-tables.ts';
+import { blobChunkBytes } from './blob-rows.ts';
+import type { BlobRecord } from './blob-rows.ts';
 
 /** Most bytes read in one request. */
 const maxReadBytes = 4 * 1024 * 1024;

@@ -1,9 +1,7 @@
 /** The system tables of blobs: the blobs that rows refer to, with their owners, and the blobs that no row refers to any more. */
-import { isBytes } from '../base/brands.ts';
-import { CorruptionError } from '../base/errors.ts';
-import { blobName } from '../format/object-names.ts';
 import { Types } from '../format/types.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
+import { blobsTable } from './blob-rows.ts';
 
 const owner = [
   { name: 'table', typeId: Types.varchar },
@@ -14,7 +12,7 @@ const owner = [
 
 /** The table of blobs that rows refer to. */
 export const blobsSchema: StoredSchema = {
-  name: '_blobs',
+  name: blobsTable,
   version: 1,
   fields: [
     { name: 'id', typeId: Types.uuid },
@@ -52,26 +50,3 @@ export const deletedBlobsSchema: StoredSchema = {
 };
 
 export const systemSchemas: readonly StoredSchema[] = [blobsSchema, deletedBlobsSchema];
-
-/** A row of `_blobs`. */
-export interface BlobRecord {
-  readonly sizeBytes: number;
-  readonly contentType: string;
-  readonly checksums: Uint8Array;
-}
-
-/** Bytes that one checksum covers. Stored: never changes. */
-export const blobChunkBytes = 65_536;
-
-/** Checks a row of `_blobs`, because it decides how much is read and allocated. Throws `CorruptionError`. */
-export function checkBlobRecord(reference: string, row: Readonly<Record<string, unknown>>): BlobRecord {
-  const { sizeBytes, contentType, checksums } = row;
-  const isRecord =
-    Number.isSafeInteger(sizeBytes) &&
-    (sizeBytes as number) >= 0 &&
-    typeof contentType === 'string' &&
-    isBytes(checksums) &&
-    checksums.length === Math.ceil((sizeBytes as number) / blobChunkBytes) * 4;
-  if (!isRecord) throw new CorruptionError(blobName(reference), 'The record of the blob is not valid');
-  return { sizeBytes: sizeBytes as number, contentType, checksums };
-}

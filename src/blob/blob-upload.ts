@@ -4,8 +4,8 @@ import { checksum, encodeUtf8 } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
 import type { PutBody } from '../storage/contract/driver.ts';
 import type { BlobStore } from './blob-store.ts';
-import { blobChunkBytes } from './blob-tables.ts';
-import type { BlobRecord } from './blob-tables.ts';
+import { blobChunkBytes } from './blob-rows.ts';
+import type { BlobRecord } from './blob-rows.ts';
 import type { BlobValue } from './blob-value.ts';
 import type { StreamLimits } from './live-stream.ts';
 

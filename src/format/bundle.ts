@@ -31,8 +31,10 @@ import type { TreePlace } from './object-names.ts';
 import { everyOf, isCount, isInlined, isTable } from './stored-table.ts';
 import type { InlinedRoot, StoredTable } from './stored-table.ts';
 
-/** Version of the pointer and of manifests. */
-export const bundleFormatVersion = 1;
+/** Version of the pointer, and of manifests. */
+const bundleFormatVersion = 1;
+/** Version of manifests with indexes on texts. */
+const textFormatVersion = 2;
 /** Name of the pointer. */
 export const pointerName = 'bundle';
 /** Largest pointer and manifest that are read, in bytes. */
@@ -229,11 +231,11 @@ function isSource(value: unknown): value is string {
   return typeof value === 'string' && /^[0-9a-f]{32}$/.test(value);
 }
 
-function checkFormat(name: string, format: unknown): void {
-  if (format === bundleFormatVersion) return;
+function checkFormat(name: string, format: unknown, newest: number): void {
+  if (format === bundleFormatVersion || format === newest) return;
   throw new UnknownFormatError(
     name,
-    `The bundle has format ${String(format)}, and this version of store-db reads ${bundleFormatVersion}: upgrade it`,
+    `The bundle has format ${String(format)}, and this version of store-db reads ${newest}: upgrade it`,
   );
 }
 
@@ -247,7 +249,7 @@ export function decodePointer(bytes: Uint8Array): BundlePointer {
   }
   if (!checked.matches) throw new CorruptionError(pointerName, 'The pointer does not match its checksum');
   const { format, source, bundles } = checked.fields;
-  checkFormat(pointerName, format);
+  checkFormat(pointerName, format, bundleFormatVersion);
   const isRight = isSource(source) && everyOf(bundles, isListed) && bundles.length > 0 && bundles.length <= maxBundles;
   if (!isRight) throw new CorruptionError(pointerName, 'The pointer lacks a field, or a field has a wrong value');
   return { source, bundles };
@@ -263,7 +265,9 @@ export interface BundleManifest {
 }
 
 export function encodeManifest({ source, tables, inlined }: BundleManifest): Uint8Array {
-  return encodeUtf8(JSON.stringify({ format: bundleFormatVersion, source, tables, inlined }));
+  const hasTexts = tables.some(({ versions }) => versions[0]?.schema.indexes.some(({ text }) => text !== undefined));
+  const format = hasTexts ? textFormatVersion : bundleFormatVersion;
+  return encodeUtf8(JSON.stringify({ format, source, tables, inlined }));
 }
 
 /** Parses the content of an object whose hash is checked. Throws `CorruptionError`. */
@@ -285,18 +289,18 @@ function isPublished({ name, versions }: StoredTable): boolean {
   const { schema, root, indexes, editions, added } = version;
   const isPlain = editions === undefined && added === undefined && schema.functionIndexes === undefined;
   const names = new Set(schema.indexes.map((index) => index.name));
-  // Queries take it that an index has an entry for every row.
+  // Queries take it that an index that is not on texts has an entry for every row.
   const areWhole =
     names.size === schema.indexes.length &&
     schema.indexes.every(({ where }) => where === undefined) &&
-    indexes.every((index) => (index.root?.count ?? 0) === (root?.count ?? 0));
+    indexes.every((index, i) => schema.indexes[i]?.text ?? (index.root?.count ?? 0) === (root?.count ?? 0));
   return isPlain && areWhole;
 }
 
 /** Decodes a manifest. Throws `CorruptionError`, or `UnknownFormatError` for a later version. */
 export function decodeManifest(name: string, bytes: Uint8Array): BundleManifest {
   const { format, source, tables, inlined } = parsed(name, bytes);
-  checkFormat(name, format);
+  checkFormat(name, format, textFormatVersion);
   const isRight =
     isSource(source) &&
     everyOf(tables, isTable) &&

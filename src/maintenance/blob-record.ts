@@ -1,7 +1,8 @@
 /** Reads the records of blobs. */
 import { BlobNotFoundError } from '../base/errors.ts';
-import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
-import type { BlobRecord } from '../blob/blob-tables.ts';
+import { checkBlobRecord } from '../blob/blob-rows.ts';
+import { blobsSchema } from '../blob/blob-tables.ts';
+import type { BlobRecord } from '../blob/blob-rows.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import { isUuid } from '../format/values.ts';
 import { Query } from '../query/query.ts';

@@ -7,7 +7,8 @@ type SearchCode = typeof SearchModule.searchModule;
 
 /** Returns the calls for searches of a host. Throws `NotSupportedError` if it has none. */
 export function searchesOf({ searching }: QueryHost): Searching {
-  if (searching === undefined) throw new NotSupportedError('Bundles take no search().');
+  if (searching === undefined)
+    throw new NotSupportedError('A reader that searches is opened with `search: readerSearch()`.');
   return searching;
 }
 

@@ -2,6 +2,7 @@
 import type { Logger } from '../base/logger.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import type { CacheDriver } from '../storage/contract/driver.ts';
+import type { ReaderSearch } from './reader-search.ts';
 import type { Fetch } from '../storage/fetch-driver.ts';
 
 /** Options of `openReader()`. */
@@ -12,6 +13,8 @@ export interface ReaderOptions {
   readonly cache?: CacheDriver;
   /** Most bytes of memory that the reader may take: 1 MiB or more. Default 64 MiB. */
   readonly maxMemoryBytes?: number;
+  /** What `readerSearch()` returns, for pages that search texts. Default: `query.search()` throws `NotSupportedError`. */
+  readonly search?: ReaderSearch;
   /** Receives warnings, for instance of a cache that fails. Default: the console. */
   readonly logger?: Logger;
   /** Gives the opening up. */
@@ -19,12 +22,8 @@ export interface ReaderOptions {
 }
 
 /** Checked options. */
-export interface CheckedReaderOptions {
-  readonly fetch: Fetch | undefined;
-  readonly cache: CacheDriver | undefined;
+export interface CheckedReaderOptions extends ReaderOptions {
   readonly maxMemoryBytes: number;
-  readonly logger: Logger | undefined;
-  readonly signal: AbortSignal | undefined;
 }
 
 const mebibyte = 1024 * 1024;
@@ -33,6 +32,7 @@ const readerOptions = new OptionTable<ReaderOptions>({
   fetch: kinds.callback,
   cache: kinds.methods('a cache driver', 'get', 'set', 'delete'),
   maxMemoryBytes: kinds.whole(mebibyte),
+  search: kinds.methods('readerSearch()', 'written'),
   logger: kinds.methods('a logger', 'debug', 'info', 'warn', 'error'),
   signal: kinds.signal,
 });
@@ -40,11 +40,5 @@ const readerOptions = new OptionTable<ReaderOptions>({
 /** Throws `InvalidOptionError`. */
 export function checkReaderOptions(given: ReaderOptions): CheckedReaderOptions {
   const options = readerOptions.check('openReader()', given);
-  return {
-    fetch: options.fetch,
-    cache: options.cache,
-    maxMemoryBytes: options.maxMemoryBytes ?? 64 * mebibyte,
-    logger: options.logger,
-    signal: options.signal,
-  };
+  return { ...options, maxMemoryBytes: options.maxMemoryBytes ?? 64 * mebibyte };
 }

@@ -16,8 +16,8 @@ import { defined, signalOptions } from '../base/options.ts';
 import type { KeyFor } from '../batch/batch.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import { BlobStore } from '../blob/blob-store.ts';
-import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
-import type { BlobRecord } from '../blob/blob-tables.ts';
+import { blobsTable, checkBlobRecord } from '../blob/blob-rows.ts';
+import type { BlobRecord } from '../blob/blob-rows.ts';
 import { ExternalCache } from '../cache/external-cache.ts';
 import { InstanceMemory } from '../cache/instance-memory.ts';
 import type { MemoryStats } from '../cache/instance-memory.ts';
@@ -58,6 +58,7 @@ import { TableState } from '../view/table-state.ts';
 import { BundleBlocks } from './bundle-blocks.ts';
 import { checkReaderOptions } from './reader-options.ts';
 import type { CheckedReaderOptions, ReaderOptions } from './reader-options.ts';
+import type { ReaderSearch } from './reader-search.ts';
 
 /** An estimate of the size of a block, in bytes. */
 const blockBytes = 48 * 1024;
@@ -151,11 +152,13 @@ class ReaderHost implements QueryHost {
   readonly prices: PriceTable = s3StandardPrices;
   readonly functions = noFunctions;
   bundle: OpenBundle;
+  readonly searching: ReaderSearch | undefined;
   isClosed = false;
 
-  constructor(environment: Environment, bundle: OpenBundle) {
+  constructor({ environment, bundle, search }: ReaderParts) {
     this.environment = environment;
     this.bundle = bundle;
+    this.searching = search;
   }
 
   get owner(): this {
@@ -209,6 +212,7 @@ interface ReaderParts {
   readonly driver: FetchDriver;
   readonly bundles: Bundles;
   readonly bundle: OpenBundle;
+  readonly search: ReaderSearch | undefined;
   /** Ends all requests. */
   readonly ending: AbortController;
 }
@@ -229,7 +233,7 @@ export class Reader {
   constructor(parts: ReaderParts) {
     this.#driver = parts.driver;
     this.#bundles = parts.bundles;
-    this.#host = new ReaderHost(parts.environment, parts.bundle);
+    this.#host = new ReaderHost(parts);
     this.#rows = new RowGetter(this.#host);
     this.#ending = parts.ending;
   }
@@ -287,8 +291,8 @@ export class Reader {
   }
 
   async #blob(reference: string): Promise<{ readonly record: BlobRecord; readonly prefix: string }> {
-    const isKnown = isUuid(reference) && this.#host.bundle.tables.has(blobsSchema.name);
-    const row = isKnown ? await this.#rows.get(blobsSchema.name, reference) : undefined;
+    const isKnown = isUuid(reference) && this.#host.bundle.tables.has(blobsTable);
+    const row = isKnown ? await this.#rows.get(blobsTable, reference) : undefined;
     if (row === undefined) throw new BlobNotFoundError(reference, `There is no blob ${reference} in the bundle.`);
     const record = checkBlobRecord(reference, row);
     const number = row['number'];
@@ -370,7 +374,7 @@ export async function openReaderIn(
   const open = async (): Promise<OpenBundle> => bundles.open(await bundles.readPointer(signal), signal);
   try {
     const bundle = await namingAborts('openReader()', signal, () => untilAborted(open(), signal));
-    return new Reader({ environment, driver, bundles, bundle, ending });
+    return new Reader({ environment, driver, bundles, bundle, search: options.search, ending });
   } catch (error) {
     bundles.memory.close();
     throw error;

@@ -24,7 +24,7 @@ import type { UpsertOptions } from '../batch/table-operations.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
-import type { BlobRecord } from '../blob/blob-tables.ts';
+import type { BlobRecord } from '../blob/blob-rows.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { EngineHost } from '../instance/engine-host.ts';

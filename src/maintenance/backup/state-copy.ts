@@ -11,8 +11,9 @@ import { ContentionError, CorruptionError, StorageError, isUnreadable } from '..
 import { defined } from '../../base/options.ts';
 import { forEachOf, Pacer } from '../../base/pacer.ts';
 import { BlobStore } from '../../blob/blob-store.ts';
-import { blobsSchema, checkBlobRecord } from '../../blob/blob-tables.ts';
-import type { BlobRecord } from '../../blob/blob-tables.ts';
+import { checkBlobRecord } from '../../blob/blob-rows.ts';
+import { blobsSchema } from '../../blob/blob-tables.ts';
+import type { BlobRecord } from '../../blob/blob-rows.ts';
 import { openBlock } from '../../format/block.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { blobName, folders, parseBlobName } from '../../format/object-names.ts';

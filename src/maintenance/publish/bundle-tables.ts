@@ -3,7 +3,8 @@ import { isPromise } from '../../base/brands.ts';
 import { CorruptionError } from '../../base/errors.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import { BlobStore } from '../../blob/blob-store.ts';
-import { blobsSchema, checkBlobRecord, publishedBlobsSchema } from '../../blob/blob-tables.ts';
+import { checkBlobRecord } from '../../blob/blob-rows.ts';
+import { blobsSchema, publishedBlobsSchema } from '../../blob/blob-tables.ts';
 import { ByteWriter } from '../../base/bytes.ts';
 import { bundleBlobsPrefix, numberInBlob } from '../../format/bundle.ts';
 import { KeyList } from '../../format/key-list.ts';
@@ -17,8 +18,11 @@ import type { StoredRoot, StoredTable } from '../../format/stored-table.ts';
 import { writeIndexEntries } from '../../schema/index-entries.ts';
 import { indexLeafShape, TableShape } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
+import { prepareTexts } from '../../schema/text-indexes.ts';
+import { rowWords } from '../../schema/text-postings.ts';
 import { openCursor } from '../../tree/cursor-sequence.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
+import type { Tree } from '../../tree/tree.ts';
 import type { View } from '../../view/view.ts';
 import type { StorePlace } from '../backup/state-copy.ts';
 import type { BundlePlace, KeptObjects } from './bundle-place.ts';
@@ -43,6 +47,11 @@ export interface BundleTablesOptions {
   readonly from: StorePlace;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((progress: PublishProgress) => void) | undefined;
+}
+
+interface NamedRoot {
+  readonly name: string;
+  readonly root: StoredRoot;
 }
 
 /** Rows between two reports of progress. */
@@ -112,8 +121,11 @@ export class BundleTables {
     const projection = new RowProjection(state.shape.layout, shape.layout);
     const { stride } = shape.layout;
     // Without a condition, the entries of the database's indexes are those of the bundle if they hold indexed values and keys alone.
-    const isSame = state.shape.indexes.every(({ included }) => included === undefined);
+    const isSame = state.shape.indexes.every(({ included, text }) => included === undefined || text !== undefined);
     const entries = filter === undefined && isSame ? undefined : shape.indexes.map(() => new KeyList());
+    if (entries !== undefined) await prepareTexts(shape.indexes);
+    /** The words of the rows, for each index on texts. */
+    const words = shape.indexes.map(() => 0);
     const cursor = state.scan();
     await this.#each(cursor, async () => {
       const { node } = cursor;
@@ -130,27 +142,40 @@ export class BundleTables {
         const added = tree.add(key, rows, at * stride);
         if (added !== undefined) await added;
         entries?.forEach((list, i) => {
-          writeIndexEntries(list, shape.indexes[i] as TableIndex, rows, at * stride, key);
+          const index = shape.indexes[i] as TableIndex;
+          const first = list.count;
+          const made = writeIndexEntries(list, index, rows, at * stride, key);
+          if (index.text !== undefined && made > 0) words[i] = (words[i] as number) + rowWords(list.key(first), index);
         });
         this.#noteBlobs(shape, rows, at * stride);
       }
       this.#noteRows(picked.length);
     });
     const root = await this.#finish(tree);
-    const indexes: { readonly name: string; readonly root: StoredRoot }[] = [];
-    for (const [i, { name }] of shape.indexes.entries()) {
+    const indexes: NamedRoot[] = [];
+    for (const [i, { name, text }] of shape.indexes.entries()) {
       const list = entries?.[i];
-      const made = this.#tree({ ...place, index: name }, indexLeafShape);
-      if (list === undefined) await this.#copyEntries(made, state.indexes.get(name));
-      else await this.#sortEntries(made, list);
-      const indexRoot = await this.#finish(made);
-      if ((indexRoot?.count ?? 0) !== (root?.count ?? 0)) {
+      const copied = list === undefined ? state.indexes.get(name) : undefined;
+      const indexRoot = await this.#addIndex({ ...place, index: name }, copied, list);
+      if (text !== undefined && indexRoot !== null) {
+        indexes.push({ name, root: { ...indexRoot, words: copied?.ref?.words ?? (words[i] as number) } });
+        continue;
+      }
+      if (text === undefined && (indexRoot?.count ?? 0) !== (root?.count ?? 0)) {
         const message = 'The index does not have an entry for each row: run db.repair(), and publish again';
         throw new CorruptionError(`indexes/${shape.name}/${name}`, message);
       }
       indexes.push({ name, root: indexRoot });
     }
     this.tables.push({ name: shape.name, versions: [{ schema: shape.schema, root, indexes }] });
+  }
+
+  /** Builds the tree of an index of entries in a list, or else of those of another tree. */
+  async #addIndex(place: TreePlace, from: Tree | undefined, list: KeyList | undefined): Promise<StoredRoot> {
+    const tree = this.#tree(place, indexLeafShape);
+    if (list === undefined) await this.#copyEntries(tree, from);
+    else await this.#sortEntries(tree, list);
+    return this.#finish(tree);
   }
 
   #noteRows(count: number): void {
@@ -167,7 +192,7 @@ export class BundleTables {
     }
   }
 
-  async #copyEntries(to: ContentTree, from: Parameters<typeof openCursor>[0] | undefined): Promise<void> {
+  async #copyEntries(to: ContentTree, from: Tree | undefined): Promise<void> {
     if (from === undefined) return;
     const cursor = openCursor(from);
     await this.#each(cursor, async () => {

@@ -23,8 +23,8 @@ export interface PublishedTable {
 /**
  * Returns the schema with some of the fields. Of a field, only name, type and length hint stay: a default or a list of allowed values
  * could hold a value that no published row has. Partial indexes stay out for the same reason, and indexes on functions because readers
- * do not have the functions. Indexes hold no included fields, and those on paths, or with entries for elements of lists or words of texts, stay
- * out, as the format of bundles has none of them.
+ * do not have the functions. Indexes hold no included fields, and those on paths, or with entries for elements of lists, stay out, as the
+ * format of bundles has none of them.
  */
 function publishedSchema(schema: StoredSchema, fields: readonly string[] | undefined): StoredSchema {
   const { name, version, primaryKey, expireAfter } = schema;
@@ -38,8 +38,8 @@ function publishedSchema(schema: StoredSchema, fields: readonly string[] | undef
     ),
     primaryKey,
     indexes: schema.indexes.flatMap(({ name: index, fields: indexed, paths, unique, where, each, text }) =>
-      [paths, where, each, text].every((part) => part === undefined) && indexed.every(isPublished)
-        ? [{ name: index, fields: indexed, ...defined({ unique }) }]
+      [paths, where, each].every((part) => part === undefined) && indexed.every(isPublished)
+        ? [{ name: index, fields: indexed, ...defined({ unique, text }) }]
         : [],
     ),
     ...(expireAfter !== undefined && isPublished(expireAfter.field) && { expireAfter }),

@@ -5,8 +5,9 @@
 import { isBytes } from '../../base/brands.ts';
 import { BlobNotFoundError, isUnreadable } from '../../base/errors.ts';
 import type { BlobStore } from '../../blob/blob-store.ts';
-import { blobsSchema, checkBlobRecord, deletedBlobsSchema } from '../../blob/blob-tables.ts';
-import type { BlobRecord } from '../../blob/blob-tables.ts';
+import { checkBlobRecord } from '../../blob/blob-rows.ts';
+import { blobsSchema, deletedBlobsSchema } from '../../blob/blob-tables.ts';
+import type { BlobRecord } from '../../blob/blob-rows.ts';
 import { blobName } from '../../format/object-names.ts';
 import type { Node } from '../../format/node.ts';
 import { decodeRow, readField } from '../../format/row-decode.ts';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { checksum } from '../../../src/base/bytes.ts';
 import { CorruptionError } from '../../../src/base/errors.ts';
 import { BlobStore } from '../../../src/blob/blob-store.ts';
-import { blobChunkBytes, checkBlobRecord } from '../../../src/blob/blob-tables.ts';
+import { blobChunkBytes, checkBlobRecord } from '../../../src/blob/blob-rows.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 
 const reference = '01234567-89ab-4def-8123-456789abcdef';
