@@ -2,7 +2,7 @@
 export { openReader, type Reader, type ReaderFigures } from './reader/reader.ts';
 export { browserCache, type BrowserCacheOptions } from './reader/browser-cache.ts';
 export type { ReaderOptions } from './reader/reader-options.ts';
-export { readerSearch, type ReaderSearch } from './reader/reader-search.ts';
+export { readerSearch, type ReaderSearches } from './reader/reader-search.ts';
 export {
   FetchDriver,
   type Fetch,

@@ -2,7 +2,7 @@
 import type { Logger } from '../base/logger.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import type { CacheDriver } from '../storage/contract/driver.ts';
-import type { ReaderSearch } from './reader-search.ts';
+import type { ReaderSearches } from './reader-search.ts';
 import type { Fetch } from '../storage/fetch-driver.ts';
 
 /** Options of `openReader()`. */
@@ -13,8 +13,8 @@ export interface ReaderOptions {
   readonly cache?: CacheDriver;
   /** Most bytes of memory that the reader may take: 1 MiB or more. Default 64 MiB. */
   readonly maxMemoryBytes?: number;
-  /** What `readerSearch()` returns, for pages that search texts. Default: `query.search()` throws `NotSupportedError`. */
-  readonly search?: ReaderSearch;
+  /** The result of `readerSearch()`, for pages that search texts. Default: `query.search()` throws `NotSupportedError`. */
+  readonly search?: ReaderSearches;
   /** Receives warnings, for instance of a cache that fails. Default: the console. */
   readonly logger?: Logger;
   /** Gives the opening up. */

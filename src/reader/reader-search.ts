@@ -3,7 +3,7 @@ import type { Searching } from '../query/planner/query-host.ts';
 import { newSearching } from '../query/searching.ts';
 
 /** The searches of a reader, as `readerSearch()` returns them: for the option `search` of `openReader()`. */
-export interface ReaderSearch {
+export interface ReaderSearches {
   /** @hidden */
   readonly code: Searching['code'];
   /** @hidden */
@@ -14,6 +14,6 @@ export interface ReaderSearch {
  * Returns the searches of a reader: `openReader(url, { search: readerSearch() })`. The code that carries them out is a file of its own, which
  * the first search loads by `import()`; so is that of the language, other than English, whose endings the searched index knows.
  */
-export function readerSearch(): ReaderSearch {
+export function readerSearch(): ReaderSearches {
   return newSearching(true);
 }

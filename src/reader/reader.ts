@@ -58,7 +58,7 @@ import { TableState } from '../view/table-state.ts';
 import { BundleBlocks } from './bundle-blocks.ts';
 import { checkReaderOptions } from './reader-options.ts';
 import type { CheckedReaderOptions, ReaderOptions } from './reader-options.ts';
-import type { ReaderSearch } from './reader-search.ts';
+import type { ReaderSearches } from './reader-search.ts';
 
 /** An estimate of the size of a block, in bytes. */
 const blockBytes = 48 * 1024;
@@ -152,7 +152,7 @@ class ReaderHost implements QueryHost {
   readonly prices: PriceTable = s3StandardPrices;
   readonly functions = noFunctions;
   bundle: OpenBundle;
-  readonly searching: ReaderSearch | undefined;
+  readonly searching: ReaderSearches | undefined;
   isClosed = false;
 
   constructor({ environment, bundle, search }: ReaderParts) {
@@ -212,7 +212,7 @@ interface ReaderParts {
   readonly driver: FetchDriver;
   readonly bundles: Bundles;
   readonly bundle: OpenBundle;
-  readonly search: ReaderSearch | undefined;
+  readonly search: ReaderSearches | undefined;
   /** Ends all requests. */
   readonly ending: AbortController;
 }

@@ -14,6 +14,7 @@ const fetching = 'src/storage/fetch-driver.ts';
 
 const publish = 'test/features/publish/publish.test.ts';
 const bundles = 'test/features/publish/bundles.slow.test.ts';
+const searches = 'test/features/publish/search.test.ts';
 const leaks = 'test/features/publish/leaks.test.ts';
 const damage = 'test/features/publish/damage.slow.test.ts';
 const golden = 'test/features/golden/bundles.test.ts';
@@ -48,8 +49,30 @@ export const publishMutants: readonly Mutant[] = [
   },
   {
     name: 'bundles: a partial index is published',
-    edits: [{ file: table, find: '[paths, where, each, text].every', replace: '[paths, each, text].every' }],
+    edits: [{ file: table, find: '[paths, where, each].every', replace: '[paths, each].every' }],
     tests: [leaks],
+  },
+  {
+    name: 'bundles: words of rows that are not published count',
+    edits: [
+      {
+        file: tables,
+        find: 'words: copied?.ref?.words ?? (words[i] as number)',
+        replace: 'words: state.indexes.get(name)?.ref?.words ?? 0',
+      },
+    ],
+    tests: [searches],
+  },
+  {
+    name: 'bundles: older releases read a manifest with an index on texts',
+    edits: [
+      {
+        file: format,
+        find: 'hasTexts ? textFormatVersion : bundleFormatVersion',
+        replace: 'hasTexts ? bundleFormatVersion : bundleFormatVersion',
+      },
+    ],
+    tests: [searches],
   },
   {
     name: 'bundles: an index has the entries of rows that are not published',

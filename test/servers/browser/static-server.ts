@@ -13,6 +13,8 @@ export class StaticServer {
   readonly files: MemoryDriver = new MemoryDriver();
   /** Paths of the requests for anything but the page and its script. */
   readonly requests: string[] = [];
+  /** Paths of the scripts that were asked for. */
+  readonly scripts: string[] = [];
   sentBytes = 0;
   /** Milliseconds before each answer. */
   delayMs = 0;
@@ -32,6 +34,7 @@ export class StaticServer {
     const path = decodeURIComponent(new URL(request.url ?? '/', 'http://localhost').pathname.slice(1));
     const type = types[path.split('.').at(-1) ?? ''];
     if (type === undefined) this.requests.push(path);
+    else if (path.endsWith('.js')) this.scripts.push(path);
     if (this.delayMs > 0) await sleep(this.delayMs);
     if (this.isCutOff) {
       request.socket.destroy();

@@ -20,6 +20,10 @@ export const reader: PagePromises = {
   'Partial indexes and indexes on functions are left out.': [
     `${leaks}: hold nothing of rows, fields, indexes and tables that are not published`,
   ],
+  'Pages that do not search load none of it.': [
+    'test/features/publish/cities.slow.test.ts: has at most 92 kB, minified and compressed',
+    'test/servers/browser/search.test.ts: is loaded by the first search, and the stems of a language by the first search in it',
+  ],
   'Blobs of published rows and fields are copied, with their content types. Other blobs are not.': [
     `${publish}: are copied once, and read by URL and in parts`,
     `${publish}: are left out with their rows or fields`,
