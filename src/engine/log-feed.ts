@@ -4,7 +4,8 @@
  *
  * Invariants:
  * - Every commit that is given out is confirmed (docs/protocol.md, "Read"), and follows the one before it.
- * - While nobody asks for the next commit, nothing is read and no timer runs. Held are at most the commits of one window.
+ * - While nobody asks for the next commit, nothing is read and no timer runs. Held are at most the commits of one window,
+ *   which count in the memory of the instance.
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
@@ -14,9 +15,11 @@ import {
   CorruptionError,
   DeadlineExceededError,
   InvalidOptionError,
+  MemoryBudgetError,
   StorageError,
 } from '../base/errors.ts';
 import { newAbortController } from '../base/abort.ts';
+import { Scratch } from '../cache/memory-budget.ts';
 import { emptyCommit } from '../format/commit.ts';
 import { commitName } from '../format/object-names.ts';
 import type { LoggedCommit } from '../view/view.ts';
@@ -45,12 +48,17 @@ export class LogFeed {
   #at: number;
   /** Confirmed commits that follow it. */
   #ready: readonly LoggedCommit[] = [];
+  /** The memory of the commits that were read together. */
+  readonly #memory: Scratch;
   #window = firstWindow;
 
+  /** Once `signal` is aborted, it holds nothing any more. */
   constructor(options: LogFeedOptions, after: number, signal: AbortSignal) {
     this.#options = options;
     this.#at = after;
     this.#signal = signal;
+    this.#memory = new Scratch(options.engine.memory);
+    signal.addEventListener('abort', () => this.#hold([]), { once: true });
   }
 
   /** The next commit. Rejects once the signal is aborted, and with `ChangesExpiredError`. */
@@ -65,6 +73,7 @@ export class LogFeed {
 
   #take(): LoggedCommit | undefined {
     const { pending, block0 } = this.#options.engine.view;
+    if (this.#ready.length === 0) this.#memory.release();
     const [first, ...rest] = this.#ready;
     // Pending commits are consecutive, and begin after the last applied slot.
     const next = first ?? pending[this.#at - block0.appliedSeq];
@@ -118,9 +127,27 @@ export class LogFeed {
       }
       found.push({ slot, commit: read.value });
     }
-    this.#ready = found;
+    this.#signal.throwIfAborted();
+    this.#hold(found);
     const isLarge = found.reduce((bytes, logged) => bytes + sizeOf(logged.commit), 0) > windowBytes;
     this.#window = isLarge ? Math.max(1, this.#window >> 1) : Math.min(maxWindow, this.#window * 2);
+  }
+
+  /** Holds commits: the first of them, and of the others as many as the memory of the instance has room for. */
+  #hold(commits: readonly LoggedCommit[]): void {
+    this.#memory.release();
+    let count = 0;
+    try {
+      for (const { commit } of commits) {
+        this.#memory.add(sizeOf(commit));
+        count++;
+      }
+    } catch (error) {
+      if (!(error instanceof MemoryBudgetError)) throw error;
+      // The others are read again when it is their turn.
+      count = Math.max(1, count);
+    }
+    this.#ready = commits.slice(0, count);
   }
 
   #checkFloor(floor: number): void {
@@ -134,7 +161,7 @@ export class LogFeed {
     const wake = (): void => woken.abort();
     this.#signal.addEventListener('abort', wake, { once: true });
     const ignore = engine.events.committed.on((news) => {
-      if (this.#ready.length === 0) this.#ready = this.#following(news);
+      if (this.#ready.length === 0) this.#hold(this.#following(news));
       if (this.#ready.length > 0 || engine.view.tail > this.#at) wake();
     });
     try {

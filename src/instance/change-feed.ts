@@ -333,6 +333,7 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
 
   #reasonOf(error: unknown): unknown {
     this.#ended = true;
+    this.#controller.abort();
     this.#states?.end();
     const { engine, signal } = this.#options;
     if (engine.stopping.aborted) return new NotStartedError('db.changes()');

@@ -157,6 +157,51 @@ describe('the cost of following', () => {
   });
 });
 
+describe('the memory of a loop that is far behind', () => {
+  const size = 600_000;
+
+  it('counts in the budget: the commits that were read together, until the loop has done with them', async () => {
+    const node = await cluster.start(0, never);
+    for (const id of range(1, 5)) await commit(node, [id], 'x'.repeat(size));
+    await cluster.run(node.db.checkpoint());
+    const held = (): number => Math.floor((node.db.stats().memory?.scratchBytes ?? 0) / size);
+    const loop = node.db.changes({ after: 0 })[Symbol.asyncIterator]();
+    for (const id of range(1, 5)) {
+      expect((await cluster.run(loop.next())).value?.position).toBe(id);
+      expect(held()).toBe(4);
+    }
+    const waiting = loop.next();
+    await cluster.advance(0);
+    expect(held()).toBe(0);
+    await loop.return?.();
+    await waiting;
+    const controller = new AbortController();
+    for (const end of [(): void => controller.abort(), (other: AsyncIterator<unknown>) => other.return?.()]) {
+      const { signal } = controller;
+      const other = node.db.changes({ after: 0, ...(!signal.aborted && { signal }) })[Symbol.asyncIterator]();
+      await cluster.run(other.next());
+      expect(held()).toBe(4);
+      await end(other);
+      expect(held()).toBe(0);
+    }
+  });
+
+  it('is that of fewer commits where there is no room, down to one', async () => {
+    const node = await cluster.start(0, { ...never, maxMemoryBytes: 2_000_000 });
+    for (const id of range(1, 9)) await commit(node, [id], 'x'.repeat(size));
+    await cluster.run(node.db.checkpoint());
+    let most = 0;
+    const reader = new FeedReader(node.db.changes({ after: 0 }), async () => {
+      most = Math.max(most, node.db.stats().memory?.scratchBytes ?? 0);
+      return undefined;
+    });
+    await cluster.advance(0);
+    expect(reader.error).toBe(undefined);
+    expect(reader.positions).toEqual(range(1, 9));
+    expect(most).toBeLessThan(1_500_000);
+  });
+});
+
 describe('a commit too large for one object', () => {
   it('is delivered row by row, from memory to the end of the log, before and after the merge', async () => {
     const writer = await cluster.start(0);

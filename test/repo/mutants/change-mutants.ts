@@ -10,6 +10,11 @@ function mutant(name: string, file: string, find: string, replace: string): Muta
 }
 
 export const changeMutants: readonly Mutant[] = [
+  {
+    name: 'changes: commits that a loop holds count in no budget',
+    edits: [{ file: 'src/engine/log-feed.ts', find: 'this.#memory.add(sizeOf(commit));', replace: 'sizeOf(commit);' }],
+    tests: ['test/features/changes/following.slow.test.ts'],
+  },
   mutant(
     'rows before are those before the commit, not the flush',
     feed,
