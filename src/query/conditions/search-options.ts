@@ -1,8 +1,9 @@
 /** The options of `query.search()`. */
 import { InvalidQueryError } from '../../base/errors.ts';
 import { describeValue } from '../../base/messages.ts';
-import { kinds, OptionTable } from '../../base/options.ts';
+import { isNotKnown, kinds, OptionTable } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
+import { isWeight } from '../../format/stored-schema.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
 
 /** Options of `query.search()`. */
@@ -15,6 +16,8 @@ export interface SearchOptions {
   readonly match?: 'all' | 'any';
   /** The names of the fields to search, of the index. Default: all of its fields. */
   readonly fields?: readonly string[];
+  /** How much the words of a field count, by its name: numbers above 0. Default: the weights of the index. */
+  readonly weights?: { readonly [field: string]: number };
   /** The name of the index on texts. Default: the first one of the table that has the fields. */
   readonly index?: string;
 }
@@ -24,11 +27,18 @@ const fieldNames: OptionKind = {
   accepts: (value) => Array.isArray(value) && value.every((name: unknown) => typeof name === 'string'),
 };
 
+const fieldWeights: OptionKind = {
+  allowed: 'an object of fields and their weights, which are numbers above 0, such as { title: 3 }',
+  accepts: (value) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(isWeight),
+};
+
 export const searchOptions: OptionTable<SearchOptions> = new OptionTable<SearchOptions>({
   prefix: kinds.flag,
   fuzzy: kinds.flag,
   match: kinds.choice('all', 'any'),
   fields: fieldNames,
+  weights: fieldWeights,
   index: kinds.text('the name of an index', (name) => name !== ''),
 });
 
@@ -52,8 +62,11 @@ export function writtenSearch(text: unknown, options: SearchOptions): WrittenSea
     throw new InvalidQueryError(`search() takes a text, not ${describeValue(text)}.`);
   }
   const checked = searchOptions.check('query.search()', options);
-  const { fields } = checked;
-  return { text, options: fields === undefined ? checked : { ...checked, fields: [...fields] } };
+  const { fields, weights } = checked;
+  return {
+    text,
+    options: { ...checked, ...(fields && { fields: [...fields] }), ...(weights && { weights: { ...weights } }) },
+  };
 }
 
 /** An index on texts. */
@@ -74,7 +87,7 @@ export function searchedShape(
 
 /** Returns the index for a search. Throws `InvalidQueryError` if there is none. */
 export function requireTextIndex({ name: table, indexes }: TableShape, options: SearchOptions): SearchedIndex {
-  const { index: wanted, fields } = options;
+  const { index: wanted, fields, weights: given = {} } = options;
   const all = indexes.filter(({ text }) => text !== undefined);
   if (all.length === 0) {
     throw new InvalidQueryError(
@@ -99,10 +112,18 @@ export function requireTextIndex({ name: table, indexes }: TableShape, options: 
   if (fields?.length === 0)
     throw new InvalidQueryError('search(): `fields` is empty. Leave it out to search all fields.');
   const { text } = index;
+  const names = namesOf(index);
+  const other = Object.keys(given).find((field) => !names.includes(field));
+  if (other !== undefined) {
+    throw new InvalidQueryError(
+      `search(): \`weights\` has '${other}', which ${isNotKnown(other, names)} Index '${index.name}' is on ${names.join(', ')}.`,
+    );
+  }
   return {
     index,
-    weights: text.weights.map((weight, i) => {
-      return fields === undefined || fields.includes(text.fields[i]?.name ?? '') ? weight : 0;
+    weights: names.map((name, i) => {
+      if (fields !== undefined && !fields.includes(name)) return 0;
+      return Object.hasOwn(given, name) ? (given[name] as number) : (text.weights[i] as number);
     }),
   };
 }

@@ -43,7 +43,7 @@ export function searchModel(
   rows: readonly Article[],
   fieldWeights: readonly number[],
   text: string,
-  { prefix = false, fuzzy = false, match = 'all', fields = ['title', 'body'] }: SearchOptions,
+  { prefix = false, fuzzy = false, match = 'all', fields = ['title', 'body'], weights = {} }: SearchOptions,
 ): Article[] {
   const terms = termsOf(text, prefix);
   const names = ['title', 'body'] as const;
@@ -56,7 +56,10 @@ export function searchModel(
   const frequency = (row: Article, wanted: string, isPrefix: boolean): number =>
     names.reduce((sum, name, i) => {
       if (!fields.includes(name)) return sum;
-      return sum + (fieldWeights[i] as number) * wordsOf(row, name).filter((w) => isSame(w, wanted, isPrefix)).length;
+      return (
+        sum +
+        (weights[name] ?? fieldWeights[i] ?? 1) * wordsOf(row, name).filter((w) => isSame(w, wanted, isPrefix)).length
+      );
     }, 0);
   const has = (row: Article, { words, isPrefix }: Term): boolean =>
     names.some((name) => {

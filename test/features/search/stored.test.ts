@@ -60,6 +60,8 @@ const searches: readonly (readonly [string, SearchOptions])[] = [
   ['nothing', {}],
   ['wime', { fuzzy: true }],
   ['red -"red wine"', {}],
+  ['red wine', { weights: { body: 5 } }],
+  ['wine cellar', { match: 'any', weights: { title: 0.5, body: 2 }, fields: ['body'] }],
 ];
 
 // Time is virtual, and code is loaded in real time.
@@ -265,6 +267,12 @@ describe('a search', () => {
       "has no index on texts of the name 'words', but 'titles'",
     );
     expect(() => query.search('x', { fields: ['body'] })).toThrow("has the fields body. It has 'titles' (title).");
+    expect(() => query.search('x', { weights: { tilte: 2 } })).toThrow(
+      "`weights` has 'tilte', which is not known; did you mean `title`? Index 'titles' is on title.",
+    );
+    for (const wrong of [{ title: 0 }, { title: Number.NaN }, { title: '2' }, [2], 2]) {
+      expect(() => query.search('x', { weights: wrong as never })).toThrow('weights, which are numbers above 0');
+    }
     expect(() => query.search('x', { fields: 'title' as never })).toThrow('it must be an array of names of fields');
     expect(() => query.search('x', { fields: [] })).toThrow('`fields` is empty');
     await expect(query.search('x').page({ size: 3 })).rejects.toThrow('page() of a search takes orderBy()');
