@@ -41,7 +41,7 @@ import type { MergeMembers } from '../merge/merger.ts';
 import type { StorageDriver, CacheDriver } from '../storage/contract/driver.ts';
 import type { OwnWrites } from '../storage/contract/own-writes.ts';
 import { StoreClock } from '../storage/contract/store-clock.ts';
-import { BlockReader } from '../tree/block-source.ts';
+import { StoredBlocks } from '../tree/stored-blocks.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import { View, ViewContext } from '../view/view.ts';
 import type { LoggedCommit } from '../view/view.ts';
@@ -509,12 +509,12 @@ interface BlockMemoryOptions {
 export interface BlockMemory {
   readonly memory: InstanceMemory;
   readonly second: ExternalCache | undefined;
-  readonly reader: BlockReader;
+  readonly reader: StoredBlocks;
 }
 
 function makeBlockMemory(options: BlockMemoryOptions): BlockMemory {
   const { environment, driver, prefix, logger, maxMemoryBytes: maxBytes, memory: shared, cacheDriver } = options;
   const memory = new InstanceMemory({ maxBytes, blockBytes: options.cacheBlockSize, shared });
   const second = cacheDriver && new ExternalCache({ driver: cacheDriver, environment, logger });
-  return { memory, second, reader: new BlockReader(driver, prefix, memory.cache, { second, memory }) };
+  return { memory, second, reader: new StoredBlocks(driver, prefix, memory.cache, { second, memory }) };
 }

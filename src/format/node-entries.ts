@@ -3,11 +3,14 @@ import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
 import { invariant } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, sealBlock, childRefBytes, writeChildRef } from './block.ts';
 import type { BlockRef } from './block.ts';
+import { DenseWriter } from './dense-writer.ts';
+import type { WrittenKeys } from './dense-writer.ts';
 import type { KeyList } from './key-list.ts';
 import { flagVariable, flagWide, Node, nodeHeaderBytes, padTo4 } from './node.ts';
 import { moveHeapValues } from './row-encode.ts';
 import { inlineBytes, nonAsciiFlag, rowMarks } from './row-layout.ts';
 import type { RowLayout, RowSource } from './row-layout.ts';
+import type { TypeId } from './types.ts';
 
 /** The kind of a node's entries, and the layout of their values. */
 export interface EntryShape {
@@ -18,6 +21,8 @@ export interface EntryShape {
   readonly schemaVersion?: number;
   /** Whether rows keep the marks of deletions and updates (row-layout.ts): in commits they do, in tables they do not. */
   readonly keepsMarks?: boolean;
+  /** For the leaves of an index on texts, which are dense: the types of the fields of the primary key. */
+  readonly dense?: readonly TypeId[];
 }
 
 /** Returns the bytes that a row takes in the heap. */
@@ -55,12 +60,15 @@ export class NodeEntries {
   readonly #bases: NumberList;
   readonly #children: BlockRef[] = [];
   readonly #hasHeap: boolean;
+  /** The entries as a dense leaf has them. */
+  readonly #dense: DenseWriter | undefined;
   #uniform = true;
 
   /** `expected`: the number of entries, if known. */
   constructor(shape: EntryShape, expected?: number) {
     this.shape = shape;
     this.#hasHeap = (shape.layout?.variableFields.length ?? 0) > 0;
+    this.#dense = shape.dense && new DenseWriter(shape.dense);
     this.#keyEnds = new NumberList(expected);
     this.#heapEnds = new NumberList(this.#hasHeap ? expected : undefined);
     this.#bases = new NumberList(expected);
@@ -110,9 +118,7 @@ export class NodeEntries {
       return;
     }
     const keys = this.#keys;
-    const { prefixLength } = node;
     const hasRows = node.kind === BlockKind.table;
-    keys.ensure((to - from) * prefixLength + node.suffixEnd(to - 1) - node.suffixStart(from));
     this.#keyEnds.ensure(to - from);
     if (hasRows) {
       this.#bases.ensure(to - from);
@@ -120,6 +126,7 @@ export class NodeEntries {
     }
     for (let i = from; i < to; i++) {
       const length = node.keyLength(i);
+      keys.ensure(length);
       node.copyKey(i, keys.bytes, keys.length);
       keys.length += length;
       this.#keyAdded(length);
@@ -209,6 +216,7 @@ export class NodeEntries {
     if (count === 0) this.#uniform = true;
     this.#keys.length = this.#keyStart(count);
     this.#keyEnds.length = count;
+    this.#dense?.truncate(count);
     if (this.#hasHeap) this.#heapEnds.length = count;
     if (this.#children.length > 0) this.#children.length = count;
     if (this.#sources.length === 0) return;
@@ -236,6 +244,7 @@ export class NodeEntries {
   sizeOf(from: number, to: number): number {
     const n = to - from;
     if (n <= 0) return 0;
+    if (this.#dense !== undefined && from === 0) return this.#dense.sizeOf(this.#writtenKeys, to);
     const prefixLength = this.#sharedPrefix(from, to);
     const suffixBytes = this.#keyEnd(to - 1) - this.#keyStart(from) - n * prefixLength;
     const offsets = this.#uniform ? 0 : padTo4((n + 1) * (suffixBytes > 0xffff ? 4 : 2));
@@ -270,9 +279,14 @@ export class NodeEntries {
     return total;
   }
 
+  get #writtenKeys(): WrittenKeys {
+    return { bytes: this.#keys.bytes, ends: this.#keyEnds.values };
+  }
+
   /** Encodes entries `from` to `to` as the sealed block `name`. */
   encode(name: string, from: number, to: number): Uint8Array {
-    const block = this.#assemble(from, to);
+    const isDense = this.#dense !== undefined && from === 0 && to > 0;
+    const block = isDense ? this.#dense.block(this.#writtenKeys, to) : this.#assemble(from, to);
     sealBlock(name, this.shape.kind, block);
     return block;
   }

@@ -25,7 +25,7 @@ import { sealBlock } from '../format/block.ts';
 import { encodeCatalogue } from '../format/catalogue.ts';
 import { blockName } from '../format/object-names.ts';
 import type { TreePlace } from '../format/object-names.ts';
-import { openNode } from '../format/node.ts';
+import { openStored } from '../cache/dense-node.ts';
 import type { Uploads } from '../tree/block-writer.ts';
 import type { MergedAddedIndex, MergedIndexVersion, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
 
@@ -353,7 +353,7 @@ async function storeRoot(
   const identity = { birth, id: newId(environment, 8) };
   const newName = blockName(place, identity);
   const copy = new Uint8Array(bytes);
-  sealBlock(newName, openNode(name, bytes).kind, copy);
+  sealBlock(newName, openStored(name, bytes).kind, copy);
   await uploads.start(newName, copy);
   return { ...root, ...identity };
 }

@@ -12,9 +12,9 @@ import type { StoredMigration } from '../format/stored-table.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import type { Block0 } from '../format/block0.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';
-import { indexLeafShape } from '../schema/table-shape.ts';
+import { entryShape } from '../schema/text-postings.ts';
 import { prepareTexts } from '../schema/text-indexes.ts';
-import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
+import type { AddedIndex, TableIndex, TableShape } from '../schema/table-shape.ts';
 import { indexedFunctions, isSameIndex, isWhole, FunctionEntries } from '../view/index-version.ts';
 import type { IndexVersion, IndexedFunction } from '../view/index-version.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
@@ -191,12 +191,14 @@ export function growingRows(
 
 /** The entries of an index of a table, to be changed or kept. */
 export function growingEntries(
-  { shape }: TableState,
+  { shape, added }: TableState,
   index: string,
   tree: Tree,
   context: TableMergeContext,
 ): GrowingTree {
-  return new GrowingTree(context, { table: shape.name, index }, indexLeafShape, tree);
+  const isOf = ({ name }: TableIndex): boolean => name === index;
+  const known = shape.indexes.find(isOf) ?? added.find((each) => isOf(each.index))?.index;
+  return new GrowingTree(context, { table: shape.name, index }, entryShape(known), tree);
 }
 
 /** Begins to change the entries of an index on fields. */

@@ -5,7 +5,7 @@
 import type { Environment } from '../base/env.ts';
 import { newId } from '../base/ids.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
-import { openCachedSealed } from '../cache/cached-node.ts';
+import { openStoredSealed } from '../cache/dense-node.ts';
 import type { BlockRef } from '../format/block.ts';
 import { blockName } from '../format/object-names.ts';
 import type { TreePlace } from '../format/object-names.ts';
@@ -102,7 +102,7 @@ export class BlockWriter implements NodeSink {
 
   store(ref: BlockRef, name: string, bytes: Uint8Array): BlockRef | Promise<BlockRef> {
     this.written++;
-    this.#cache.add(openCachedSealed(name, bytes));
+    this.#cache.add(openStoredSealed(name, bytes));
     const room = this.#uploads.start(name, bytes);
     return room === undefined ? ref : room.then(() => ref);
   }

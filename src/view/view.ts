@@ -5,7 +5,8 @@
 import { fromBase64 } from '../base/bytes.ts';
 import { CorruptionError, invariant } from '../base/errors.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
-import { CachedNode, openCached } from '../cache/cached-node.ts';
+import { CachedNode } from '../cache/cached-node.ts';
+import { openStored } from '../cache/dense-node.ts';
 import type { Block0 } from '../format/block0.ts';
 import { follows } from '../format/commit.ts';
 import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
@@ -278,7 +279,7 @@ export class ViewContext {
 
 /** The roots that a Block 0 holds itself. Throws `CorruptionError` for a damaged one. */
 function inlinedNodes(block0: Block0): Map<string, CachedNode> {
-  return new Map(block0.inlined.map(({ name, block }) => [name, openCached(name, fromBase64(block))]));
+  return new Map(block0.inlined.map(({ name, block }) => [name, openStored(name, fromBase64(block))]));
 }
 
 /** The contents of a view, apart from its Block 0. */

@@ -13,7 +13,7 @@ import {
   unescapeSegment,
   commitName,
 } from '../../format/object-names.ts';
-import { openNode } from '../../format/node.ts';
+import { openStored } from '../../cache/dense-node.ts';
 import type { StoredSchema } from '../../format/stored-schema.ts';
 import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
@@ -33,7 +33,7 @@ function schemasOf(block0: Block0, table: string): StoredSchema[] {
 }
 
 function blockText(block0: Block0, name: string, bytes: Uint8Array): object {
-  const node = openNode(name, bytes);
+  const node = openStored(name, bytes);
   const [folder, table = '', index = ''] = name.split('/').map(unescapeSegment);
   const schemas = schemasOf(block0, table);
   if (folder === 'indexes') {

@@ -24,7 +24,7 @@ import type { Compression, EncryptionOptions } from '../../storage/wrap/encrypti
 import { putRepeatedly } from '../../storage/contract/retries.ts';
 import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
 import { ViewContext } from '../../view/view.ts';
-import { BlockReader } from '../../tree/block-source.ts';
+import { StoredBlocks } from '../../tree/stored-blocks.ts';
 import { BackupClaim, vouch } from './backup-claim.ts';
 import { holdsDatabase, backupsAt, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
@@ -100,7 +100,7 @@ class Inspection {
     this.#place = patiently(protectedPlace(environment, from, protection), environment);
     this.#signal = signal;
     this.#context = new ViewContext(
-      new BlockReader(this.#place.driver, this.#place.prefix, new BlockCache(cacheBytes)),
+      new StoredBlocks(this.#place.driver, this.#place.prefix, new BlockCache(cacheBytes)),
     );
   }
 
@@ -167,7 +167,7 @@ async function contentTypes(
   signal: AbortSignal | undefined,
 ): Promise<ReadonlyMap<string, string>> {
   const types = new Map<string, string>();
-  const context = new ViewContext(new BlockReader(place.driver, place.prefix, new BlockCache(cacheBytes)));
+  const context = new ViewContext(new StoredBlocks(place.driver, place.prefix, new BlockCache(cacheBytes)));
   for (const { id } of backups) {
     const blobs = await blobsOf(context, await readBackup(place, id, signal), new Pacer(environment), signal);
     for (const { reference, record } of blobs) {

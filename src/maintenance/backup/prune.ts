@@ -14,7 +14,7 @@ import { listAll } from '../../storage/contract/driver.ts';
 import type { ListEntry } from '../../storage/contract/driver.ts';
 import { protectionOf } from '../../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
-import { BlockReader } from '../../tree/block-source.ts';
+import { StoredBlocks } from '../../tree/stored-blocks.ts';
 import { ViewContext } from '../../view/view.ts';
 import { ReachableBlocks } from '../gc/gc-store.ts';
 import { BackupClaim } from './backup-claim.ts';
@@ -175,7 +175,7 @@ class Pruning {
   async #namesOf(backups: readonly BackupInfo[], claim: BackupClaim | undefined): Promise<ReadonlySet<string>> {
     const { signal } = this.#options;
     const { driver, prefix } = this.#place;
-    const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
+    const context = new ViewContext(new StoredBlocks(driver, prefix, new BlockCache(cacheBytes)));
     const reach = new ReachableBlocks(context, this.#pacer);
     const names = new Set<string>();
     for (const { id } of backups) {

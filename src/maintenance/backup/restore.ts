@@ -18,7 +18,7 @@ import { listAll } from '../../storage/contract/driver.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 import { isSameStore } from '../../storage/wrap/envelope-driver.ts';
 import { ViewContext } from '../../view/view.ts';
-import { BlockReader } from '../../tree/block-source.ts';
+import { StoredBlocks } from '../../tree/stored-blocks.ts';
 import { protectionOf } from '../../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
 import { backupsAt, readBackup } from './backup.ts';
@@ -129,6 +129,6 @@ export async function restoreFrom(environment: Environment, options: RestoreOpti
   const id = backup ?? (await backupsAt(from, signal)).at(-1)?.id;
   if (id === undefined) throw new InvalidOptionError('from', `There are no backups under ${from.prefix}/.`);
   const block0 = await readBackup(from, id, signal);
-  const context = new ViewContext(new BlockReader(from.driver, from.prefix, new BlockCache(cacheBytes)));
+  const context = new ViewContext(new StoredBlocks(from.driver, from.prefix, new BlockCache(cacheBytes)));
   return makeDatabase({ environment, place: from, store: options.from.driver, context, block0 }, to, options);
 }

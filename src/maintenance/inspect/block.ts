@@ -4,7 +4,7 @@ import { defined, isNotKnown } from '../../base/options.ts';
 import type { Engine } from '../../engine/engine.ts';
 import type { BlockRef } from '../../format/block.ts';
 import { blockName, blockNames, parseBlockName } from '../../format/object-names.ts';
-import { openNode } from '../../format/node.ts';
+import { openStored } from '../../cache/dense-node.ts';
 import type { Node } from '../../format/node.ts';
 import { isSystemTable } from '../../format/stored-schema.ts';
 import type { StoredSchema } from '../../format/stored-schema.ts';
@@ -70,7 +70,7 @@ async function readBlock(driver: StorageDriver, prefix: string, name: string, si
       );
     }
     try {
-      return openNode(name, found.bytes);
+      return openStored(name, found.bytes);
     } catch (error) {
       if (!isUnreadable(error) || attempt > 1) throw error;
     }

@@ -19,7 +19,7 @@ import type { Node } from '../../format/node.ts';
 import { MalformedKey } from '../../format/ordered-key.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
-import { BlockReader } from '../../tree/block-source.ts';
+import { StoredBlocks } from '../../tree/stored-blocks.ts';
 import { checkTree, defaultMaxFindings } from '../../tree/check.ts';
 import type { KnownNode, UnreadableNode, Finding } from '../../tree/check.ts';
 import type { Tree } from '../../tree/tree.ts';
@@ -73,7 +73,9 @@ export class CheckRun {
   constructor(options: CheckRunOptions) {
     this.options = options;
     this.pacer = new Pacer(options.environment);
-    this.context = new ViewContext(new BlockReader(options.driver, options.prefix, new BlockCache(options.cacheBytes)));
+    this.context = new ViewContext(
+      new StoredBlocks(options.driver, options.prefix, new BlockCache(options.cacheBytes)),
+    );
   }
 
   get signal(): AbortSignal | undefined {

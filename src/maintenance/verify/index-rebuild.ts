@@ -28,7 +28,7 @@ import { FunctionEntries, indexedFunctions } from '../../view/index-version.ts';
 import type { IndexedFunction } from '../../view/index-version.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { View, ViewContext } from '../../view/view.ts';
-import { BlockReader } from '../../tree/block-source.ts';
+import { StoredBlocks } from '../../tree/stored-blocks.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
 import { Tree } from '../../tree/tree.ts';
 
@@ -98,7 +98,7 @@ export class IndexRebuild {
     const { driver, prefix, cacheBytes } = options;
     this.#options = options;
     this.#cache = new BlockCache(cacheBytes);
-    this.#view = View.ofBlock0(new ViewContext(new BlockReader(driver, prefix, this.#cache)), block0);
+    this.#view = View.ofBlock0(new ViewContext(new StoredBlocks(driver, prefix, this.#cache)), block0);
   }
 
   /** Reads all rows of the tables, and writes nothing. Throws {@link RowsUnreadable}. */

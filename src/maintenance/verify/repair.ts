@@ -23,7 +23,7 @@ import type { CatalogueRef } from '../../format/catalogue.ts';
 import { blockName } from '../../format/object-names.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
-import { BlockReader } from '../../tree/block-source.ts';
+import { StoredBlocks } from '../../tree/stored-blocks.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
 import type { TableMergeContext, TreeBuild } from '../../merge/merge-table.ts';
@@ -249,7 +249,7 @@ async function countRows(
 ): Promise<number | undefined> {
   try {
     const block0 = await readRetainedState(new Block0Reader(driver, prefix), state, defined({ signal }));
-    const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
+    const context = new ViewContext(new StoredBlocks(driver, prefix, new BlockCache(cacheBytes)));
     const table = View.ofBlock0(context, block0).table(shape.name);
     if (table === undefined) return 0;
     const cursor = new TreeCursor(table.tree, { from, to });

@@ -1,0 +1,221 @@
+/**
+ * Writes the entries of a dense leaf (dense-leaf.ts), one after the other. The bytes of the first ones do not depend on those that follow,
+ * so that the length of a leaf with any number of them is known.
+ */
+import { ByteWriter } from '../base/bytes.ts';
+import { blockHeaderBytes } from './block.ts';
+import { writeCount } from './counts.ts';
+import { flagDense, groupEntries, RestForm, steppedBytes } from './dense-leaf.ts';
+import { nodeHeaderBytes } from './node.ts';
+import { MalformedKey, skipKeyComponent } from './ordered-key.ts';
+import { Types, widthOf } from './types.ts';
+import type { TypeId } from './types.ts';
+
+/** Keys, one after the other: `ends` has where each of them ends. */
+export interface WrittenKeys {
+  readonly bytes: Uint8Array;
+  readonly ends: Uint32Array;
+}
+
+/** Where the parts of a key begin and end. */
+interface KeyParts {
+  start: number;
+  wordEnd: number;
+  keyEnd: number;
+  end: number;
+}
+
+/** The most by which a primary key is greater than the one before, so that their difference takes at most four bytes. */
+const maxStep = 2 ** 28 - 2;
+/** The most words that are told as a number. */
+const maxWords = 2 ** 28;
+
+export class DenseWriter {
+  readonly #keyTypes: readonly TypeId[];
+  /** The length of a primary key of which no part is a text. */
+  readonly #keyBytes: number | undefined;
+  readonly #out = new ByteWriter();
+  /** Where each entry ends. */
+  #ends = new Uint32Array(64);
+  #count = 0;
+  /** The parts of the last entry, and those of the one before it. */
+  #parts: KeyParts = { start: 0, wordEnd: 0, keyEnd: 0, end: 0 };
+  #before: KeyParts = { start: 0, wordEnd: 0, keyEnd: 0, end: 0 };
+
+  /** `keyTypes`: the types of the fields of the primary key. */
+  constructor(keyTypes: readonly TypeId[]) {
+    this.#keyTypes = keyTypes;
+    const isFixed = keyTypes.every((type) => type !== Types.varchar && type !== Types.bytes);
+    this.#keyBytes = isFixed ? keyTypes.reduce((sum, type) => sum + 1 + widthOf(type), 0) : undefined;
+  }
+
+  /** Forgets the entries from the `count`th on. */
+  truncate(count: number): void {
+    if (count < this.#count) this.#count = count;
+    this.#out.length = this.#endOf(this.#count);
+  }
+
+  /** Returns the length of a block with the first `count` keys. Those of earlier calls are the same, unless they were truncated. */
+  sizeOf(keys: WrittenKeys, count: number): number {
+    this.#write(keys, count);
+    return blockHeaderBytes + nodeHeaderBytes + groupsOf(count) * 4 + this.#endOf(count);
+  }
+
+  /** Returns a block with the first `count` keys, whose block header is not filled in. */
+  block(keys: WrittenKeys, count: number): Uint8Array {
+    const block = new Uint8Array(this.sizeOf(keys, count));
+    const view = new DataView(block.buffer);
+    const dataBytes = this.#endOf(count);
+    view.setUint8(blockHeaderBytes + 1, flagDense);
+    view.setUint32(blockHeaderBytes + 4, count, true);
+    view.setUint32(blockHeaderBytes + 8, dataBytes, true);
+    const groups = blockHeaderBytes + nodeHeaderBytes;
+    for (let i = 0; i < groupsOf(count); i++) view.setUint32(groups + i * 4, this.#endOf(i * groupEntries), true);
+    block.set(this.#out.bytes.subarray(0, dataBytes), block.length - dataBytes);
+    return block;
+  }
+
+  #endOf(count: number): number {
+    return count === 0 ? 0 : (this.#ends[count - 1] as number);
+  }
+
+  #write(keys: WrittenKeys, count: number): void {
+    if (count <= this.#count) return;
+    if (count > this.#ends.length) {
+      const grown = new Uint32Array(Math.max(count, this.#ends.length * 2));
+      grown.set(this.#ends.subarray(0, this.#count));
+      this.#ends = grown;
+    }
+    if (this.#count > 0) this.#find(keys, this.#count - 1, false);
+    while (this.#count < count) {
+      this.#writeEntry(keys, this.#count);
+      this.#ends[this.#count++] = this.#out.length;
+    }
+  }
+
+  #writeEntry(keys: WrittenKeys, i: number): void {
+    const out = this.#out;
+    const { bytes } = keys;
+    if (i % groupEntries === 0) {
+      this.#find(keys, i, false);
+      const { start, wordEnd, keyEnd } = this.#parts;
+      writeCount(out, wordEnd - start);
+      writeCount(out, keyEnd - wordEnd);
+      out.appendRange(bytes, start, keyEnd);
+    } else {
+      this.#find(keys, i, true);
+      this.#writeDifference(bytes);
+    }
+    this.#writeRest(bytes);
+  }
+
+  /** Finds the parts of a key. `follows`: the last parts are those of the key before it. */
+  #find({ bytes, ends }: WrittenKeys, i: number, follows: boolean): void {
+    const before = this.#parts;
+    const parts = this.#before;
+    this.#parts = parts;
+    this.#before = before;
+    parts.start = i === 0 ? 0 : (ends[i - 1] as number);
+    parts.end = ends[i] as number;
+    const wordLength = before.wordEnd - before.start;
+    const isSame = follows && sharedBytes(bytes, before.start, before.wordEnd, parts.start, parts.end) === wordLength;
+    parts.wordEnd = isSame ? parts.start + wordLength : endOf(bytes, parts.start, parts.end, textTypes);
+    const keyEnd = parts.wordEnd + (this.#keyBytes ?? 0);
+    parts.keyEnd =
+      this.#keyBytes !== undefined && keyEnd <= parts.end
+        ? keyEnd
+        : endOf(bytes, parts.wordEnd, parts.end, this.#keyTypes);
+  }
+
+  /** Appends what differs from the entry before. */
+  #writeDifference(bytes: Uint8Array): void {
+    const out = this.#out;
+    const { start, wordEnd, keyEnd } = this.#parts;
+    const before = this.#before;
+    const sharedKey = sharedBytes(bytes, before.wordEnd, before.keyEnd, wordEnd, keyEnd);
+    const keyLength = keyEnd - wordEnd;
+    const isAsLong = keyLength === before.keyEnd - before.wordEnd;
+    const sharedWord = sharedBytes(bytes, before.start, before.wordEnd, start, wordEnd);
+    if (sharedWord === wordEnd - start && wordEnd - start === before.wordEnd - before.start) {
+      const step =
+        isAsLong && sharedKey >= keyLength - steppedBytes ? stepOf(bytes, before.keyEnd, keyEnd, keyLength) : 0;
+      if (step > 0 && step <= maxStep) {
+        writeCount(out, step + 1);
+        return;
+      }
+      writeCount(out, 1);
+    } else {
+      writeCount(out, 0);
+      writeCount(out, sharedWord);
+      writeCount(out, wordEnd - start - sharedWord);
+      out.appendRange(bytes, start + sharedWord, wordEnd);
+    }
+    writeCount(out, sharedKey * 2 + (isAsLong ? 1 : 0));
+    if (!isAsLong) writeCount(out, keyLength - sharedKey);
+    out.appendRange(bytes, wordEnd + sharedKey, keyEnd);
+  }
+
+  #writeRest(bytes: Uint8Array): void {
+    const out = this.#out;
+    const { keyEnd, end } = this.#parts;
+    const last = bytes[end - 1] as number;
+    const words = last < 0x80 ? countIn(bytes, keyEnd, end - 1) : -1;
+    if (words < 0) {
+      writeCount(out, (end - keyEnd) * 4 + RestForm.bytes);
+      out.appendRange(bytes, keyEnd, end);
+    } else if (last < 2) {
+      writeCount(out, words * 4 + RestForm.zero + last);
+    } else {
+      writeCount(out, words * 4 + RestForm.one);
+      out.u8(last);
+    }
+  }
+}
+
+const textTypes: readonly TypeId[] = [Types.varchar];
+
+function groupsOf(count: number): number {
+  return Math.ceil(count / groupEntries);
+}
+
+/** Returns where components end in a key; the end of the key if it is malformed, which the form does not depend on. */
+function endOf(bytes: Uint8Array, start: number, end: number, types: readonly TypeId[]): number {
+  let at = start;
+  try {
+    for (const type of types) at = skipKeyComponent(bytes, at, type);
+  } catch (error) {
+    if (!(error instanceof MalformedKey)) throw error;
+    return end;
+  }
+  return Math.min(at, end);
+}
+
+function sharedBytes(bytes: Uint8Array, aStart: number, aEnd: number, bStart: number, bEnd: number): number {
+  const most = Math.min(aEnd - aStart, bEnd - bStart);
+  let shared = 0;
+  while (shared < most && bytes[aStart + shared] === bytes[bStart + shared]) shared++;
+  return shared;
+}
+
+/** Returns by how much the number at the end of a key is greater than that of another key of the same length. */
+function stepOf(bytes: Uint8Array, beforeEnd: number, end: number, length: number): number {
+  let step = 0;
+  for (let i = Math.min(length, steppedBytes); i > 0; i--) {
+    step = step * 0x100 + (bytes[end - i] as number) - (bytes[beforeEnd - i] as number);
+  }
+  return step;
+}
+
+/** Returns the number that is all of a range of bytes, in the form of `writeCount`; -1 if there is none. */
+function countIn(bytes: Uint8Array, start: number, end: number): number {
+  if (end <= start) return -1;
+  let value = 0;
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at] as number;
+    // All bytes but the last are marked, and the last is not 0, unless it is the only one.
+    if (byte >= 0x80 !== at + 1 < end || (byte === 0 && at > start)) return -1;
+    value += (byte & 0x7f) * 0x80 ** (at - start);
+    if (value >= maxWords) return -1;
+  }
+  return value;
+}
