@@ -68,11 +68,11 @@ export class DenseNode extends CachedNode {
   }
 
   override lowerBound(key: Uint8Array, length: number = key.length): number {
-    return this.#entry.seek(0, key, 0, length);
+    return this.#entry.seek(0, key, 0, length, false);
   }
 
   override boundFrom(least: number, key: Uint8Array, start: number, end: number): number {
-    return this.#entry.seek(least, key, start, end);
+    return this.#entry.seek(least, key, start, end, true);
   }
 
   override find(key: Uint8Array, length: number = key.length): number {

@@ -3,7 +3,7 @@
  * which mostly is the number of words of the row and one byte for how often it has this word. The header is the one of nodes (node.ts),
  * with flag 4 alone; the length of the prefix, of values and of the heap, and the version are 0. Behind it:
  *
- *   u32 for every 128th entry: where it begins, in the data | data, as long as the header says of suffixes
+ *   u32 for every 64th entry: where it begins, in the data | data, as long as the header says of suffixes
  *
  * Each of these entries is whole, the others are what differs from the entry before. All numbers are LEB128, as short as they can be, of up to five bytes:
  *
@@ -23,12 +23,13 @@ import { nodeHeaderBytes } from './node.ts';
 /** The flag of a dense leaf. */
 export const flagDense = 4;
 /** One entry of so many is whole. */
-export const groupEntries = 128;
+export const groupEntries = 64;
 /** The bytes at the end of a primary key that are a number. */
 export const steppedBytes = 4;
 /** The forms of the rest. */
 export const RestForm = { bytes: 0, one: 1, zero: 2, unit: 3 } as const;
 
+const groupBits = 6;
 const groupMask = groupEntries - 1;
 
 /** The bytes of a dense leaf. */
@@ -125,6 +126,8 @@ export class DenseEntry {
   /** Whether the last move to the next entry was to another word. */
   #isOtherWord = true;
   readonly #rest = new Uint8Array(8);
+  /** A place to look at other groups from. */
+  #other: DenseEntry | undefined;
 
   constructor(leaf: DenseLeaf) {
     this.#leaf = leaf;
@@ -134,8 +137,8 @@ export class DenseEntry {
 
   /** Moves to an entry. */
   moveTo(i: number): void {
-    const group = i >>> 7;
-    if (this.at < 0 || i < this.at || group !== this.at >>> 7) {
+    const group = i >>> groupBits;
+    if (this.at < 0 || i < this.at || group !== this.at >>> groupBits) {
       if (i === this.at + 1) {
         this.next();
         return;
@@ -306,49 +309,85 @@ export class DenseEntry {
 
   /**
    * Moves to the first entry from `least` on whose key is not below `key[start .. end)`, and returns its number; the number of entries if
-   * there is none. It is fast if that is close to the present entry.
+   * there is none. `isNear`: it is likely to be close to `least`.
    */
-  seek(least: number, key: Uint8Array, start: number, end: number): number {
+  seek(least: number, key: Uint8Array, start: number, end: number, isNear: boolean): number {
     const { count, groups } = this.#leaf;
     if (least >= count) return count;
     this.moveTo(least);
     let difference = this.#compareWord(key, start, end);
-    for (let steps = 0; ; steps++) {
+    for (let steps = isNear ? 0 : fewSteps; ; steps++) {
       const order = difference === 0 ? this.#compareKey(key, start + this.wordLength, end) : difference;
       if (order >= 0) return this.at;
       if (this.at + 1 === count) return count;
-      if (steps === fewSteps) {
-        // The answer is in the last group that begins below the key, or the first entry of the next one.
-        let low = this.at >>> 7;
-        let high = groups;
-        for (let step = 1; low + step < high; step *= 2) {
-          if (this.#isGroupBelow(low + step, key, start, end)) low += step;
-          else high = low + step;
-        }
-        while (low + 1 < high) {
-          const middle = (low + high) >>> 1;
-          if (this.#isGroupBelow(middle, key, start, end)) low = middle;
-          else high = middle;
-        }
-        if (low !== this.at >>> 7) {
-          this.#moveToGroup(low);
-          difference = this.#compareWord(key, start, end);
-          continue;
-        }
+      if (steps === fewSteps && this.#skipGroups(groups, key, start, end, false)) {
+        difference = this.#compareWord(key, start, end);
+        continue;
       }
       this.next();
       if (this.#isOtherWord) difference = this.#compareWord(key, start, end);
     }
   }
 
-  /** Whether a group begins below a key. */
-  #isGroupBelow(group: number, key: Uint8Array, start: number, end: number): boolean {
-    const other = (this.#other ??= new DenseEntry(this.#leaf));
-    other.#moveToGroup(group);
-    return other.compare(key, start, end) < 0;
+  /**
+   * Moves on to the first entry before `limit` whose primary key is not below `key[start .. end)`. All entries before `limit` are of the
+   * present word. Returns false if there is none.
+   */
+  seekRow(limit: number, key: Uint8Array, start: number, end: number): boolean {
+    for (let steps = 0; this.at + 1 < limit; steps++) {
+      if (steps === fewSteps) {
+        const groups = ((limit - 1) >>> groupBits) + 1;
+        this.#skipGroups(groups, key, start, end, true);
+        if (this.at + 1 === limit) return false;
+      }
+      this.next();
+      if (this.compareRow(key, start, end) >= 0) return true;
+    }
+    return false;
   }
 
-  #other: DenseEntry | undefined;
+  /** Whether the first entry of a group is below a key, or its primary key is. */
+  #beginsBelow(group: number, key: Uint8Array, start: number, end: number, isRow: boolean): boolean {
+    this.end = this.#leaf.groupStart(group);
+    const wordLength = this.#number();
+    const keyEnd = this.#number() + this.end + wordLength;
+    const from = isRow ? this.end + wordLength : this.end;
+    const whole = start + keyEnd - from;
+    const order = compareRanges(this.#stored, from, keyEnd, key, start, whole < end ? whole : end);
+    if (order !== 0 || isRow || whole >= end) return order < 0;
+    this.#moveToGroup(group);
+    return this.compare(key, start, end) < 0;
+  }
+
+  /** Compares the primary key with `other[start .. end)`. */
+  compareRow(other: Uint8Array, start: number, end: number): number {
+    return compareRanges(this.key, 0, this.keyLength, other, start, end);
+  }
+
+  /**
+   * Moves to the last of the groups after the present one whose first entry is below a key, or whose first primary key is, if that is all
+   * that is given. Returns false if there is none.
+   */
+  #skipGroups(groups: number, key: Uint8Array, start: number, end: number, isRow: boolean): boolean {
+    const present = this.at >>> groupBits;
+    if (present + 1 >= groups) return false;
+    const other = (this.#other ??= new DenseEntry(this.#leaf));
+    const isBelow = (group: number): boolean => other.#beginsBelow(group, key, start, end, isRow);
+    let low = present;
+    let high = groups;
+    for (let step = 1; low + step < high; step *= 2) {
+      if (isBelow(low + step)) low += step;
+      else high = low + step;
+    }
+    while (low + 1 < high) {
+      const middle = (low + high) >>> 1;
+      if (isBelow(middle)) low = middle;
+      else high = middle;
+    }
+    if (low === present) return false;
+    this.#moveToGroup(low);
+    return true;
+  }
 }
 
 /** Entries that are passed one by one before groups are. */

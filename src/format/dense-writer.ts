@@ -17,14 +17,6 @@ export interface WrittenKeys {
   readonly ends: Uint32Array;
 }
 
-/** Where the parts of a key begin and end. */
-interface KeyParts {
-  start: number;
-  wordEnd: number;
-  keyEnd: number;
-  end: number;
-}
-
 /** The most by which a primary key is greater than the one before, so that their difference takes at most four bytes. */
 const maxStep = 2 ** 28 - 2;
 /** The most words that are told as a number. */
@@ -38,9 +30,10 @@ export class DenseWriter {
   /** Where each entry ends. */
   #ends = new Uint32Array(64);
   #count = 0;
-  /** The parts of the last entry, and those of the one before it. */
-  #parts: KeyParts = { start: 0, wordEnd: 0, keyEnd: 0, end: 0 };
-  #before: KeyParts = { start: 0, wordEnd: 0, keyEnd: 0, end: 0 };
+  /** Where the parts of the last key begin and end. */
+  #start = 0;
+  #wordEnd = 0;
+  #keyEnd = 0;
 
   /** `keyTypes`: the types of the fields of the primary key. */
   constructor(keyTypes: readonly TypeId[]) {
@@ -86,7 +79,7 @@ export class DenseWriter {
       grown.set(this.#ends.subarray(0, this.#count));
       this.#ends = grown;
     }
-    if (this.#count > 0) this.#find(keys, this.#count - 1, false);
+    if (this.#count > 0) this.#find(keys, this.#count - 1);
     while (this.#count < count) {
       this.#writeEntry(keys, this.#count);
       this.#ends[this.#count++] = this.#out.length;
@@ -96,73 +89,64 @@ export class DenseWriter {
   #writeEntry(keys: WrittenKeys, i: number): void {
     const out = this.#out;
     const { bytes } = keys;
+    const wordEndBefore = this.#wordEnd;
+    const keyLengthBefore = this.#keyEnd - wordEndBefore;
+    const wordLengthBefore = wordEndBefore - this.#start;
+    const sharedWord = this.#find(keys, i);
+    const start = this.#start;
+    const wordEnd = this.#wordEnd;
+    const keyEnd = this.#keyEnd;
+    const keyLength = keyEnd - wordEnd;
+    out.ensure(numbersBytes);
     if (i % groupEntries === 0) {
-      this.#find(keys, i, false);
-      const { start, wordEnd, keyEnd } = this.#parts;
       writeCount(out, wordEnd - start);
-      writeCount(out, keyEnd - wordEnd);
+      writeCount(out, keyLength);
       out.appendRange(bytes, start, keyEnd);
     } else {
-      this.#find(keys, i, true);
-      this.#writeDifference(bytes);
-    }
-    this.#writeRest(bytes);
-  }
-
-  /** Finds the parts of a key. `follows`: the last parts are those of the key before it. */
-  #find({ bytes, ends }: WrittenKeys, i: number, follows: boolean): void {
-    const before = this.#parts;
-    const parts = this.#before;
-    this.#parts = parts;
-    this.#before = before;
-    parts.start = i === 0 ? 0 : (ends[i - 1] as number);
-    parts.end = ends[i] as number;
-    const wordLength = before.wordEnd - before.start;
-    const isSame = follows && sharedBytes(bytes, before.start, before.wordEnd, parts.start, parts.end) === wordLength;
-    parts.wordEnd = isSame ? parts.start + wordLength : endOf(bytes, parts.start, parts.end, textTypes);
-    const keyEnd = parts.wordEnd + (this.#keyBytes ?? 0);
-    parts.keyEnd =
-      this.#keyBytes !== undefined && keyEnd <= parts.end
-        ? keyEnd
-        : endOf(bytes, parts.wordEnd, parts.end, this.#keyTypes);
-  }
-
-  /** Appends what differs from the entry before. */
-  #writeDifference(bytes: Uint8Array): void {
-    const out = this.#out;
-    const { start, wordEnd, keyEnd } = this.#parts;
-    const before = this.#before;
-    const sharedKey = sharedBytes(bytes, before.wordEnd, before.keyEnd, wordEnd, keyEnd);
-    const keyLength = keyEnd - wordEnd;
-    const isAsLong = keyLength === before.keyEnd - before.wordEnd;
-    const sharedWord = sharedBytes(bytes, before.start, before.wordEnd, start, wordEnd);
-    if (sharedWord === wordEnd - start && wordEnd - start === before.wordEnd - before.start) {
-      const step =
-        isAsLong && sharedKey >= keyLength - steppedBytes ? stepOf(bytes, before.keyEnd, keyEnd, keyLength) : 0;
-      if (step > 0 && step <= maxStep) {
+      const isSame = sharedWord === wordLengthBefore && wordEnd - start === sharedWord;
+      const step = isSame && keyLength === keyLengthBefore ? stepOf(bytes, wordEndBefore, wordEnd, keyLength) : 0;
+      if (step > 0) {
         writeCount(out, step + 1);
-        return;
+      } else {
+        if (isSame) {
+          writeCount(out, 1);
+        } else {
+          writeCount(out, 0);
+          writeCount(out, sharedWord);
+          writeCount(out, wordEnd - start - sharedWord);
+          out.appendRange(bytes, start + sharedWord, wordEnd);
+        }
+        const sharedKey = sharedBytes(bytes, wordEndBefore, keyLengthBefore, wordEnd, keyLength);
+        writeCount(out, sharedKey * 2 + (keyLength === keyLengthBefore ? 1 : 0));
+        if (keyLength !== keyLengthBefore) writeCount(out, keyLength - sharedKey);
+        out.appendRange(bytes, wordEnd + sharedKey, keyEnd);
       }
-      writeCount(out, 1);
-    } else {
-      writeCount(out, 0);
-      writeCount(out, sharedWord);
-      writeCount(out, wordEnd - start - sharedWord);
-      out.appendRange(bytes, start + sharedWord, wordEnd);
     }
-    writeCount(out, sharedKey * 2 + (isAsLong ? 1 : 0));
-    if (!isAsLong) writeCount(out, keyLength - sharedKey);
-    out.appendRange(bytes, wordEnd + sharedKey, keyEnd);
+    this.#writeRest(bytes, keyEnd, keys.ends[i] as number);
   }
 
-  #writeRest(bytes: Uint8Array): void {
+  /** Finds the parts of a key, and returns how many bytes its word shares with the one found before. */
+  #find({ bytes, ends }: WrittenKeys, i: number): number {
+    const start = i === 0 ? 0 : (ends[i - 1] as number);
+    const end = ends[i] as number;
+    const wordLength = this.#wordEnd - this.#start;
+    const shared = sharedBytes(bytes, this.#start, wordLength, start, end - start);
+    const isSame = shared === wordLength && shared > 0;
+    const wordEnd = isSame ? start + wordLength : endOf(bytes, start, end, textTypes);
+    const keyBytes = this.#keyBytes ?? end;
+    this.#keyEnd = wordEnd + keyBytes <= end ? wordEnd + keyBytes : endOf(bytes, wordEnd, end, this.#keyTypes);
+    this.#start = start;
+    this.#wordEnd = wordEnd;
+    return Math.min(shared, wordEnd - start);
+  }
+
+  #writeRest(bytes: Uint8Array, start: number, end: number): void {
     const out = this.#out;
-    const { keyEnd, end } = this.#parts;
     const last = bytes[end - 1] as number;
-    const words = last < 0x80 ? countIn(bytes, keyEnd, end - 1) : -1;
+    const words = last < 0x80 ? countIn(bytes, start, end - 1) : -1;
     if (words < 0) {
-      writeCount(out, (end - keyEnd) * 4 + RestForm.bytes);
-      out.appendRange(bytes, keyEnd, end);
+      writeCount(out, (end - start) * 4 + RestForm.bytes);
+      out.appendRange(bytes, start, end);
     } else if (last < 2) {
       writeCount(out, words * 4 + RestForm.zero + last);
     } else {
@@ -172,6 +156,8 @@ export class DenseWriter {
   }
 }
 
+/** Room for the numbers of an entry. */
+const numbersBytes = 64;
 const textTypes: readonly TypeId[] = [Types.varchar];
 
 function groupsOf(count: number): number {
@@ -190,25 +176,31 @@ function endOf(bytes: Uint8Array, start: number, end: number, types: readonly Ty
   return Math.min(at, end);
 }
 
-function sharedBytes(bytes: Uint8Array, aStart: number, aEnd: number, bStart: number, bEnd: number): number {
-  const most = Math.min(aEnd - aStart, bEnd - bStart);
+function sharedBytes(bytes: Uint8Array, a: number, aLength: number, b: number, bLength: number): number {
+  const most = aLength < bLength ? aLength : bLength;
   let shared = 0;
-  while (shared < most && bytes[aStart + shared] === bytes[bStart + shared]) shared++;
+  while (shared < most && bytes[a + shared] === bytes[b + shared]) shared++;
   return shared;
 }
 
-/** Returns by how much the number at the end of a key is greater than that of another key of the same length. */
-function stepOf(bytes: Uint8Array, beforeEnd: number, end: number, length: number): number {
+/**
+ * Returns by how much the number at the end of a primary key is greater than that of another of the same length; 0 if it is not, or by too
+ * much, or if they differ before it.
+ */
+function stepOf(bytes: Uint8Array, before: number, start: number, length: number): number {
+  const numberAt = length < steppedBytes ? 0 : length - steppedBytes;
+  for (let i = 0; i < numberAt; i++) if (bytes[before + i] !== bytes[start + i]) return 0;
   let step = 0;
-  for (let i = Math.min(length, steppedBytes); i > 0; i--) {
-    step = step * 0x100 + (bytes[end - i] as number) - (bytes[beforeEnd - i] as number);
+  for (let i = numberAt; i < length; i++) {
+    step = step * 0x100 + (bytes[start + i] as number) - (bytes[before + i] as number);
   }
-  return step;
+  return step > 0 && step <= maxStep ? step : 0;
 }
 
 /** Returns the number that is all of a range of bytes, in the form of `writeCount`; -1 if there is none. */
 function countIn(bytes: Uint8Array, start: number, end: number): number {
   if (end <= start) return -1;
+  if (end === start + 1) return (bytes[start] as number) < 0x80 ? (bytes[start] as number) : -1;
   let value = 0;
   for (let at = start; at < end; at++) {
     const byte = bytes[at] as number;

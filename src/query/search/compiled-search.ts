@@ -81,13 +81,18 @@ export class CompiledSearch {
         const cursor = openCursor(tree, { from, to });
         const more = cursor.next();
         if (!(isPromise(more) ? await more : more)) break;
-        const key = cursor.node.key(cursor.from);
-        const end = skipKeyComponent(key, 0, Types.varchar);
-        const word = readKeyComponent(key, 0, end, Types.varchar) as string;
-        if (withinDistance(word, token.word, most)) words.add(word);
-        from = prefixEnd(key.slice(0, end)) as Uint8Array;
-        const pause = breathe();
-        if (isPromise(pause)) await pause;
+        const { node, to: end } = cursor;
+        for (let at = cursor.from; at < end && words.size < maxAlternatives; ) {
+          const key = node.key(at);
+          const wordEnd = skipKeyComponent(key, 0, Types.varchar);
+          const word = readKeyComponent(key, 0, wordEnd, Types.varchar) as string;
+          if (withinDistance(word, token.word, most)) words.add(word);
+          // The next word may be several leaves away.
+          from = prefixEnd(key.slice(0, wordEnd)) as Uint8Array;
+          at = node.boundFrom(at, from, 0, from.length);
+          const pause = breathe();
+          if (isPromise(pause)) await pause;
+        }
       }
     }
     const others = [...words].filter((word) => word !== token.word).map((word) => ({ word, isPrefix: false }));

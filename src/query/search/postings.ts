@@ -2,7 +2,10 @@
 import { andThen } from '../../base/brands.ts';
 import { ByteWriter, compareRanges, concatBytes, prefixEnd } from '../../base/bytes.ts';
 import { CorruptionError } from '../../base/errors.ts';
+import { DenseNode } from '../../cache/dense-node.ts';
 import { CountReader } from '../../format/counts.ts';
+import { RestForm } from '../../format/dense-leaf.ts';
+import type { DenseEntry } from '../../format/dense-leaf.ts';
 import type { Node } from '../../format/node.ts';
 import { MalformedKey, skipKeyComponent, writeKeyComponent } from '../../format/ordered-key.ts';
 import { Types } from '../../format/types.ts';
@@ -52,10 +55,15 @@ export class PostingCursor implements Posting {
   readonly #source: PostingSource;
   readonly #range: KeyRange;
   readonly #counts = new CountReader();
+  /** The frequencies of the two usual counts. */
+  readonly #ofZero: number;
+  readonly #ofUnit: number;
   #cursor: RunCursor;
   #at = 0;
   #to = 0;
   #node: Node | undefined;
+  /** The place in the leaf, if that is dense. */
+  #entry: DenseEntry | undefined;
   #isOver = false;
   bytes: Uint8Array = new Uint8Array(256);
   keyStart = 0;
@@ -69,6 +77,8 @@ export class PostingCursor implements Posting {
     this.#source = source;
     this.#range = range;
     this.#cursor = openCursor(source.tree, range);
+    this.#ofZero = this.#frequencyOf(0);
+    this.#ofUnit = this.#frequencyOf(1);
   }
 
   /** Tells how many entries will probably be read. */
@@ -93,8 +103,13 @@ export class PostingCursor implements Posting {
   seek(key: Uint8Array, start: number, end: number): boolean | Promise<boolean> {
     if (this.#isOver) return false;
     if (this.#node !== undefined && this.#compare(key, start, end) >= 0) return true;
+    if (this.#entry !== undefined && this.#entry.seekRow(this.#to, key, start, end)) {
+      this.#at = this.#entry.at;
+      this.#take();
+      return true;
+    }
     const target = concatBytes(this.#range.from as Uint8Array, key.subarray(start, end));
-    if (this.#node !== undefined && this.#at < this.#to) {
+    if (this.#node !== undefined && this.#entry === undefined && this.#at < this.#to) {
       const at = this.#node.boundFrom(this.#at, target, 0, target.length);
       if (at < this.#to) {
         this.#at = at;
@@ -123,6 +138,7 @@ export class PostingCursor implements Posting {
       return false;
     }
     const { node, from, to } = this.#cursor;
+    this.#entry = node instanceof DenseNode ? node.entries() : undefined;
     this.#node = node;
     this.#at = from;
     this.#to = to;
@@ -141,27 +157,47 @@ export class PostingCursor implements Posting {
   }
 
   #read(node: Node, i: number): void {
+    this.read++;
+    if (this.#entry !== undefined) {
+      this.#readDense(this.#entry, i, node);
+      return;
+    }
     const length = node.keyLength(i);
     if (length > this.bytes.length) this.bytes = new Uint8Array(length * 2);
     const { bytes } = this;
     node.copyKey(i, bytes, 0);
     this.keyStart = skipKeyComponent(bytes, 0, Types.varchar);
     this.keyEnd = endOfPrimaryKey(bytes, this.keyStart, length, this.#source.index);
-    this.read++;
-    this.#readCounts(length, node);
+    this.#readCounts(bytes, this.keyEnd, length, node);
   }
 
-  #readCounts(end: number, node: Node): void {
+  #readDense(entry: DenseEntry, i: number, node: Node): void {
+    entry.moveTo(i);
+    this.bytes = entry.key;
+    this.keyStart = 0;
+    this.keyEnd = entry.keyLength;
+    const { restForm, restNumber, restStart } = entry;
+    if (restForm === RestForm.bytes) {
+      this.#readCounts(node.rows, restStart, restStart + restNumber, node);
+      return;
+    }
+    this.length = restNumber;
+    if (restForm === RestForm.one) this.frequency = this.#frequencyOf(node.rows[restStart] as number);
+    else this.frequency = restForm === RestForm.zero ? this.#ofZero : this.#ofUnit;
+  }
+
+  #frequencyOf(count: number): number {
     const { weights } = this.#source;
+    return (weights[count % weights.length] as number) * (Math.floor(count / weights.length) + 1);
+  }
+
+  #readCounts(bytes: Uint8Array, at: number, end: number, node: Node): void {
     const counts = this.#counts;
-    counts.bytes = this.bytes;
-    counts.at = this.keyEnd;
+    counts.bytes = bytes;
+    counts.at = at;
     this.length = counts.next();
     let frequency = 0;
-    while (counts.at < end) {
-      const count = counts.next();
-      frequency += (weights[count % weights.length] as number) * (Math.floor(count / weights.length) + 1);
-    }
+    while (counts.at < end) frequency += this.#frequencyOf(counts.next());
     if (counts.at !== end)
       throw new CorruptionError(node.name, 'An entry of an index on texts does not end where its counts do');
     this.frequency = frequency;
