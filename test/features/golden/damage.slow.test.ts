@@ -6,6 +6,7 @@
 import { describe, expect, it } from 'vitest';
 import { ByteWriter, encodeUtf8, checksum } from '../../../src/base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../../../src/base/errors.ts';
+import { openStored } from '../../../src/cache/dense-node.ts';
 import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from '../../../src/format/block.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';
 import { decodeCatalogue } from '../../../src/format/catalogue.ts';
@@ -80,6 +81,7 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-compound': (bytes) => void decodeBlock0(bytes),
   'commit-including': (bytes) => void decodeCommit(slot, bytes),
   'block0-including': (bytes) => void decodeBlock0(bytes),
+  'leaf-texts': (bytes) => readNode(openStored(objects['leaf-texts'].name, bytes)),
   'commit-texts': (bytes) => void decodeCommit(slot, bytes),
   'block0-texts': (bytes) => void decodeBlock0(bytes),
   'commit-paths': (bytes) => void decodeCommit(slot, bytes),

@@ -8,6 +8,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { CorruptionError } from '../../../src/base/errors.ts';
+import { openStored } from '../../../src/cache/dense-node.ts';
 import { BlockKind } from '../../../src/format/block.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';
 import { decodeCatalogue } from '../../../src/format/catalogue.ts';
@@ -64,6 +66,8 @@ import {
   pathsSchema,
   textSchema,
   withWords,
+  wordEntries,
+  wordKey,
   renamed,
   renamedSchema,
   results,
@@ -226,6 +230,12 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expectCommit(bytes, entryFormsVersion, includingSchema);
   },
   'block0-including': (bytes) => expectBlock0(bytes, entryFormsVersion, including),
+  'leaf-texts': (bytes) => {
+    const node = openStored(objects['leaf-texts'].name, bytes);
+    expect(wordEntries.map((_, i) => node.key(i))).toEqual(wordEntries.map(wordKey));
+    // Releases that know of no dense leaves must not take it for one without entries.
+    expect(() => openNode(objects['leaf-texts'].name, bytes)).toThrow(CorruptionError);
+  },
   // Releases that know of no words must not count the entries of a text as one.
   'commit-texts': (bytes) => expectCommit(bytes, textIndexVersion, textSchema),
   'block0-texts': (bytes) => expectBlock0(bytes, textIndexVersion, withWords),

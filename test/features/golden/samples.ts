@@ -8,6 +8,7 @@ import { catalogueName, encodeCatalogue } from '../../../src/format/catalogue.ts
 import type { Catalogue, CatalogueRef } from '../../../src/format/catalogue.ts';
 import { commitBlockName, encodeCommit } from '../../../src/format/commit.ts';
 import type { Commit } from '../../../src/format/commit.ts';
+import { writeCount } from '../../../src/format/counts.ts';
 import { blockName, commitName } from '../../../src/format/object-names.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
 import type { EntryShape } from '../../../src/format/node-entries.ts';
@@ -507,6 +508,33 @@ export const textSchema: StoredSchema = {
   })),
 };
 
+/** Words and primary keys of entries in the index on words of {@link textSchema}, in their order, and the numbers behind them. */
+export const wordEntries: readonly (readonly [string, string, readonly number[]])[] = [
+  ['cellar', 'a', [3, 0]],
+  ['cellar', 'b', [200, 0]],
+  ['cellar', 'bcd', [3, 1]],
+  ['cellar', 'bce', [3, 7]],
+  ['cellars', 'bce', [3, 0]],
+  ['wine', 'a', [3, 300]],
+];
+
+/** The key of an entry of a word. */
+export function wordKey([word, id, counts]: (typeof wordEntries)[number]): Uint8Array {
+  const writer = new ByteWriter();
+  writeKeyComponent(writer, Types.varchar, word);
+  writeKeyComponent(writer, Types.varchar, id);
+  for (const count of counts) writeCount(writer, count);
+  return writer.finish();
+}
+
+function wordsLeaf(name: string): Uint8Array {
+  const entries = new NodeEntries({ kind: BlockKind.index, level: 0, dense: [Types.varchar] });
+  for (const entry of wordEntries) entries.addKey(wordKey(entry));
+  return entries.encode(name, 0, entries.count);
+}
+
+export const wordsLeafName = blockName({ table: schema.name, index: 'int32' }, { birth: 5, id: '00112233445566ee' });
+
 const withoutWords: Block0 = block0Of(textSchema, 13);
 
 function rootWithWords(root: StoredRoot): StoredRoot {
@@ -673,6 +701,7 @@ export const objects = {
   'block0-compound': { name: 'block0', bytes: encodeBlock0(compound) },
   'commit-including': { name: commitName(slot), bytes: encodeCommit(slot, commitOfIncluding) },
   'block0-including': { name: 'block0', bytes: encodeBlock0(including) },
+  'leaf-texts': { name: wordsLeafName, bytes: wordsLeaf(wordsLeafName) },
   'commit-texts': { name: commitName(slot), bytes: encodeCommit(slot, commitOfTexts) },
   'block0-texts': { name: 'block0', bytes: encodeBlock0(withWords) },
   'commit-paths': { name: commitName(slot), bytes: encodeCommit(slot, commitOfPaths) },

@@ -1,6 +1,7 @@
 /** Every decoder of stored bytes, with samples of what it reads: what the fuzzer feeds damaged bytes to. */
 import { ByteWriter, compareBytes } from '../../../src/base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../../../src/base/errors.ts';
+import { openStored } from '../../../src/cache/dense-node.ts';
 import {
   BlockKind,
   openBlock,
@@ -182,6 +183,7 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-expiry': (bytes) => void decodeBlock0(bytes),
   'commit-drops': (bytes) => void decodeCommit(slot, bytes),
   'block0-drops': (bytes) => void decodeBlock0(bytes),
+  'leaf-texts': (bytes) => readNode(openStored(objects['leaf-texts'].name, bytes)),
   'commit-texts': (bytes) => void decodeCommit(slot, bytes),
   'commit-paths': (bytes) => void decodeCommit(slot, bytes),
   'block0-texts': (bytes) => void decodeBlock0(bytes),
@@ -219,7 +221,9 @@ function broken(kind: ObjectKind): FuzzTarget['run'] {
 }
 
 /** Under a right checksum: an answer, or an error that says that the bytes are wrong. */
-function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node' | 'result-leaf' | 'catalogue'): FuzzTarget['run'] {
+function sealed(
+  kind: 'table-leaf' | 'index-leaf' | 'inner-node' | 'result-leaf' | 'leaf-texts' | 'catalogue',
+): FuzzTarget['run'] {
   const { name, bytes } = objects[kind];
   return (random) => {
     const damaged = mutate(bytes, random);
@@ -322,11 +326,13 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
   'inner node, broken': { weight: 2, run: broken('inner-node') },
   'commit, broken': { weight: 3, run: broken('commit') },
   'Block 0, broken': { weight: 2, run: broken('block0') },
+  'words, broken': { weight: 1, run: broken('leaf-texts') },
   'results, broken': { weight: 1, run: broken('result-leaf') },
   'commit of functions, broken': { weight: 1, run: broken('commit-functions') },
   'Block 0 of functions, broken': { weight: 1, run: broken('block0-functions') },
   'table leaf, sealed': { weight: 4, run: sealed('table-leaf') },
   'index leaf, sealed': { weight: 2, run: sealed('index-leaf') },
+  'words, sealed': { weight: 2, run: sealed('leaf-texts') },
   'results, sealed': { weight: 2, run: sealed('result-leaf') },
   'catalogue, sealed': { weight: 1, run: sealed('catalogue') },
   'inner node, sealed': { weight: 2, run: sealed('inner-node') },
