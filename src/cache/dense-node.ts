@@ -4,9 +4,6 @@ import { DenseEntry, DenseLeaf, flagDense } from '../format/dense-leaf.ts';
 import { nodeHeaderBytes, nodeKind } from '../format/node.ts';
 import { CachedNode } from './cached-node.ts';
 
-/** A leaf without entries. */
-const noEntries = new Uint8Array(blockHeaderBytes + nodeHeaderBytes);
-
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 export class DenseNode extends CachedNode {
@@ -18,7 +15,8 @@ export class DenseNode extends CachedNode {
   constructor(name: string, bytes: Uint8Array, isChecked: boolean) {
     const leaf = new DenseLeaf(name, bytes);
     if (!isChecked) leaf.check();
-    super(name, BlockKind.index, noEntries);
+    // As a plain node it is one without entries.
+    super(name, BlockKind.index, new Uint8Array(blockHeaderBytes + nodeHeaderBytes));
     this.#leaf = leaf;
     this.#entry = new DenseEntry(leaf);
     const own = this as Writable<Pick<CachedNode, 'count' | 'rows'>>;

@@ -103,13 +103,14 @@ export class PostingCursor implements Posting {
   seek(key: Uint8Array, start: number, end: number): boolean | Promise<boolean> {
     if (this.#isOver) return false;
     if (this.#node !== undefined && this.#compare(key, start, end) >= 0) return true;
-    if (this.#entry !== undefined && this.#entry.seekRow(this.#to, key, start, end)) {
-      this.#at = this.#entry.at;
+    const entry = this.#entry;
+    if (entry?.seekRow(this.#to, key, start, end) === true) {
+      this.#at = entry.at;
       this.#take();
       return true;
     }
     const target = concatBytes(this.#range.from as Uint8Array, key.subarray(start, end));
-    if (this.#node !== undefined && this.#entry === undefined && this.#at < this.#to) {
+    if (this.#node !== undefined && entry === undefined && this.#at < this.#to) {
       const at = this.#node.boundFrom(this.#at, target, 0, target.length);
       if (at < this.#to) {
         this.#at = at;
