@@ -24,7 +24,8 @@ export interface Page<R> {
   readonly rows: R[];
   /**
    * The bookmark of the last row, for `page({ size, after })`: opaque text that is safe in a URL. Undefined if there were
-   * no more rows. It holds the values by which the query is ordered, for anyone to read.
+   * no more rows. It holds the values by which the query is ordered, for anyone to read; of a search, a score
+   * and a primary key.
    */
   readonly next: string | undefined;
 }

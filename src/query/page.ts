@@ -101,8 +101,8 @@ export class Bookmarks {
     return toText(writer.finish(), 'base64url');
   }
 
-  /** Returns the condition that selects the rows after a bookmark. Throws `BookmarkError`. */
-  decode(bookmark: string): PositionCondition {
+  /** Returns the bytes that {@link encode} was given. Throws `BookmarkError`. */
+  content(bookmark: string): Uint8Array {
     const { shape } = this.#query;
     const bytes = fromText(bookmark, 'base64url');
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -116,8 +116,15 @@ export class Bookmarks {
       refuse(shape.name, 'is of another table, or of another version of its schema');
     if (view.getUint32(9, true) !== this.#querySum)
       refuse(shape.name, 'is of a query with other conditions or another order');
+    return Uint8Array.from(bytes.subarray(headBytes, end));
+  }
+
+  /** Returns the condition that selects the rows after a bookmark. Throws `BookmarkError`. */
+  decode(bookmark: string): PositionCondition {
+    const { shape } = this.#query;
+    const key = this.content(bookmark);
     try {
-      return new PositionCondition(shape, this.#query, Uint8Array.from(bytes.subarray(headBytes, end)));
+      return new PositionCondition(shape, this.#query, key);
     } catch (error) {
       if (!(error instanceof MalformedKey)) throw error;
       return refuse(shape.name, 'is damaged', error);

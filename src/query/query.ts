@@ -288,7 +288,8 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
 
   /**
    * Returns a page of the rows, and the bookmark of the next page. Successive pages show every row once that exists all the time
-   * and keeps its place in the order, even if other rows are inserted, deleted and changed between them. It replaces `limit()`
+   * and keeps its place in the order, even if other rows are inserted, deleted and changed between them; those of a search without `orderBy` if it
+   * keeps its place before or behind the last row of each page. It replaces `limit()`
    * and `offset()`: with them it rejects with `InvalidQueryError`. Rejects with `BookmarkError` if the bookmark is damaged, or
    * belongs to another query or version of the table, and with `InvalidOptionError`.
    */
@@ -303,6 +304,11 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
       search,
       registered: (name: string) => this.#host.functions.get(name),
     };
+    if (search !== undefined && this.#asked.orders.length === 0) {
+      const { rankedPage } = await searchCode(this.#host);
+      const page = await rankedPage(this.#run(), asked, this.#written(), { size, ...defined({ after, signal }) });
+      return page as Page<unknown> as Page<R>;
+    }
     const { pageOf, writtenPage } = paging.loaded ?? (await paging.load());
     const written = writtenPage(asked, this.#written(), { size, ...defined({ after }) });
     return this.#run().one(written, defined({ signal }), async (execution) => {

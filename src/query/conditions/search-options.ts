@@ -50,10 +50,21 @@ export interface TextSpan {
   readonly end: number;
 }
 
+/** A place in the order of a search. */
+export interface RankedPlace {
+  readonly score: number;
+  /** How many of the found rows there were up to it. */
+  readonly rank: number;
+  /** The primary key of the row. */
+  readonly key: Uint8Array;
+}
+
 /** A search as it is written. */
 export interface WrittenSearch {
   readonly text: string;
   readonly options: SearchOptions;
+  /** Where the rows of a page begin, in a search without orders: behind a place; undefined: with the best row. */
+  readonly page?: { placeIn(shape: TableShape): RankedPlace | undefined };
 }
 
 /** Checks the arguments of `query.search()`. Throws `InvalidQueryError` or `InvalidOptionError`. */

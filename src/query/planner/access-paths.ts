@@ -15,6 +15,7 @@ import type { EntryUse, TakenFields } from './covering-index.ts';
 import { areFew, commonComponents, componentsIn, intersectAll } from '../conditions/key-ranges.ts';
 import type { KeyAccess } from '../conditions/key-ranges.ts';
 import { PositionCondition } from '../conditions/keyset-position.ts';
+import type { RankedPlace } from '../conditions/search-options.ts';
 import type { OrderField } from '../conditions/row-order.ts';
 import { TupleCondition, TupleRangeCondition } from '../conditions/tuple-condition.ts';
 
@@ -87,6 +88,8 @@ export interface RankedAccess {
   describe(table: string): readonly [index: string, table: string];
   /** Opens a `RowStream` of them. Only once. */
   open(state: TableState, filter: object, work: object): object;
+  /** Returns the place of a row that was read, for pages. */
+  placeOf?(key: Uint8Array): RankedPlace;
 }
 
 /** The source of rows. `keys`: single rows, by primary key. */

@@ -21,6 +21,19 @@ export class RankedRows {
     this.#most = most;
   }
 
+  /** The score of the row that was taken last. */
+  takenScore = 0;
+
+  /** How many rows are left. */
+  get left(): number {
+    return this.#size;
+  }
+
+  /** Whether no row was left out. */
+  get isWhole(): boolean {
+    return this.total <= this.#most;
+  }
+
   /** The memory that it takes. */
   get sizeBytes(): number {
     return this.#keys.sizeBytes + this.#keys.count * rowBytes;
@@ -59,6 +72,7 @@ export class RankedRows {
   take(): Uint8Array | undefined {
     if (this.#size === 0) return undefined;
     const best = this.#heap[0] as number;
+    this.takenScore = this.#scores[best] as number;
     this.#heap[0] = this.#heap[--this.#size] as number;
     this.#sink(0);
     return this.#keys.key(best);

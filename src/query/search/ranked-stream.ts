@@ -3,17 +3,22 @@ import type { TableState } from '../../view/table-state.ts';
 import type { Filter } from '../conditions/filter.ts';
 import { LookupPace, Lookups } from '../operators/lookups.ts';
 import type { QueryWork, RowBatch, RowStream } from '../operators/row-batch.ts';
-import type { RankedRows } from './ranked-rows.ts';
+
+/** The primary keys of rows, in their order. */
+export interface RankedKeys {
+  /** Returns the next one; undefined if there is none. */
+  take(): Uint8Array | undefined;
+}
 
 /** The rows that a search has found, in their order. */
 export class RankedStream implements RowStream {
   readonly #state: TableState;
-  readonly #found: RankedRows;
+  readonly #found: RankedKeys;
   readonly #filter: Filter;
   readonly #work: QueryWork;
   readonly #pace: LookupPace;
 
-  constructor(state: TableState, found: RankedRows, filter: Filter, work: QueryWork) {
+  constructor(state: TableState, found: RankedKeys, filter: Filter, work: QueryWork) {
     this.#state = state;
     this.#found = found;
     this.#filter = filter;

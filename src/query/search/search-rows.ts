@@ -9,6 +9,7 @@ import { Scratch } from '../../cache/memory-budget.ts';
 import type { TextFields } from '../../schema/text-fields.ts';
 import { prepareTexts } from '../../schema/text-indexes.ts';
 import type { TableState } from '../../view/table-state.ts';
+import { filterOf } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
 import type { Filter } from '../conditions/filter.ts';
 import type { QueryWork } from '../operators/row-batch.ts';
@@ -19,12 +20,14 @@ import type { QueryHost } from '../planner/query-host.ts';
 import { unexpired } from '../planner/query-spec.ts';
 import type { WrittenQuery } from '../planner/query-spec.ts';
 import { corpusOf } from './corpus.ts';
+import { pagedRows } from './ranked-pages.ts';
+import type { PagedRows } from './ranked-pages.ts';
 import { RowSearch } from './find-rows.ts';
 import type { RankedRows } from './ranked-rows.ts';
 import { RankedStream } from './ranked-stream.ts';
 import { CompiledSearch } from './compiled-search.ts';
 import { requireTextIndex, searchedShape } from '../conditions/search-options.ts';
-import type { SearchedIndex, TextSpan, WrittenSearch } from '../conditions/search-options.ts';
+import type { RankedPlace, SearchedIndex, TextSpan, WrittenSearch } from '../conditions/search-options.ts';
 
 /** A search that was carried out in the index. */
 export interface SearchedRows {
@@ -43,10 +46,6 @@ export async function searchRows(
   signal: AbortSignal | undefined,
 ): Promise<SearchedRows> {
   const { shape } = state;
-  // Only pages add conditions.
-  if (written.more !== undefined && written.orders.length === 0) {
-    throw new InvalidQueryError('page() of a search takes orderBy(): use limit() and offset() for the best rows.');
-  }
   // An index that is registered and not there yet has no entries: all rows are read.
   const searched = requireTextIndex(searchedShape(host, shape), search.options);
   await prepareTexts([searched.index]);
@@ -60,7 +59,8 @@ export async function searchRows(
     : query.conditions;
   const isLimited = isRanked && residual.length === 0 && query.limit !== undefined && query.counts !== true;
   const most = isLimited ? (query.limit ?? 0) + query.offset : Number.POSITIVE_INFINITY;
-  const { found, entries } = await foundRows(host, state, searched, { compiled, most, signal });
+  const pages = search.page && { place: search.page.placeIn(shape) };
+  const { found, entries, rows } = await foundRows(host, state, searched, { compiled, most, signal, pages });
   const access: Plan['access'] = {
     kind: 'search',
     index: searched.index,
@@ -69,7 +69,8 @@ export async function searchRows(
       `Finds ${found.total} ${found.total === 1 ? 'row' : 'rows'} by the words in index '${searched.index.name}'.`,
       `Looks up their rows in '${table}'.`,
     ],
-    open: (on, filter, work) => new RankedStream(on, found, filter as Filter, work as QueryWork),
+    open: (on, filter, work) => new RankedStream(on, rows ?? found, filter as Filter, work as QueryWork),
+    ...(rows !== undefined && { placeOf: (key) => rows.placeOf(key) }),
   };
   const covered = compiled.hasPhrases ? [] : [compiled.condition];
   const plan: Plan = { access, covered, residual, ordered: isRanked, order, use: undefined };
@@ -80,9 +81,15 @@ async function foundRows(
   { environment }: QueryHost,
   state: TableState,
   { index, weights }: SearchedIndex,
-  options: { readonly compiled: CompiledSearch; readonly most: number; readonly signal: AbortSignal | undefined },
-): Promise<{ readonly found: RankedRows; readonly entries: number }> {
-  const { compiled, most, signal } = options;
+  options: {
+    readonly compiled: CompiledSearch;
+    readonly most: number;
+    readonly signal: AbortSignal | undefined;
+    /** The place behind which a page begins. */
+    readonly pages: { readonly place: RankedPlace | undefined } | undefined;
+  },
+): Promise<{ readonly found: RankedRows; readonly rows: PagedRows | undefined; readonly entries: number }> {
+  const { compiled, most, signal, pages } = options;
   const pacer = new Pacer(environment);
   const scratch = new Scratch(state.tree.source.memory);
   const breathe = (): void | Promise<void> => {
@@ -91,9 +98,20 @@ async function foundRows(
   };
   try {
     const corpus = await corpusOf(state, index, { pacer, scratch, breathe });
-    const search = new RowSearch(corpus, { weights, most, pacer, scratch, breathe });
-    const found = await search.find(await compiled.wordsIn(corpus, breathe));
-    return { found, entries: search.entries };
+    const words = await compiled.wordsIn(corpus, breathe);
+    let entries = 0;
+    const find = async (wanted: number): Promise<RankedRows> => {
+      const search = new RowSearch(corpus, { weights, most: wanted, pacer, scratch, breathe });
+      const found = await search.find(words);
+      entries += search.entries;
+      return found;
+    };
+    if (pages === undefined) return { found: await find(most), rows: undefined, entries };
+    const isThere = async (key: Uint8Array): Promise<boolean> => {
+      const row = await state.lookup(key);
+      return row !== undefined && filterOf([compiled.condition]).matches(row.source, row.base);
+    };
+    return { ...(await pagedRows(pages.place, most, { find, isThere, breathe })), entries };
   } finally {
     scratch.release();
   }

@@ -275,7 +275,6 @@ describe('a search', () => {
     }
     expect(() => query.search('x', { fields: 'title' as never })).toThrow('it must be an array of names of fields');
     expect(() => query.search('x', { fields: [] })).toThrow('`fields` is empty');
-    await expect(query.search('x').page({ size: 3 })).rejects.toThrow('page() of a search takes orderBy()');
     await expect(query.highlight({})).rejects.toThrow('highlight() takes a query with search().');
     expect(await nodes.run(query.search('').execute())).toEqual([]);
     expect(await nodes.run(query.search('-red').execute())).toEqual([]);

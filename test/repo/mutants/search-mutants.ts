@@ -3,6 +3,8 @@ import type { Mutant } from './mutant.ts';
 
 const stored = 'test/features/search/stored.test.ts';
 const words = 'test/features/search/words.test.ts';
+const pages = 'test/features/search/pages.test.ts';
+const paged = 'src/query/search/ranked-pages.ts';
 const changes = 'src/merge/index-changes.ts';
 const finding = 'src/query/search/find-rows.ts';
 const postings = 'src/query/search/postings.ts';
@@ -14,6 +16,17 @@ function mutant(name: string, file: string, find: string, replace: string, tests
 }
 
 export const searchMutants: readonly Mutant[] = [
+  mutant('a page goes on behind an old score', paged, 'let stays = await isThere(place.key);', 'let stays = false;', [
+    pages,
+  ]),
+  mutant(
+    'a page ends where its row is among the best no more',
+    paged,
+    'if (isBehind && (rows.left >= size || found.isWhole)) return',
+    'if (isBehind || found.isWhole || !stays) return',
+    [pages],
+  ),
+  mutant('a page loses its first row', paged, 'this.#held = key;', 'this.#held = undefined;', [pages]),
   mutant('words of a row that goes still count', changes, '* (isRemoval ? -1 : 1);', '* (isRemoval ? 0 : 1);', [
     stored,
   ]),

@@ -2,6 +2,7 @@ import type { PagePromises } from '../page-promises.ts';
 
 const stored = 'test/features/search/stored.test.ts';
 const words = 'test/features/search/words.test.ts';
+const pages = 'test/features/search/pages.test.ts';
 const any = `${stored}: finds the rows that the model finds, in the order of their scores, after any changes`;
 
 export const searchingTexts: PagePromises = {
@@ -11,6 +12,12 @@ export const searchingTexts: PagePromises = {
   'A search without words, or only with words after `-`, finds nothing. It takes up to 64 words.': [
     `${stored}: refuses what it cannot do, before it reads`,
     `${words}: has up to 64 words`,
+  ],
+  'a row that keeps its place before or behind that one is shown once, although all scores change.': [
+    `${pages}: show every row once whose place among the others stays, although all scores change`,
+  ],
+  'If the search does not find that row any more, the page goes on behind the score that it had.': [
+    `${pages}: leave out new rows before the bookmark, show those behind it, and go on where its row was deleted`,
   ],
   'Case, accents and forms of letters do not count': [`${words}: of %j are %j`],
 };
