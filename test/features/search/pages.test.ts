@@ -98,8 +98,8 @@ describe('the pages of a search', () => {
       all.search('nothing'),
     ]) {
       const expected = (await query.execute()).map(({ id }) => id);
-      for (const size of [1, 4, expected.length, expected.length + 1]) {
-        if (size > 0) expect((await pagesOf(query, size)).flat()).toEqual(expected);
+      for (const size of [1, 4, expected.length + 1]) {
+        expect((await pagesOf(query, size)).flat()).toEqual(expected);
       }
     }
     await db.stop();
