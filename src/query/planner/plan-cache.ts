@@ -4,12 +4,14 @@
  */
 import { isPromise } from '../../base/brands.ts';
 import { Pacer, withPauses } from '../../base/pacer.ts';
-import type { QueryHost } from './query-host.ts';
+import type { LayoutField } from '../../format/row-layout.ts';
+import type { Condition } from '../conditions/condition.ts';
+import type { KnownPlan, QueryHost } from './query-host.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { CompiledQuery, Plan } from './access-paths.ts';
 import { planQuery } from './planner.ts';
-import { areHeavy, compileQuery, preparing } from './query-spec.ts';
+import { areHeavy, compileQuery, compileWhere, preparing } from './query-spec.ts';
 import type { WrittenQuery } from './query-spec.ts';
 
 export interface PlannedQuery {
@@ -19,6 +21,7 @@ export interface PlannedQuery {
 
 /** Longer values are not worth being compared. */
 const longestText = 256;
+const noConditions: readonly Condition[] = [];
 
 /**
  * Plans a query on a state of its table: at once, unless something must be read to choose well, or it has very many conditions.
@@ -34,13 +37,40 @@ export function plannedQuery(
   const words = wordsOf(host, written);
   const { turnover } = state.tree.source.counters;
   const known = words === undefined ? undefined : host.queryMemory.planOf(state, words);
-  if (known?.turnover === turnover && known.plan.deferred?.use() !== true) return known;
+  const last = written.wheres.at(-1);
+  const unexpired = last?.isExpiry === true ? compileWhere(host, state.shape, last) : noConditions;
+  if (known?.turnover === turnover && known.unexpired.length === unexpired.length) {
+    if (known.plan.deferred?.use() !== true) return unexpired.length === 0 ? known : atPresent(known, unexpired);
+  }
   const query = compileQuery(host, state.shape, written);
   const plan = planQuery(state, query, host.queryMemory);
   // The blocks read for the plan are in memory now: the next plan may be another one.
   if (isPromise(plan)) return plan.then((chosen) => ({ query, plan: chosen }));
-  if (words !== undefined) host.queryMemory.remember(state, words, { query, plan, turnover });
+  if (words !== undefined && (unexpired.length === 0 || isTimeless(state.shape, plan))) {
+    host.queryMemory.remember(state, words, { query, plan, turnover, unexpired });
+  }
   return { query, plan };
+}
+
+/** Whether the time by which rows have expired is no part of a plan, except for the conditions that rows are tested for. */
+function isTimeless({ expiry }: TableShape, { access, covered }: Plan): boolean {
+  if (expiry === undefined) return true;
+  const { field } = expiry;
+  const isFree = (fields: readonly LayoutField[]): boolean => !fields.includes(field);
+  if (covered.some(({ reads }) => reads === undefined || !isFree(reads))) return false;
+  if (access.kind === 'index') return isFree(access.index.fields);
+  return access.kind === 'keys' || access.kind === 'table';
+}
+
+/** Returns a plan that was made earlier with conditions that leave out the rows that have expired by now. */
+function atPresent({ query, plan, unexpired }: KnownPlan, now: readonly Condition[]): PlannedQuery {
+  const renewed = (conditions: readonly Condition[]): Condition[] =>
+    conditions.map((condition) => now[unexpired.indexOf(condition)] ?? condition);
+  const { use } = plan;
+  return {
+    query: { ...query, conditions: renewed(query.conditions) },
+    plan: { ...plan, residual: renewed(plan.residual), use: use && { ...use, tests: renewed(use.tests) } },
+  };
 }
 
 /** Compiles a query, with pauses where it has very many conditions or values. */
@@ -89,7 +119,11 @@ function wordsOf(host: QueryHost, written: WrittenQuery): string | undefined {
   const { wheres, orders, fields, limit, offset, counts, folds, unordered, sorts, more } = written;
   if (folds !== undefined || more !== undefined) return undefined;
   let words = `${limit} ${offset} ${counts} ${unordered} ${sorts}`;
-  for (const { written: clause } of wheres) {
+  for (const { written: clause, isExpiry } of wheres) {
+    if (isExpiry === true) {
+      words += ' unexpired';
+      continue;
+    }
     if (clause.kind !== 'condition') return undefined;
     const { name, operator, captured } = clause.condition;
     const value = wordOf(captured);

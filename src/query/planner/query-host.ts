@@ -10,6 +10,7 @@ import type { PriceTable } from '../../storage/prices.ts';
 import { ByteWriter } from '../../base/bytes.ts';
 import type { BlockSource } from '../../tree/block-source.ts';
 import type { SearchOptions, WrittenSearch } from '../conditions/search-options.ts';
+import type { Condition } from '../conditions/condition.ts';
 import type { CompiledQuery, Plan } from './access-paths.ts';
 
 /** Returns a state that reports its reads to the maker of the function. */
@@ -149,6 +150,8 @@ export interface KnownPlan {
   readonly plan: Plan;
   /** The turnover of the cache when the plan was made. */
   readonly turnover: number;
+  /** Its conditions that leave out rows which had expired by then. */
+  readonly unexpired: readonly Condition[];
 }
 
 /** Plans that are remembered of a state. When there are more, all of them are forgotten. */

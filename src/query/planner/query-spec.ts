@@ -33,6 +33,8 @@ export interface Where {
   /** The sum of the weights of its conditions: see {@link weightOf}. */
   readonly weight: number;
   compiled: { readonly shape: TableShape; readonly conditions: readonly Condition[] } | undefined;
+  /** Whether it leaves out rows that have expired, by the time at which the query is run. */
+  readonly isExpiry?: true;
 }
 
 /** The parts of a query when it is run. Later calls of the builder do not change it. */
@@ -76,7 +78,10 @@ export function unexpired(host: QueryHost, { expiry }: TableShape, written: Writ
   const captured = typeId === Types.timestamp ? new Date(untilMs) : untilMs;
   const condition: WrittenCondition = { name, operator: '<=', value: captured, captured };
   const clause: WrittenClause = { kind: 'not', clause: { kind: 'condition', condition } };
-  return { ...written, wheres: [...written.wheres, { written: clause, weight: 1, compiled: undefined }] };
+  return {
+    ...written,
+    wheres: [...written.wheres, { written: clause, weight: 1, compiled: undefined, isExpiry: true }],
+  };
 }
 
 /** Returns a field that rows can be ordered by. Throws `InvalidQueryError` if there is none of that name. */

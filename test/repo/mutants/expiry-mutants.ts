@@ -4,6 +4,7 @@ import type { Mutant } from './mutant.ts';
 const rows = 'src/batch/expired-rows.ts';
 const folded = 'src/batch/folded-changes.ts';
 const spec = 'src/query/planner/query-spec.ts';
+const plans = 'src/query/planner/plan-cache.ts';
 const deletion = 'test/features/expiry/deletion.test.ts';
 const expiry = 'test/features/expiry/expiry.test.ts';
 const paths = 'test/features/expiry/paths.test.ts';
@@ -14,6 +15,20 @@ function mutant(name: string, file: string, find: string, replace: string, tests
 }
 
 export const expiryMutants: readonly Mutant[] = [
+  mutant(
+    'a plan that was kept goes on with its time',
+    plans,
+    'return unexpired.length === 0 ? known : atPresent(known, unexpired);',
+    'return known;',
+    ['test/features/expiry/plans.test.ts'],
+  ),
+  mutant(
+    'a plan with a range of times is kept',
+    plans,
+    'if (expiry === undefined) return true;',
+    'if (expiry !== null) return true;',
+    ['test/features/expiry/plans.test.ts'],
+  ),
   mutant(
     'rows are deleted by the clock of the instance alone',
     rows,
