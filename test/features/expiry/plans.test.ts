@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { Plan } from '../../../src/query/planner/access-paths.ts';
 import { TestTable } from '../query/test-table.ts';
+import type { Row } from '../query/test-table.ts';
 
 const sessions = {
   name: 'sessions',
@@ -32,7 +33,7 @@ class Sessions extends TestTable {
     await this.merge();
   }
 
-  async ids(query = this.query().where('user', '=', 7), atMs = 0): Promise<unknown[]> {
+  async ids(query: { execute(): Promise<Row[]> } = this.query().where('user', '=', 7), atMs = 0): Promise<unknown[]> {
     this.expiryMs = atMs;
     return (await query.execute()).map(({ id }) => id);
   }
@@ -83,7 +84,7 @@ describe('a plan of a table whose rows expire', () => {
   it('tests entries of an index that holds the time for what has expired by now', async () => {
     table = new Sessions([{ fields: ['user'], include: ['at'], name: 'held' }, 'at']);
     await table.fill();
-    const query = (): ReturnType<Sessions['query']> => table.query().where('user', '=', 7).select('id', 'at') as never;
+    const query = (): { execute(): Promise<Row[]> } => table.query().where('user', '=', 7).select('id', 'at');
     for (const atMs of [100, 350, 200]) expect(await table.ids(query(), atMs)).toEqual(sevens(atMs));
     expect(table.kept.map(({ use }) => use?.tests.length)).toEqual([1]);
   });
