@@ -1,17 +1,19 @@
 /** Finds the rows of a search in the entries of its index, and ranks them. */
 import { isPromise } from '../../base/brands.ts';
-import { compareRanges } from '../../base/bytes.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import type { Scratch } from '../../cache/memory-budget.ts';
-import { inverseFrequency, wordScore } from '../../search/bm25.ts';
+import { inverseFrequency } from '../../search/bm25.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
+import { openCursor } from '../../tree/cursor-sequence.ts';
 import { countRange } from '../operators/range-count.ts';
 import { HeldPostings } from './held-postings.ts';
-import { PostingCursor, rangeOf } from './postings.ts';
+import { KeyBuffer } from './posting-run.ts';
+import { PostingReader, rangeOf } from './postings.ts';
 import type { PostingSource } from './postings.ts';
 import { RankedRows } from './ranked-rows.ts';
+import { WordPostings } from './word-postings.ts';
 
 /** One word of a search: the words of rows that it stands for. */
 export interface SearchedWord {
@@ -54,11 +56,9 @@ export interface FindOptions {
   readonly breathe: () => void | Promise<void>;
 }
 
-type Postings = PostingCursor | HeldPostings;
-
 /** A word in one source. */
 interface OpenWord {
-  readonly postings: Postings;
+  readonly postings: WordPostings;
   /** About how many rows have it there. */
   readonly count: number;
 }
@@ -86,7 +86,7 @@ export class RowSearch {
 
   /** Returns the rows with the words of a search. */
   async find({ words, excluded, any }: SearchedWords): Promise<RankedRows> {
-    const { sources, rows } = this.#corpus;
+    const { sources, rows, words: total } = this.#corpus;
     if (words.length === 0) return this.#ranked;
     const opened = await Promise.all(
       sources.map(async ({ tree }) => ({
@@ -100,8 +100,12 @@ export class RowSearch {
     });
     for (const [i, source] of sources.entries()) {
       const { words: found, excluded: without } = opened[i] as (typeof opened)[number];
-      const merge = any ? new AnyWord(found, factors) : new AllWords(found, factors);
-      await this.#rank(source, merge, without);
+      const meanLength = rows === 0 ? 0 : total / rows;
+      for (const [word, { postings }] of found.entries()) postings.rankBy(factors[word] as number, meanLength);
+      const merge = any ? new AnyWord(found) : new AllWords(found);
+      const isAlone = found.length === 1 && without.length === 0 && source.isHidden === undefined;
+      await (isAlone ? this.#rankOne(merge.row) : this.#rank(source, merge, without));
+      for (const { postings } of found) this.entries += postings.read;
     }
     this.#ranked.close();
     return this.#ranked;
@@ -115,93 +119,129 @@ export class RowSearch {
     const isOne = alternatives.length === 1 && first?.isPrefix === false && weights.every((weight) => weight > 0);
     if (isOne) {
       const range = rangeOf(first.word, false);
-      return { postings: new PostingCursor(source, range), count: await countRange(tree, range) };
+      return { postings: new WordPostings({ source, range }), count: await countRange(tree, range) };
     }
     const held = new HeldPostings();
     for (const { word, isPrefix } of alternatives) await this.#hold(held, source, rangeOf(word, isPrefix));
-    await held.close(pacer);
-    return { postings: held, count: held.count };
+    const run = await held.sorted(pacer);
+    return { postings: new WordPostings(run), count: run.count };
   }
 
   async #hold(held: HeldPostings, source: PostingSource, range: KeyRange): Promise<void> {
-    const cursor = new PostingCursor(source, range);
-    cursor.expect(Number.POSITIVE_INFINITY);
-    for (let left = rowsAtOnce; ; left--) {
+    const cursor = openCursor(source.tree, range);
+    const reader = new PostingReader(source);
+    cursor.expect?.(Number.POSITIVE_INFINITY);
+    for (;;) {
       let more = cursor.next();
       if (isPromise(more)) more = await more;
       if (!more) break;
-      if (cursor.frequency > 0) held.add(cursor);
-      if (left === 0) {
-        left = rowsAtOnce;
-        await this.#options.breathe();
+      const { node, from, to } = cursor;
+      for (let i = from; i < to; i++) {
+        reader.take(node, i);
+        if (reader.frequency > 0) held.add(reader);
       }
+      this.entries += to - from;
+      await this.#options.breathe();
     }
-    this.entries += cursor.read;
     this.#options.scratch.add(held.sizeBytes);
   }
 
   async #rank(source: EntrySource, merge: Merge, excluded: readonly OpenWord[]): Promise<void> {
-    const { breathe, scratch } = this.#options;
     const ranked = this.#ranked;
-    const { rows, words } = this.#corpus;
-    const meanLength = rows === 0 ? 0 : words / rows;
+    const key = new KeyBuffer();
     for (let left = rowsAtOnce; ; left--) {
       let more = merge.next();
       if (isPromise(more)) more = await more;
       if (!more) break;
-      const { bytes, keyStart, keyEnd } = merge.row;
+      const { run, at } = merge.row;
       let isOut = false;
       for (const { postings } of excluded) {
-        let at = postings.seek(bytes, keyStart, keyEnd);
-        if (isPromise(at)) at = await at;
-        if (at && postings.isAt(bytes, keyStart, keyEnd)) isOut = true;
+        let found = postings.seek(run, at);
+        if (isPromise(found)) found = await found;
+        if (found && postings.isAt(run, at)) isOut = true;
       }
       if (!isOut && source.isHidden !== undefined) {
-        const hidden = source.isHidden(bytes.slice(keyStart, keyEnd));
+        run.readKey(at, key);
+        const hidden = source.isHidden(key.bytes.slice(0, key.length));
         isOut = isPromise(hidden) ? await hidden : hidden;
       }
-      if (!isOut) ranked.add(bytes, keyStart, keyEnd, merge.score(meanLength));
+      if (!isOut) {
+        const score = merge.score();
+        if (score < ranked.least) ranked.pass(1);
+        else {
+          run.readKey(at, key);
+          ranked.add(key.bytes, 0, key.length, score);
+        }
+      }
       if (left === 0) {
         left = rowsAtOnce;
-        scratch.add(ranked.sizeBytes - this.#takenBytes);
-        this.#takenBytes = ranked.sizeBytes;
-        await breathe();
+        await this.#pause();
       }
     }
-    for (const postings of merge.all) if (postings instanceof PostingCursor) this.entries += postings.read;
+  }
+
+  /** Ranks the rows of one word. Those of a leaf whose best score is too low are not looked at. */
+  async #rankOne(word: WordPostings): Promise<void> {
+    const ranked = this.#ranked;
+    const key = new KeyBuffer();
+    for (let more = word.next(); ; more = word.nextRun()) {
+      if (isPromise(more)) more = await more;
+      if (!more) break;
+      const { run, scores, bestScore } = word;
+      const { kinds, count } = run;
+      let { least } = ranked;
+      if (bestScore < least) ranked.pass(count - word.at);
+      else {
+        for (let at = word.at; at < count; at++) {
+          const score = scores[kinds[at] as number] as number;
+          // Rows come by ascending key: a later one with the same score is worse.
+          if (score < least) {
+            ranked.pass(1);
+            continue;
+          }
+          run.readKey(at, key);
+          ranked.add(key.bytes, 0, key.length, score);
+          ({ least } = ranked);
+        }
+      }
+      word.read += count - word.at;
+      await this.#pause();
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const { breathe, scratch } = this.#options;
+    const { sizeBytes } = this.#ranked;
+    scratch.add(sizeBytes - this.#takenBytes);
+    this.#takenBytes = sizeBytes;
+    await breathe();
   }
 }
 
 /** The rows that some words have together. */
 interface Merge {
-  readonly all: readonly Postings[];
   /** The present row, by one of its words. */
-  readonly row: Postings;
+  readonly row: WordPostings;
   next(): boolean | Promise<boolean>;
   /** Returns the score of the present row. */
-  score(meanLength: number): number;
+  score(): number;
 }
 
 /** The rows with all of some words. */
 class AllWords implements Merge {
-  readonly all: readonly Postings[];
-  /** In the order of {@link all}. */
-  readonly #factors: readonly number[];
-  readonly row: Postings;
+  /** The rarest word first. */
+  readonly #all: readonly WordPostings[];
+  readonly row: WordPostings;
 
-  constructor(words: readonly OpenWord[], factors: readonly number[]) {
-    const order = words
-      .map((_, i) => i)
-      .toSorted((a, b) => (words[a] as OpenWord).count - (words[b] as OpenWord).count);
-    const sorted = order.map((i) => words[i] as OpenWord);
-    this.all = sorted.map(({ postings }) => postings);
-    this.#factors = order.map((i) => factors[i] as number);
-    this.row = this.all[0] as Postings;
+  constructor(words: readonly OpenWord[]) {
+    const sorted = words.toSorted((a, b) => a.count - b.count);
+    this.#all = sorted.map(({ postings }) => postings);
+    this.row = this.#all[0] as WordPostings;
     const [fewest] = sorted;
     for (const [i, { postings, count }] of sorted.entries()) {
       // Of a word that many more rows have, few entries are read.
       const isRead = i === 0 || count < (fewest as OpenWord).count * rareness;
-      if (isRead && postings instanceof PostingCursor) postings.expect(count);
+      if (isRead) postings.expect(count);
     }
   }
 
@@ -214,20 +254,20 @@ class AllWords implements Merge {
   #findRest(from: number): boolean | Promise<boolean> {
     const { row } = this;
     let i = from;
-    while (i < this.all.length) {
-      const other = this.all[i] as Postings;
-      const at = other.seek(row.bytes, row.keyStart, row.keyEnd);
+    while (i < this.#all.length) {
+      const other = this.#all[i] as WordPostings;
+      const at = other.seek(row.run, row.at);
       if (isPromise(at)) {
         const place = i;
         // By then it is at its place, and stays there.
         return at.then((more) => more && this.#findRest(place));
       }
       if (!at) return false;
-      if (other.isAt(row.bytes, row.keyStart, row.keyEnd)) {
+      if (other.isAt(row.run, row.at)) {
         i++;
         continue;
       }
-      const moved = row.seek(other.bytes, other.keyStart, other.keyEnd);
+      const moved = row.seek(other.run, other.at);
       if (isPromise(moved)) return moved.then((more) => more && this.#findRest(1));
       if (!moved) return false;
       i = 1;
@@ -235,58 +275,39 @@ class AllWords implements Merge {
     return true;
   }
 
-  score(meanLength: number): number {
+  score(): number {
     let sum = 0;
-    for (let i = 0; i < this.all.length; i++) {
-      const { frequency, length } = this.all[i] as Postings;
-      sum += wordScore(this.#factors[i] as number, frequency, length, meanLength);
-    }
+    for (let i = 0; i < this.#all.length; i++) sum += (this.#all[i] as WordPostings).score;
     return sum;
   }
 }
 
 /** The rows with at least one of some words. */
 class AnyWord implements Merge {
-  readonly all: readonly Postings[];
-  readonly #factors: readonly number[];
+  readonly #all: readonly WordPostings[];
   /** Whether each word has a row that was not returned yet, at its present place. */
   readonly #isLeft: boolean[];
-  #hasBegun = false;
-  row: Postings;
+  /** Whether each word has the present row. */
+  readonly #isPresent: boolean[];
+  row: WordPostings;
 
-  constructor(words: readonly OpenWord[], factors: readonly number[]) {
-    this.all = words.map(({ postings }) => postings);
-    this.#factors = factors;
+  constructor(words: readonly OpenWord[]) {
+    this.#all = words.map(({ postings }) => postings);
     this.#isLeft = words.map(() => true);
-    this.row = this.all[0] as Postings;
-    for (const { postings, count } of words) if (postings instanceof PostingCursor) postings.expect(count);
+    this.#isPresent = words.map(() => true);
+    this.row = this.#all[0] as WordPostings;
+    for (const { postings, count } of words) postings.expect(count);
   }
 
   next(): boolean | Promise<boolean> {
     let waiting: Promise<void>[] | undefined;
-    for (let i = 0; i < this.all.length; i++) {
-      if (!this.#isLeft[i] || (this.#hasBegun && !this.#isPresent(i))) continue;
-      // The place of the present row is known by its word: it moves last.
-      if (this.all[i] === this.row && this.#hasBegun) continue;
-      waiting = this.#move(i, waiting);
+    for (let i = 0; i < this.#all.length; i++) {
+      if (!this.#isPresent[i]) continue;
+      const moved = (this.#all[i] as WordPostings).next();
+      if (isPromise(moved)) (waiting ??= []).push(this.#note(i, moved));
+      else this.#isLeft[i] = moved;
     }
-    if (this.#hasBegun) waiting = this.#move(this.all.indexOf(this.row), waiting);
-    this.#hasBegun = true;
     return waiting === undefined ? this.#least() : Promise.all(waiting).then(() => this.#least());
-  }
-
-  #isPresent(i: number): boolean {
-    const { bytes, keyStart, keyEnd } = this.row;
-    return (this.all[i] as Postings).isAt(bytes, keyStart, keyEnd);
-  }
-
-  #move(i: number, waiting: Promise<void>[] | undefined): Promise<void>[] | undefined {
-    const moved = (this.all[i] as Postings).next();
-    if (!isPromise(moved)) {
-      this.#isLeft[i] = moved;
-      return waiting;
-    }
-    return [...(waiting ?? []), this.#note(i, moved)];
   }
 
   async #note(i: number, moved: Promise<boolean>): Promise<void> {
@@ -295,28 +316,27 @@ class AnyWord implements Merge {
 
   /** Takes the least row of all words. */
   #least(): boolean {
-    let least: Postings | undefined;
-    for (let i = 0; i < this.all.length; i++) {
-      const one = this.all[i] as Postings;
+    let least: WordPostings | undefined;
+    for (let i = 0; i < this.#all.length; i++) {
+      this.#isPresent[i] = false;
       if (!this.#isLeft[i]) continue;
-      if (
-        least === undefined ||
-        compareRanges(one.bytes, one.keyStart, one.keyEnd, least.bytes, least.keyStart, least.keyEnd) < 0
-      )
+      const one = this.#all[i] as WordPostings;
+      const order = least === undefined ? -1 : one.run.compare(one.at, least.run, least.at);
+      if (order > 0) continue;
+      if (order < 0) {
         least = one;
+        this.#isPresent.fill(false, 0, i);
+      }
+      this.#isPresent[i] = true;
     }
     if (least === undefined) return false;
     this.row = least;
     return true;
   }
 
-  score(meanLength: number): number {
+  score(): number {
     let sum = 0;
-    for (let i = 0; i < this.all.length; i++) {
-      if (!this.#isLeft[i] || !this.#isPresent(i)) continue;
-      const { frequency, length } = this.all[i] as Postings;
-      sum += wordScore(this.#factors[i] as number, frequency, length, meanLength);
-    }
+    for (let i = 0; i < this.#all.length; i++) if (this.#isPresent[i]) sum += (this.#all[i] as WordPostings).score;
     return sum;
   }
 }

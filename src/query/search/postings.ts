@@ -1,6 +1,5 @@
 /** Reads the entries of a word in an index on texts: the rows that have the word, by ascending primary key. */
-import { andThen } from '../../base/brands.ts';
-import { ByteWriter, compareRanges, concatBytes, prefixEnd } from '../../base/bytes.ts';
+import { ByteWriter, prefixEnd } from '../../base/bytes.ts';
 import { CorruptionError } from '../../base/errors.ts';
 import { DenseNode } from '../../cache/dense-node.ts';
 import { CountReader } from '../../format/counts.ts';
@@ -11,8 +10,7 @@ import { MalformedKey, skipKeyComponent, writeKeyComponent } from '../../format/
 import { Types } from '../../format/types.ts';
 import { endOfPrimaryKey } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
-import { openCursor } from '../../tree/cursor-sequence.ts';
-import type { KeyRange, RunCursor } from '../../tree/cursor.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
 
 /** Returns the bytes with which all entries of a word begin. */
@@ -50,107 +48,38 @@ export interface PostingSource {
   readonly weights: readonly number[];
 }
 
-/** Moves over the entries of a range, in their order. */
-export class PostingCursor implements Posting {
+/** Reads entries one by one. */
+export class PostingReader implements Posting {
   readonly #source: PostingSource;
-  readonly #range: KeyRange;
   readonly #counts = new CountReader();
   /** The frequencies of the two usual counts. */
   readonly #ofZero: number;
   readonly #ofUnit: number;
-  #cursor: RunCursor;
-  #at = 0;
-  #to = 0;
   #node: Node | undefined;
   /** The place in the leaf, if that is dense. */
   #entry: DenseEntry | undefined;
-  #isOver = false;
   bytes: Uint8Array = new Uint8Array(256);
   keyStart = 0;
   keyEnd = 0;
   frequency = 0;
   length = 0;
-  /** The entries that were read. */
-  read = 0;
 
-  constructor(source: PostingSource, range: KeyRange) {
+  constructor(source: PostingSource) {
     this.#source = source;
-    this.#range = range;
-    this.#cursor = openCursor(source.tree, range);
     this.#ofZero = this.#frequencyOf(0);
     this.#ofUnit = this.#frequencyOf(1);
   }
 
-  /** Tells how many entries will probably be read. */
-  expect(entries: number): void {
-    this.#cursor.expect?.(entries);
-  }
-
-  /** Moves to the next entry. Returns false at the end. */
-  next(): boolean | Promise<boolean> {
-    if (this.#at < this.#to) {
-      this.#take();
-      return true;
+  /** Reads the entry at a position of a leaf. Throws `CorruptionError`. */
+  take(node: Node, i: number): void {
+    if (this.#node !== node) {
+      this.#node = node;
+      this.#entry = node instanceof DenseNode ? node.entries() : undefined;
+      if (this.#entry === undefined) this.bytes = new Uint8Array(256);
     }
-    const moved = this.#cursor.next();
-    return andThen(moved, (more) => this.#enter(more));
-  }
-
-  /**
-   * Moves to the first entry at or after the present one whose primary key is not below a given one, where all entries are of one word.
-   * Returns false if there is none.
-   */
-  seek(key: Uint8Array, start: number, end: number): boolean | Promise<boolean> {
-    if (this.#isOver) return false;
-    if (this.#node !== undefined && this.#compare(key, start, end) >= 0) return true;
-    const entry = this.#entry;
-    if (entry?.seekRow(this.#to, key, start, end) === true) {
-      this.#at = entry.at;
-      this.#take();
-      return true;
-    }
-    const target = concatBytes(this.#range.from as Uint8Array, key.subarray(start, end));
-    if (this.#node !== undefined && entry === undefined && this.#at < this.#to) {
-      const at = this.#node.boundFrom(this.#at, target, 0, target.length);
-      if (at < this.#to) {
-        this.#at = at;
-        this.#take();
-        return true;
-      }
-    }
-    this.#cursor = openCursor(this.#source.tree, { from: target, to: this.#range.to });
-    const moved = this.#cursor.next();
-    return andThen(moved, (more) => this.#enter(more));
-  }
-
-  /** Whether the present entry has a primary key. */
-  isAt(key: Uint8Array, start: number, end: number): boolean {
-    return this.#compare(key, start, end) === 0;
-  }
-
-  #compare(key: Uint8Array, start: number, end: number): number {
-    return compareRanges(this.bytes, this.keyStart, this.keyEnd, key, start, end);
-  }
-
-  #enter(more: boolean): boolean {
-    if (!more) {
-      this.#isOver = true;
-      this.#to = 0;
-      return false;
-    }
-    const { node, from, to } = this.#cursor;
-    this.#entry = node instanceof DenseNode ? node.entries() : undefined;
-    this.#node = node;
-    this.#at = from;
-    this.#to = to;
-    this.#take();
-    return true;
-  }
-
-  #take(): void {
-    const node = this.#node as Node;
     try {
-      this.#read(node, this.#at++);
+      if (this.#entry === undefined) this.#read(node, i);
+      else this.#readDense(this.#entry, i, node);
     } catch (error) {
       if (!(error instanceof MalformedKey)) throw error;
       throw new CorruptionError(node.name, 'An entry of an index on texts cannot be read', { cause: error });
@@ -158,11 +87,6 @@ export class PostingCursor implements Posting {
   }
 
   #read(node: Node, i: number): void {
-    this.read++;
-    if (this.#entry !== undefined) {
-      this.#readDense(this.#entry, i, node);
-      return;
-    }
     const length = node.keyLength(i);
     if (length > this.bytes.length) this.bytes = new Uint8Array(length * 2);
     const { bytes } = this;

@@ -39,6 +39,17 @@ export class RankedRows {
     return this.#keys.sizeBytes + this.#keys.count * rowBytes;
   }
 
+  /** Rows with a lower score than this are not among the best. */
+  get least(): number {
+    if (this.#most === 0) return Number.POSITIVE_INFINITY;
+    return this.#size < this.#most ? Number.NEGATIVE_INFINITY : (this.#scores[this.#heap[0] as number] as number);
+  }
+
+  /** Leaves out rows that are not among the best. */
+  pass(rows: number): void {
+    this.total += rows;
+  }
+
   /** Adds a row that was not added before. */
   add(bytes: Uint8Array, start: number, end: number, score: number): void {
     this.total++;

@@ -322,6 +322,29 @@ describe('a search', () => {
     for (const stop of stops) stop();
   });
 
+  it('is watched: a row without its words changes the order of others, since long texts count less where most are short', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const filler = (count: number): string => Array.from({ length: count }, () => 'oak').join(' ');
+    const batch = node.db.batch();
+    await batch.insert('articles', { id: 1, title: null, body: `wine wine ${filler(18)}`, section: 1 });
+    await batch.insert('articles', { id: 2, title: null, body: `wine ${filler(2)}`, section: 1 });
+    await batch.insert('articles', { id: 3, title: null, body: 'red', section: 1 });
+    await nodes.run(batch.flush());
+    await nodes.run(node.db.checkpoint());
+    let latest: readonly unknown[] = [];
+    const query = node.db.query('articles').search('wine').select('id').limit(2);
+    const stop = query.watch().subscribe(({ rows }) => (latest = rows));
+    await nodes.run(settled());
+    expect(latest).toEqual([{ id: 2 }, { id: 1 }]);
+    const later = node.db.batch();
+    await later.insert('articles', { id: 4, title: null, body: filler(1000), section: 1 });
+    await nodes.run(later.flush());
+    await nodes.run(settled());
+    expect(latest).toEqual([{ id: 1 }, { id: 2 }]);
+    stop();
+  });
+
   it('marks words and phrases in the texts of a row', async () => {
     const nodes = new Nodes();
     const node = await opened(nodes);

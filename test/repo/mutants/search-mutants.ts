@@ -8,6 +8,8 @@ const paged = 'src/query/search/ranked-pages.ts';
 const changes = 'src/merge/index-changes.ts';
 const finding = 'src/query/search/find-rows.ts';
 const postings = 'src/query/search/postings.ts';
+const run = 'src/query/search/posting-run.ts';
+const fts5 = 'test/features/search/fts5.test.ts';
 const ranked = 'src/query/search/ranked-rows.ts';
 const corpus = 'src/query/search/corpus.ts';
 
@@ -51,12 +53,12 @@ export const searchMutants: readonly Mutant[] = [
     'undefined',
     [stored],
   ),
-  mutant('excluded words are found', finding, 'if (at && postings.isAt(', 'if (!at && postings.isAt(', [stored]),
+  mutant('excluded words are found', finding, 'if (found && postings.isAt(', 'if (!found && postings.isAt(', [stored]),
   mutant(
     'a word that follows far behind is passed over',
-    postings,
-    'const at = this.#node.boundFrom(this.#at, target, 0, target.length);',
-    'const at = 1 + this.#node.boundFrom(this.#at, target, 0, target.length);',
+    'src/query/search/word-postings.ts',
+    'const at = run.bound(this.at + 1, other, j);',
+    'const at = 1 + run.bound(this.at + 1, other, j);',
     [stored],
   ),
   mutant(
@@ -71,6 +73,34 @@ export const searchMutants: readonly Mutant[] = [
     ranked,
     'return this.#isTaking ? this.#isBetter(one, other) : this.#isBetter(other, one);',
     'return this.#isBetter(one, other);',
+    [stored],
+  ),
+  mutant(
+    'a later search changes the scores of one that is under way',
+    run,
+    'const scores = new Float64Array(this.#lengths.length);',
+    'const scores = known?.scores ?? new Float64Array(this.#lengths.length);',
+    ['test/features/search/posting-run.test.ts'],
+  ),
+  mutant(
+    'rows are the same where the beginnings of their keys are',
+    run,
+    'if (difference !== 0 || (this.isShort && other.isShort)) return difference;',
+    'if (difference !== 0 || other.count > 0) return difference;',
+    ['test/features/search/posting-run.test.ts'],
+  ),
+  mutant(
+    'rows of a leaf are passed over though one is as good as the worst',
+    finding,
+    'if (bestScore < least) ranked.pass(count - word.at);',
+    'if (bestScore * 0.9 < least) ranked.pass(count - word.at);',
+    [fts5],
+  ),
+  mutant(
+    'a watched search overlooks changed scores',
+    'src/live/live-query.ts',
+    'if (search !== undefined && orders.length === 0) return undefined;',
+    '',
     [stored],
   ),
   mutant(
