@@ -1,4 +1,5 @@
 /** What a search costs on a store where each request takes a while, in an instance that has read nothing but Block 0. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import path from 'node:path';
 import { StoreDb } from 'store-db';
 import { FileDriver } from 'store-db/lib/storage';
@@ -20,7 +21,7 @@ class SlowDriver extends FileDriver {
 
   override async get(...call: Parameters<FileDriver['get']>): ReturnType<FileDriver['get']> {
     this.reads++;
-    await new Promise((resolve) => setTimeout(resolve, latencyMs));
+    await sleep(latencyMs);
     return super.get(...call);
   }
 }
