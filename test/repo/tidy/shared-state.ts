@@ -32,6 +32,7 @@ export const sharedStates: ReadonlyMap<string, string> = new Map([
     'the code of a language is loaded once in a process, before the words of rows are made without a promise',
   ],
   ['src/schema/text-entries.ts counts', 'written and read within one call that calls nothing else, for each row'],
+  ['src/query/search/word-postings.ts runsOfLeaves', 'follows from the leaf, which never changes, and goes with it'],
   ['src/query/search/corpus.ts wordsOfLayers', 'follows from the entries, which never change, and goes with them'],
   ['src/base/bytes.ts codes', 'written and read within one call that calls nothing else'],
   ['src/base/abort.ts followers', 'belongs to the signal of the application, and goes with it'],
