@@ -197,6 +197,7 @@ export type {
 } from './schema/index-definitions.ts';
 export type { TextLanguage } from './search/languages.ts';
 export type { SearchOptions, TextSpan } from './query/conditions/search-options.ts';
+export { snippet, type TextSnippet, type SnippetOptions } from './query/search/snippet.ts';
 export type {
   ConditionOf,
   DocumentOf,

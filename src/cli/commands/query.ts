@@ -1,6 +1,6 @@
 import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
-import { queryFrom, queryOptions, queryPositional } from '../language/asked-query.ts';
+import { queryFrom, queryOptions, queryPositional, searchOptions } from '../language/asked-query.ts';
 import { printAnswers, printExplanation } from '../output/reports.ts';
 import { historyFile, ShellHistory } from '../shell/history.ts';
 import { Shell } from '../shell/shell.ts';
@@ -13,6 +13,7 @@ export const query: Command = command({
   positionals: { ...databasePositional, ...queryPositional },
   options: {
     ...queryOptions,
+    ...searchOptions,
     fields: { type: 'string', describe: 'Fields to print, separated by commas; default: all' },
     count: { type: 'boolean', default: false, describe: 'Print only how many rows there are' },
     pager: {
@@ -29,6 +30,7 @@ export const query: Command = command({
       'by country',
     ],
     ['query s3://bucket/shop orders --where "total >= 100" --count', 'how many there are'],
+    [`query file:./data articles --search "red wine" --limit 10`, 'the best rows with these words'],
   ],
   run: async (session, { database, query: text, count, pager, 'max-requests': requests, ...written }) => {
     const { terminal, signal } = session;
@@ -57,6 +59,7 @@ export const explain: Command = command({
   positionals: { ...databasePositional, ...queryPositional },
   options: {
     ...queryOptions,
+    ...searchOptions,
     run: { type: 'boolean', default: false, describe: 'Also run the query, and show its actual cost' },
   },
   examples: [[`explain file:./data cities --where "country = 'FR'" --run`, 'estimates and measured values']],

@@ -4,6 +4,7 @@ import type { OrderedValue } from '../../base/bytes.ts';
 import { bigintBounds, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import type { Aggregates } from '../../query/aggregate.ts';
+import type { TextSpan } from '../../query/conditions/search-options.ts';
 import type { Query } from '../../query/query.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
 import type { OpenDatabase } from '../database/open-database.ts';
@@ -36,6 +37,8 @@ export interface AskedQuery {
    * first. `most`: a limit on their number.
    */
   readonly answers: (signal: AbortSignal, most?: number) => AsyncIterable<Row>;
+  /** Returns where a search has found its words in a row, by the names of fields. Undefined without a search. */
+  readonly marks?: (row: Row) => Promise<{ readonly [field: string]: readonly TextSpan[] }>;
 }
 
 /** Finds the fields that a query names. */
@@ -245,6 +248,17 @@ export const queryOptions = {
   offset: { type: 'number', describe: 'Number of rows to skip' },
 } as const;
 
+/** The command line options for the words of a query. */
+export const searchOptions = {
+  search: {
+    type: 'string',
+    describe: 'Words to find by the index on texts of the table, the best rows first: \'red "glass of wine" -tea\'',
+  },
+  any: { type: 'boolean', describe: 'Find rows with any of the words, not only those with all' },
+  prefix: { type: 'boolean', describe: 'The last word also stands for words that begin with it' },
+  fuzzy: { type: 'boolean', describe: 'Also find words in which a letter or two differ' },
+} as const;
+
 export const queryPositional = {
   query: {
     type: 'string',
@@ -259,6 +273,10 @@ export interface QueryArguments {
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
   readonly fields?: string | undefined;
+  readonly search?: string | undefined;
+  readonly any?: boolean | undefined;
+  readonly prefix?: boolean | undefined;
+  readonly fuzzy?: boolean | undefined;
 }
 
 function once<T>(option: string, given: T | undefined, written: T | undefined): T | undefined {
@@ -293,6 +311,26 @@ function withOptions(written: WrittenQueryText, options: QueryArguments): Writte
   return query;
 }
 
+/** Adds a search to a query. Throws `UsageError` if the table has no index for it. */
+function withSearch(
+  query: Query<Row>,
+  { name, indexes = [] }: SchemaDefinition,
+  { search, any = false, prefix = false, fuzzy = false }: QueryArguments,
+): Query<Row> {
+  if (search === undefined) {
+    if (any || prefix || fuzzy) throw new UsageError('--any, --prefix and --fuzzy say how to search: add --search.');
+    return query;
+  }
+  const hasTexts = indexes.some((index) => typeof index !== 'string' && 'text' in index && index.text !== undefined);
+  if (!hasTexts) {
+    throw new UsageError(
+      `Table ${name} has no index on texts, which --search needs. Add one to its schema in the application, such as ` +
+        "{ fields: ['title'], text: {} }, and start the application.",
+    );
+  }
+  return query.search(search, { prefix, fuzzy, match: any ? 'any' : 'all' });
+}
+
 /** Makes the query that a command line asks for. `reads`: starts a query on a table, by default of the database. Throws `UsageError`. */
 export function queryFrom(
   opened: OpenDatabase,
@@ -303,7 +341,9 @@ export function queryFrom(
   const tables = opened.tables.map(({ name }) => name);
   const written = withOptions(parseQuery(text, tables), options);
   const schema = opened.table(written.table.value);
-  let query = reads(schema.name);
+  let query = withSearch(reads(schema.name), schema, options);
   for (const where of options.where ?? []) query = withCondition(query, schema, parseCondition(where), where);
-  return askedQuery(query, schema, written);
+  const asked = askedQuery(query, schema, written);
+  if (options.search === undefined || asked.isGrouped) return asked;
+  return { ...asked, marks: (row) => query.highlight(row) };
 }

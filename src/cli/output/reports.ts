@@ -1,10 +1,13 @@
 /** Prints the results of commands: as tables, or as lines of JSON. */
+import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import type { GcReport } from '../../maintenance/gc/collector.ts';
 import type { StepCost } from '../../query/explain.ts';
 import type { Finding } from '../../tree/check.ts';
 import type { Session } from '../database/command.ts';
-import type { AskedQuery } from '../language/asked-query.ts';
+import type { TextSpan } from '../../query/conditions/search-options.ts';
+import { snippet } from '../../query/search/snippet.ts';
+import type { AnswerColumn, AskedQuery } from '../language/asked-query.ts';
 import { isNumber } from '../language/condition-clauses.ts';
 import { plural, formatBytes, formatCount, formatDollars } from '../terminal/figures.ts';
 import { isAbort } from '../terminal/terminal.ts';
@@ -32,15 +35,27 @@ interface ShownAnswers {
   readonly isLimited: boolean;
 }
 
-function cellOf(typeId: TypeId, value: unknown): Cell {
+function cellOf(typeId: TypeId, value: unknown, spans?: readonly TextSpan[], maxLength?: number): Cell {
   if (value === null) return { text: 'null', style: 'dim' };
+  if (spans !== undefined && maxLength !== undefined) {
+    const { text, spans: marks } = snippet(value as string, spans, { maxLength });
+    return { text, style: undefined, marks };
+  }
   const text = toText(typeId, value);
   return isNumber(typeId) ? { text, style: 'cyan' } : text;
 }
 
+/** Returns how long the texts of a search are shown in a terminal, so that the words are within the width; undefined elsewhere. */
+function shownLength({ columns: width }: Terminal, columns: readonly AnswerColumn[]): number | undefined {
+  if (width === undefined) return undefined;
+  const texts = columns.filter(({ typeId }) => typeId === Types.varchar).length;
+  const others = columns.length - texts;
+  return Math.max(16, Math.floor((width - 1 - others * 12) / Math.max(1, texts)) - 3);
+}
+
 async function printRows(
   { terminal, signal }: Printing,
-  { columns, answers, isGrouped }: AskedQuery,
+  { columns, answers, isGrouped, marks }: AskedQuery,
   { pager, isLimited }: ShownAnswers,
 ): Promise<void> {
   const left = pager ? await terminal.page() : undefined;
@@ -50,12 +65,14 @@ async function printRows(
     terminal,
     columns.map(({ name, typeId }) => ({ name, align: isNumber(typeId) ? 'right' : 'left' })),
   );
+  const textLength = shownLength(terminal, columns);
   let count = 0;
   try {
     for await (const row of answers(ending, most === undefined ? undefined : most + 1)) {
       ending.throwIfAborted();
       if (++count > (most ?? count)) break;
-      await table.add(columns.map(({ typeId, from }) => cellOf(typeId, row[from])));
+      const spans = textLength === undefined ? undefined : await marks?.(row);
+      await table.add(columns.map(({ typeId, from }) => cellOf(typeId, row[from], spans?.[from], textLength)));
     }
     table.end();
   } catch (error) {

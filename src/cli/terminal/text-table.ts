@@ -8,18 +8,38 @@ export interface Column {
   readonly align?: 'left' | 'right';
 }
 
-/** A cell of a table: a text, or a text with a style. */
-export type Cell = string | { readonly text: string; readonly style: Style };
+/** A part of a text, as `slice()` takes it. */
+interface Mark {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A cell of a table: a text, or a text with a style, or with parts that are marked. */
+export type Cell =
+  | string
+  | { readonly text: string; readonly style: Style | undefined; readonly marks?: readonly Mark[] };
 
 interface PrintableCell {
   readonly text: string;
   readonly style: Style | undefined;
+  readonly marks?: readonly Mark[];
 }
 
 function printableCell(cell: Cell): PrintableCell {
-  return typeof cell === 'string'
-    ? { text: printable(cell), style: undefined }
-    : { text: printable(cell.text), style: cell.style };
+  if (typeof cell === 'string') return { text: printable(cell), style: undefined };
+  const { text, style, marks = [] } = cell;
+  if (marks.length === 0) return { text: printable(text), style };
+  // Part by part: a control character becomes several others.
+  let shown = '';
+  let at = 0;
+  const placed = marks.map(({ start, end }) => {
+    shown += printable(text.slice(at, start));
+    const from = shown.length;
+    shown += printable(text.slice(start, end));
+    at = end;
+    return { start: from, end: shown.length };
+  });
+  return { text: shown + printable(text.slice(at)), style, marks: placed };
 }
 
 /** The width down to which a column is cut if the lines are too long, the widest column first. */
@@ -140,11 +160,11 @@ export class TableWriter {
     const longestName = Math.max(1, Math.min(this.#widths[0] ?? 0, columns >> 1));
     const number = `\u2500 ${++this.#rows} `;
     this.#piece += `${this.#terminal.style('dim', number.padEnd(columns, '\u2500'))}\n`;
-    cells.forEach(({ text, style }, i) => {
+    cells.forEach((cell, i) => {
       const name = cutToWidth(this.#names[i] ?? '', longestName);
       const padded = name + ' '.repeat(longestName - displayWidth(name));
-      const value = cutToWidth(text, Math.max(1, columns - longestName - 2));
-      this.#piece += `${this.#terminal.style('bold', padded)}  ${this.#styled(style, value)}\n`;
+      const value = cutToWidth(cell.text, Math.max(1, columns - longestName - 2));
+      this.#piece += `${this.#terminal.style('bold', padded)}  ${this.#styled(cell, value)}\n`;
     });
   }
 
@@ -158,14 +178,25 @@ export class TableWriter {
       const width = this.#widths[i] ?? 0;
       const text = isPlain ? cell.text : cutToWidth(cell.text, width);
       const pad = ' '.repeat(Math.max(0, width - displayWidth(text)));
-      const styled = this.#styled(cell.style, text);
+      const styled = this.#styled(cell, text);
       return this.#columns[i]?.align === 'right' ? `${pad}${styled}` : `${styled}${pad}`;
     });
     this.#piece += isPlain ? `${fitted.join('  ').trimEnd()}\n` : `\u2502 ${fitted.join(' \u2502 ')} \u2502\n`;
   }
 
-  #styled(style: Style | undefined, text: string): string {
-    return style === undefined ? text : this.#terminal.style(style, text);
+  /** Returns a text with the style of its cell. `text`: the text of the cell, or its beginning and an ellipsis. */
+  #styled({ text: whole, style, marks = [] }: PrintableCell, text: string): string {
+    if (style !== undefined) return this.#terminal.style(style, text);
+    const length = text === whole ? text.length : text.length - 1;
+    let shown = '';
+    let at = 0;
+    for (const { start, end } of marks) {
+      if (start >= length) break;
+      const until = Math.min(end, length);
+      shown += `${text.slice(at, start)}${this.#terminal.style('yellow', text.slice(start, until))}`;
+      at = until;
+    }
+    return shown + text.slice(at);
   }
 
   #writePiece(): void {

@@ -17,6 +17,7 @@ import {
   rewriteBackups,
   rowSchema,
   s3StandardPrices,
+  snippet,
   StoreDb,
   Types,
 } from '../../../src/index.ts';
@@ -305,6 +306,7 @@ const cases: Readonly<Record<string, Case>> = {
     valid: { bucket: binding, name: 'data' },
   },
   'browserCache(options)': { call: (options) => browserCache(options), what: 'browserCache()' },
+  'snippet(options)': { call: (options) => snippet('text', [], options), what: 'snippet()' },
   'openReader(options)': {
     call: (options) => openReader('https://example.com/data', options),
     what: 'openReader()',

@@ -1,0 +1,86 @@
+/** `store-db query --search`: ranked rows, their words in colour in a terminal, and what to do without an index. */
+import { stripVTControlCharacters } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { StoreDb, Types } from '../../../src/index.ts';
+import { FileDriver } from '../../../src/storage/index.ts';
+import { jsonLines, run, TestFolder } from './shell.ts';
+
+const articles = {
+  name: 'articles',
+  version: 1,
+  fields: { id: { typeId: Types.uint32 }, title: { typeId: Types.varchar }, body: { typeId: Types.varchar } },
+  primaryKey: 'id',
+  indexes: [{ fields: ['title', 'body'], text: { language: 'en', weights: { title: 3 } } }],
+} as const;
+const plain = { name: 'plain', version: 1, fields: { id: { typeId: Types.uint32 } }, primaryKey: 'id' } as const;
+let folder: TestFolder;
+
+beforeAll(async () => {
+  folder = await TestFolder.make();
+  const driver = new FileDriver({ path: folder.file('db'), durability: 'none' });
+  const db = StoreDb({ dbPrefix: 'main', nodeId: 1, driver, logLevel: 'silent', polling: 'onDemand' });
+  db.registerSchema(articles);
+  db.registerSchema(plain);
+  await db.start();
+  const long = 'Long before that there were only casks. '.repeat(10);
+  const batch = db.batch();
+  await batch.insert(articles, { id: 1, title: 'Cellars', body: `${long}A cellar keeps\tred wine cool. ${long}` });
+  await batch.insert(articles, { id: 2, title: 'Red wines', body: 'Grapes\nand casks' });
+  await batch.insert(articles, { id: 3, title: 'Tea', body: 'Leaves, and no \u001b[31m wine' });
+  await batch.insert(plain, { id: 1 });
+  await batch.flush();
+  await db.stop();
+});
+afterAll(() => folder[Symbol.asyncDispose]());
+
+const query = (...words: string[]) => run(['query', folder.url(), ...words]);
+const ids = async (...words: string[]): Promise<unknown[]> => {
+  const { output } = await query('articles', '--fields', 'id', '--json', ...words);
+  return (jsonLines(output) as { id: number }[]).map(({ id }) => id);
+};
+
+describe('query --search', () => {
+  it('prints the best rows first, with conditions, orders, limits, counts and groups', async () => {
+    expect(await ids('--search', 'red wine')).toEqual([2, 1]);
+    expect(await ids('--search', '"red wine" -grapes')).toEqual([1]);
+    expect(await ids('--search', 'tea cellars', '--any')).toEqual([3, 1]);
+    expect(await ids('--search', 'red cas', '--prefix')).toEqual([2, 1]);
+    expect(await ids('--search', 'wime', '--fuzzy', '--where', 'id > 1', '--order', 'id desc')).toEqual([3, 2]);
+    expect(await ids('--search', 'wine', '--limit', '1')).toEqual([2]);
+    expect((await query('articles', '--search', 'wine', '--count')).output).toBe('3\n');
+    const grouped = await query('select count() as all from articles', '--search', 'red wine', '--json');
+    expect(jsonLines(grouped.output)).toEqual([{ all: 2 }]);
+    const plan = await run(['explain', folder.url(), 'articles', '--search', 'wine']);
+    expect(plan.output).toContain('Finds 3 rows by the words in index');
+  });
+
+  it('shows the part of a long text with the words, within the width of a terminal and in colour', async () => {
+    const asked = ['query', folder.url(), 'articles', '--search', 'wine', '--no-pager'];
+    vi.stubEnv('FORCE_COLOR', '1');
+    const { output } = await run(asked, { tty: 'output' });
+    vi.unstubAllEnvs();
+    const yellow = output
+      .split('\u001b[33m')
+      .slice(1)
+      .map((text) => text.slice(0, text.indexOf('\u001b')));
+    expect(yellow).toEqual(['wines', 'wine', 'wine']);
+    for (const line of output.split('\n')) {
+      expect(stripVTControlCharacters(line).length).toBeLessThanOrEqual(90);
+    }
+    expect(output).toContain('keeps red');
+    expect(output).not.toContain('\u001b[31m');
+    const whole = await run(asked);
+    expect(whole.output).not.toContain('\u001b');
+    expect(whole.output).toContain('A cellar keeps red wine cool. Long before');
+  });
+
+  it('says what is missing', async () => {
+    const without = await query('plain', '--search', 'wine');
+    expect(without.status).toBe(2);
+    expect(without.messages).toContain(
+      'Table plain has no index on texts, which --search needs. Add one to its schema',
+    );
+    const alone = await query('articles', '--prefix');
+    expect(alone).toMatchObject({ status: 2, messages: expect.stringContaining('add --search') as unknown });
+  });
+});
