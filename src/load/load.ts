@@ -1,8 +1,8 @@
 /**
  * A load, from the rows of its source to the answer. All rows are one member of one commit, so they appear at once, at one place of
  * the log, and conflict with other commits as the rows of a batch do. The steps, in order:
- * 1. {@link RowReader} checks, encodes and sorts the rows, one buffer at a time. Buffers that follow each other in the order of the keys
- *    become one sorted run, which is staged while it is read. Several runs are merged into one.
+ * 1. {@link RowReader} checks and encodes the rows, one buffer at a time, and a {@link RowStager} sorts them. Buffers that follow each
+ *    other in the order of the keys become one sorted run, which is staged while it is read. Several runs are merged into one.
  * 2. {@link LoadCheck} checks the rows against the newest state, and then against the changes since, until there are few.
  * 3. The commit is appended to the log. Its check looks at the changes since step 2 only, so a lost slot costs little.
  *
@@ -40,8 +40,11 @@ import { LoadCheck } from './load-check.ts';
 import type { LoadedRows } from './load-check.ts';
 import { Resumption } from './resumption.ts';
 import type { LoadedRun } from './resumption.ts';
-import { RowReader, RowRun } from './row-source.ts';
+import type { RunLimits } from './row-run.ts';
+import { RowReader } from './row-source.ts';
 import type { SourcePlace } from './row-source.ts';
+import { OwnStager } from './row-stager.ts';
+import type { RowStager, RunSink } from './row-stager.ts';
 import { Staging } from './staged-trees.ts';
 import type { StagedTree } from './staged-trees.ts';
 
@@ -233,20 +236,28 @@ export class Load {
 
   /** Stages all rows of the source as one sorted tree, with those that are stored. Undefined if there are none. */
   async #read(reader: RowReader, stored: readonly LoadedRun[]): Promise<Loaded | undefined> {
-    const { name, changeShape } = this.#input.shape;
-    const runs = [...stored];
-    const records = new Records(this.#context.environment, this.#bufferBytes, this.#resumption);
-    let next = await reader.next();
-    if (next !== undefined && !reader.isOver) await this.#hold();
-    while (next !== undefined) {
-      const run = new RowRun(reader, next, (one) => records.isDue(one.sizeBytes));
-      const part = await this.#staging.stage(name, changeShape, run, this.#resumption !== undefined);
-      const { firstKey, lastKey, end } = run;
-      const staged = { part, firstKey, lastKey, end };
-      runs.push(staged);
-      next = run.next;
-      await records.add(staged, run.sizeBytes, next === undefined);
+    const runs = new LoadedRuns(stored, this.#context.environment, this.#bufferBytes, this.#resumption);
+    const rows = await reader.fill();
+    if (rows !== undefined && !reader.isOver) await this.#hold();
+    const stager = await this.#stager(reader);
+    try {
+      if (rows !== undefined) await stager.stageRuns(rows, runs);
+      return await this.#merge(runs.all, stager);
+    } finally {
+      await stager.end();
     }
+  }
+
+  /** Returns what sorts and stages the rows of a source, whose first buffer is read. */
+  async #stager(reader: RowReader): Promise<RowStager> {
+    const { shape } = this.#input;
+    const { environment } = this.#context;
+    const storesRoots = this.#resumption !== undefined;
+    return new OwnStager({ shape, reader, staging: this.#staging, environment, pacer: this.#pacer, storesRoots });
+  }
+
+  /** Merges sorted runs into one tree. Undefined if there are none. */
+  async #merge(runs: readonly LoadedRun[], stager: RowStager): Promise<Loaded | undefined> {
     const [first] = runs;
     if (first === undefined) return undefined;
     let { firstKey, lastKey } = first;
@@ -254,9 +265,8 @@ export class Load {
       if (isBelow(run.firstKey, firstKey)) firstKey = run.firstKey;
       if (isBelow(lastKey, run.lastKey)) lastKey = run.lastKey;
     }
-    const refused = (key: Uint8Array): Error => duplicateKey(this.#input.shape, key);
     const parts = runs.map(({ part }) => part);
-    const staged = await this.#staging.merge(name, changeShape, parts, refused);
+    const staged = await this.#staging.mergeBy(parts, () => stager.merge(parts));
     return { staged, tree: staged.tree, firstKey, lastKey };
   }
 
@@ -362,37 +372,48 @@ export class Load {
   }
 }
 
-/** Decides when the runs of a load that can be resumed are recorded, and has that done. */
-class Records {
+/** The runs of a load. If it can be resumed, they are recorded now and then. */
+class LoadedRuns implements RunSink {
+  readonly all: LoadedRun[];
   readonly #environment: Environment;
   readonly #resumption: Resumption | undefined;
   readonly #dueBytes: number;
+  /** The runs that are not recorded yet, and their bytes. */
   #runs: LoadedRun[] = [];
   #sizeBytes = 0;
   #sinceMs: number;
 
-  constructor(environment: Environment, bufferBytes: number, resumption: Resumption | undefined) {
+  /** `stored`: the runs that an earlier call has stored. */
+  constructor(
+    stored: readonly LoadedRun[],
+    environment: Environment,
+    bufferBytes: number,
+    resumption: Resumption | undefined,
+  ) {
+    this.all = [...stored];
     this.#environment = environment;
     this.#resumption = resumption;
     this.#dueBytes = Math.min(recordedBytes, recordedBuffers * bufferBytes);
     this.#sinceMs = environment.monotonicMs();
   }
 
-  /** Whether runs are due with so many bytes that are not recorded yet. */
-  isDue(moreBytes: number): boolean {
-    if (this.#resumption === undefined) return false;
-    return (
-      this.#sizeBytes + moreBytes >= this.#dueBytes || this.#environment.monotonicMs() - this.#sinceMs >= recordedMs
-    );
+  /** A run ends when it is due to be recorded with those before it. */
+  limits(): RunLimits | undefined {
+    if (this.#resumption === undefined) return undefined;
+    const ms = this.#sinceMs + recordedMs - this.#environment.monotonicMs();
+    return { bytes: this.#dueBytes - this.#sizeBytes, ms };
   }
 
   /** Adds a run. `isLast`: no other follows, so if there is a record, it gets the rest. */
   async add(run: LoadedRun, sizeBytes: number, isLast: boolean): Promise<void> {
+    this.all.push(run);
     const resumption = this.#resumption;
     if (resumption === undefined) return;
     this.#runs.push(run);
     this.#sizeBytes += sizeBytes;
-    if (isLast ? !resumption.isRecorded : !this.isDue(0)) return;
+    const { bytes, ms } = this.limits() as RunLimits;
+    const isDue = bytes <= 0 || ms <= 0;
+    if (isLast ? !resumption.isRecorded : !isDue) return;
     await resumption.record(this.#runs);
     this.#runs = [];
     this.#sizeBytes = 0;

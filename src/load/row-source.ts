@@ -1,4 +1,4 @@
-/** Reads the rows of a load from its source, checks and encodes them as inserts, and sorts them, one buffer at a time. */
+/** Reads the rows of a load from its source, and checks and encodes them as inserts, one buffer at a time. */
 import { untilAborted } from '../base/abort.ts';
 import { isPromise } from '../base/brands.ts';
 import { checksum, compareBytes } from '../base/bytes.ts';
@@ -6,13 +6,10 @@ import type { Environment } from '../base/env.ts';
 import { EncodeError, InvalidOptionError, LoadResumeError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { duplicateKey } from '../batch/folded-changes.ts';
 import { Operation, TableOperations } from '../batch/table-operations.ts';
 import { documentValue } from '../format/row-encode.ts';
-import type { RowSource } from '../format/row-layout.ts';
 import type { RowValidator } from '../schema/row-validator.ts';
 import type { TableShape } from '../schema/table-shape.ts';
-import type { ChangeStream } from '../tree/write.ts';
 
 /** The rows of a load, in any order: one by one, or in arrays, so that an async iterable needs no promise for each row. */
 export type LoadSource<T> = Iterable<T | readonly T[]> | AsyncIterable<T | readonly T[]>;
@@ -61,10 +58,9 @@ export interface RowSourceOptions {
   readonly resume?: ResumeSource | undefined;
 }
 
-/** Rows in the order of their keys, which all differ. */
-export interface SortedRows {
+/** One buffer of rows, checked and encoded, in the order of the source. */
+export interface FilledRows {
   readonly rows: TableOperations;
-  readonly order: Uint32Array;
   /** The place in the source behind these rows. */
   readonly end: SourcePlace;
 }
@@ -133,25 +129,17 @@ export class RowReader {
     } else this.#skipped = resume.from.rows;
   }
 
-  /** Reads the next buffer of rows; undefined at the end. Rejects with `EncodeError`, `ValidationError`,
-   * `DuplicateKeyError` or the error of the source. */
-  async next(): Promise<SortedRows | undefined> {
-    const { pacer, signal, told, validator } = this.#options;
+  /** Reads the next buffer of rows; undefined at the end. Rejects with `EncodeError`, `ValidationError` or the error of the source. */
+  async fill(): Promise<FilledRows | undefined> {
+    const { signal, told, validator } = this.#options;
     if (this.#skipped > 0) await this.#skip();
     if (this.isOver) return undefined;
     const rows = await untilAborted(this.#fill(), signal);
     if (rows.count === 0) return undefined;
     if (validator !== undefined) await untilAborted(this.#validate(rows, validator), signal);
-    const order = await rows.order(pacer);
-    const { keys } = rows;
-    for (let i = 1; i < order.length; i++) {
-      const [before, at] = [order[i - 1] as number, order[i] as number];
-      if (keys.isSame(before, at)) throw duplicateKey(this.#shape, keys.key(at));
-      if ((i & 0xfff) === 0 && pacer.due()) await pacer.pause();
-    }
     told(this.count);
-    const end = { rows: this.count, keys: this.#note(rows), lastKey: keys.key(rows.count - 1) };
-    return { rows, order, end };
+    const end = { rows: this.count, keys: this.#note(rows), lastKey: rows.keys.key(rows.count - 1) };
+    return { rows, end };
   }
 
   /** Continues the checksum of the keys, if the load can be resumed. */
@@ -257,79 +245,4 @@ function otherSource(load: string, table: string, why: string): LoadResumeError 
     `db.load() cannot resume the load '${load}' into table '${table}': the source does not begin with the rows that are stored: ${why}. ` +
     'Nothing was changed: pass the same rows in the same order, or give the load up with db.discardLoad().';
   return new LoadResumeError(load, table, 'source', message);
-}
-
-/** One sorted run of rows: buffers for as long as each begins behind the last key of the one before, and the run is not large. */
-export class RowRun implements ChangeStream {
-  readonly #reader: RowReader;
-  readonly #isFull: (run: RowRun) => boolean;
-  /** Bytes of the rows. */
-  sizeBytes: number;
-  #buffer: SortedRows;
-  #at = 0;
-  done = false;
-  keyStart = 0;
-  keyEnd = 0;
-  base = 0;
-  readonly remove = false;
-  /** The buffer that the next run begins with; undefined if the source has no more rows. */
-  next: SortedRows | undefined;
-  readonly firstKey: Uint8Array;
-  lastKey: Uint8Array;
-
-  /** `isFull`: whether the run ends with the rows that were read for it. */
-  constructor(reader: RowReader, first: SortedRows, isFull: (run: RowRun) => boolean = () => false) {
-    this.#reader = reader;
-    this.#isFull = isFull;
-    this.#buffer = first;
-    this.sizeBytes = first.rows.sizeBytes;
-    this.firstKey = keyAt(first, 0);
-    this.lastKey = keyAt(first, first.order.length - 1);
-    this.#take();
-  }
-
-  /** The place in the source behind the rows that were read for the run. */
-  get end(): SourcePlace {
-    return this.#buffer.end;
-  }
-
-  get key(): Uint8Array {
-    return this.#buffer.rows.keys.bytes;
-  }
-
-  get source(): RowSource {
-    return this.#buffer.rows.arena;
-  }
-
-  advance(): void | Promise<void> {
-    if (++this.#at >= this.#buffer.order.length) return this.#refill();
-    this.#take();
-    return undefined;
-  }
-
-  #take(): void {
-    const { rows, order } = this.#buffer;
-    const i = order[this.#at] as number;
-    this.keyStart = rows.keys.start(i);
-    this.keyEnd = rows.keys.endOf(i);
-    this.base = rows.base(i);
-  }
-
-  async #refill(): Promise<void> {
-    const buffer = await this.#reader.next();
-    if (buffer === undefined || this.#isFull(this) || compareBytes(keyAt(buffer, 0), this.lastKey) <= 0) {
-      this.next = buffer;
-      this.done = true;
-      return;
-    }
-    this.#buffer = buffer;
-    this.sizeBytes += buffer.rows.sizeBytes;
-    this.#at = 0;
-    this.lastKey = keyAt(buffer, buffer.order.length - 1);
-    this.#take();
-  }
-}
-
-function keyAt({ rows, order }: SortedRows, position: number): Uint8Array {
-  return rows.keys.key(order[position] as number);
 }

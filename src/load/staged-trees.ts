@@ -9,6 +9,7 @@ import { randomUuid } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { stageChanges } from '../batch/make-member.ts';
+import type { StagedChanges } from '../batch/make-member.ts';
 import type { StagedRuns } from '../format/commit.ts';
 import { CachedNode } from '../cache/cached-node.ts';
 import type { EntryShape } from '../format/node-entries.ts';
@@ -71,15 +72,23 @@ export class Staging {
 
   /** Stages a tree of changes that only add entries. */
   async stage(table: string, leaf: EntryShape, changes: ChangeStream, storesRoot = false): Promise<StagedTree> {
-    const { reader, pacer } = this.#options;
-    const stored = await stageChanges(table, leaf, changes, pacer, {
+    const stored = await stageChanges(table, leaf, changes, this.#options.pacer, {
       ...this.#options,
-      newRun: () => this.#newRun(),
+      newRun: () => {
+        const run = this.newRun();
+        this.began(run);
+        return run;
+      },
       storesRoot,
     });
+    return this.opened(leaf, stored);
+  }
+
+  /** Returns the tree of changes that are staged. */
+  opened(leaf: EntryShape, stored: StagedChanges): StagedTree {
     const { node, staged } = stored;
     const root = new CachedNode(node.name, node.kind, node.rows);
-    return { ...stored, tree: treeOfNode(root, reader.staged(staged.runs, stagedName, leaf)) };
+    return { ...stored, tree: treeOfNode(root, this.#options.reader.staged(staged.runs, stagedName, leaf)) };
   }
 
   /** Opens a tree that an earlier process has staged and recorded. */
@@ -102,14 +111,16 @@ export class Staging {
     this.#recorded.clear();
   }
 
-  #newRun(): string {
+  /** Returns the name of a run that may be stored next. */
+  newRun(): string {
     const tail = this.#options.tail();
-    const run = stagedRun(
-      tail + minRoom + roomFactor * (tail - this.#firstTail),
-      randomUuid(this.#options.environment),
-    );
+    const { environment } = this.#options;
+    return stagedRun(tail + minRoom + roomFactor * (tail - this.#firstTail), randomUuid(environment));
+  }
+
+  /** Notes that a run is being stored, so that it is deleted unless something names it. */
+  began(run: string): void {
     this.#runs.add(run);
-    return run;
   }
 
   /** Merges staged trees into one, and deletes those that no record names. Rejects with the error that `refused` returns for a key that two of them have. */
@@ -120,9 +131,14 @@ export class Staging {
     refused: (key: Uint8Array) => Error,
   ): Promise<StagedTree> {
     const trees = parts.map(({ tree }) => tree);
+    return this.mergeBy(parts, async () => this.stage(table, leaf, await TreeEntries.of(trees, refused)));
+  }
+
+  /** Merges staged trees into one, as {@link merge} does. `stage`: stages the entries of all of them. */
+  async mergeBy(parts: readonly StagedPart[], stage: () => Promise<StagedTree>): Promise<StagedTree> {
     const [first] = parts;
     if (parts.length === 1 && first?.node !== undefined) return { ...first, node: first.node };
-    const merged = await this.stage(table, leaf, await TreeEntries.of(trees, refused));
+    const merged = await stage();
     await this.drop(parts);
     return merged;
   }

@@ -36,14 +36,16 @@ export class Uploads {
 
   /** Starts an upload. If enough uploads are running, returns a promise that must be awaited. */
   start(name: string, bytes: Uint8Array): void | Promise<void> {
-    this.#bytes += bytes.length;
+    // A driver may hand the bytes over to another thread, and then they have no length any more.
+    const { length } = bytes;
+    this.#bytes += length;
     const upload = this.#upload(name, bytes)
       .catch((error: unknown) => {
         this.#failure ??= error;
       })
       .finally(() => {
         this.#running.delete(upload);
-        this.#bytes -= bytes.length;
+        this.#bytes -= length;
       });
     this.#running.add(upload);
     return this.#running.size >= maxUploads || this.#bytes >= maxUploadBytes ? this.#room() : undefined;

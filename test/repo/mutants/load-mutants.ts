@@ -156,8 +156,8 @@ export const loadMutants: readonly Mutant[] = [
     edits: [
       {
         file: load,
-        find: 'if (next !== undefined && !reader.isOver) await this.#hold();',
-        replace: 'if (next !== undefined && reader.count < 0) await this.#hold();',
+        find: 'if (rows !== undefined && !reader.isOver) await this.#hold();',
+        replace: 'if (rows !== undefined && reader.count < 0) await this.#hold();',
       },
     ],
     tests,
