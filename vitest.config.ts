@@ -10,6 +10,8 @@ export const resolve = {
   alias: {
     '#platform': fileURLToPath(new URL('src/platform/node.ts', import.meta.url)),
     '#environment-driver': fileURLToPath(new URL('src/storage/environment-driver.ts', import.meta.url)),
+    '#load-thread': fileURLToPath(new URL('src/platform/load-thread.ts', import.meta.url)),
+    '#worker-code': fileURLToPath(new URL('scripts/worker-code.ts', import.meta.url)),
     '#studio-page': fileURLToPath(new URL('studio/page-files.ts', import.meta.url)),
   },
 };

@@ -15,7 +15,8 @@ import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
-import type { ChunkingContext, CodeSplittingGroup, InputOptions, OutputOptions } from 'rolldown';
+import type { ChunkingContext, CodeSplittingGroup, InputOptions, OutputOptions, Plugin } from 'rolldown';
+import { workerCode } from './worker-code.ts';
 import { buildPage, checkSizes, moduleOf, pagePackages } from './studio-page.ts';
 
 const repository = new URL('../', import.meta.url);
@@ -117,6 +118,13 @@ interface Bundle {
   readonly output: OutputOptions;
 }
 
+/** Makes the code of the thread of a load a part of the file that starts it. */
+const codeOfThread: Plugin = {
+  name: 'code-of-thread',
+  resolveId: (id) => (id === '#worker-code' ? id : undefined),
+  load: (id) => (id === '#worker-code' ? `export const workerCode = ${JSON.stringify(workerCode)};` : undefined),
+};
+
 async function bundle({ entries, platform, external, alias = {}, output }: Bundle): Promise<void> {
   const options: InputOptions = {
     cwd: fileURLToPath(repository),
@@ -127,6 +135,7 @@ async function bundle({ entries, platform, external, alias = {}, output }: Bundl
     tsconfig: false,
     resolve: { alias },
     external: [/^node:/, ...external.map((name) => new RegExp(`^${name}(?:/|$)`))],
+    plugins: [codeOfThread],
     onLog(_, { code, message }) {
       // Code that is loaded later may import other code that is loaded later too.
       if (code === 'INEFFECTIVE_DYNAMIC_IMPORT') return;

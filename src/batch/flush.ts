@@ -32,6 +32,7 @@ import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { Bridge } from '../migration/bridge.ts';
 import { Patience } from '../storage/contract/retries.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { View } from '../view/view.ts';
 import type { NewBlob } from './blob-changes.ts';
 import type { TableOperations } from './table-operations.ts';
@@ -41,6 +42,7 @@ import type { OperationSet } from './operation-set.ts';
 
 /** The parts of an instance that its flushes use. */
 export interface FlushContext extends Omit<MemberOptions, 'slot'> {
+  readonly driver: StorageDriver;
   readonly engine: Engine;
   readonly bridge: Bridge;
   readonly blobs: BlobStore;

@@ -12,6 +12,21 @@ export class KeyList {
   #ends = new Uint32Array(16);
   count = 0;
 
+  /** Makes a list of keys of another thread. `ends`: where the keys end in `bytes`. */
+  static of(bytes: Uint8Array, ends: Uint32Array<ArrayBuffer>, count: number): KeyList {
+    const list = new KeyList();
+    list.#writer.bytes = bytes;
+    list.#writer.length = count === 0 ? 0 : (ends[count - 1] as number);
+    list.#ends = ends;
+    list.count = count;
+    return list;
+  }
+
+  /** Where the keys end in {@link bytes}; replaced as the list grows. */
+  get ends(): Uint32Array<ArrayBuffer> {
+    return this.#ends;
+  }
+
   /** The bytes of all keys; replaced as the list grows. */
   get bytes(): Uint8Array {
     return this.#writer.bytes;

@@ -30,7 +30,7 @@ import type { BlobStore } from '../blob/blob-store.ts';
 import type { HeldSnapshot, HeldSnapshots } from '../maintenance/snapshots/held-snapshot.ts';
 import { StateKeepers } from '../maintenance/snapshots/state-keepers.ts';
 import type { Engine, PinnedView } from '../engine/engine.ts';
-import type { LoadOptions, LoadReport } from '../load/load.ts';
+import type { LoadOptions, LoadReport, ThreadCount } from '../load/load.ts';
 import type { UnfinishedLoad } from '../load/unfinished.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import { StaleReads } from '../engine/stale-reads.ts';
@@ -92,6 +92,7 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly #staleReads: StaleReads;
   readonly #keepers: StateKeepers;
   readonly #flushing: FlushContext;
+  readonly #loadThreads: ThreadCount = { running: 0 };
   #expired: ExpiredRows | undefined;
   #hasEnded = false;
 
@@ -332,7 +333,9 @@ export class EngineHost implements BatchHost, QueryHost {
     const { logger } = this.#parts;
     const pinLog = ({ block0 }: View): Promise<HeldSnapshot> =>
       this.hold(callName, this.#pinned(View.ofBlock0(engine.context, block0), true), loopPinMs);
-    const run = engine.whileRunning(new Load(this.#flushing, { shape, source, options, logger, pinLog }).run());
+    const threads = this.#loadThreads;
+    const load = new Load(this.#flushing, { shape, source, options, logger, pinLog, threads });
+    const run = engine.whileRunning(load.run());
     this.waitFor(run);
     return run;
   }

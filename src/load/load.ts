@@ -38,6 +38,7 @@ import { BlockGone } from '../tree/block-source.ts';
 import type { View } from '../view/view.ts';
 import { LoadCheck } from './load-check.ts';
 import type { LoadedRows } from './load-check.ts';
+import { LoadThread } from './load-thread.ts';
 import { Resumption } from './resumption.ts';
 import type { LoadedRun } from './resumption.ts';
 import type { RunLimits } from './row-run.ts';
@@ -65,12 +66,19 @@ export interface LoadOptions {
    * week. Default: a load that ends early leaves nothing.
    */
   readonly resume?: string;
+  /**
+   * Whether another thread sorts the rows and makes blocks of them, if they fill more than one buffer: a twenty-fourth of the memory of the
+   * instance, at most 16 MiB. The rows are still read, checked and encoded by the thread of the call. Where the runtime has no threads, or
+   * two loads of the instance have one, that does all the work. Default: false.
+   */
+  readonly thread?: boolean;
 }
 
 export const loadOptions: OptionTable<LoadOptions> = new OptionTable({
   signal: kinds.signal,
   onProgress: kinds.callback,
   resume: kinds.named,
+  thread: kinds.flag,
 });
 
 /** The result of a load. */
@@ -87,6 +95,13 @@ export interface LoadInput {
   readonly logger: Logger;
   /** Pins a state and the log from there on, until it is released. */
   readonly pinLog: (view: View) => Promise<HeldLog>;
+  /** The threads of loads of the instance. */
+  readonly threads: ThreadCount;
+}
+
+/** The number of threads that the loads of an instance have at present. */
+export interface ThreadCount {
+  running: number;
 }
 
 /** A pinned state, and the log from there on. */
@@ -99,6 +114,12 @@ export const loadCallName = 'db.load()';
 /** The share of the memory for work in which rows, or entries of an index, are sorted at once; and the most bytes of it. */
 const bufferShare = 1 / 12;
 const maxBufferBytes = 32 * 1024 * 1024;
+/** With another thread there are up to three buffers at a time, and its own memory, so that each has half of the bytes. */
+const threadBufferShare = 1 / 2;
+/** The share of the memory for work that blocks may take in another thread, which reads them only when all rows are staged. */
+const threadBlockShare = 1 / 8;
+/** Loads of an instance that have a thread of their own at the same time. */
+const maxThreads = 2;
 /** Most bytes of the name of a load. */
 const maxNameBytes = 200;
 /** Runs of a load that can be resumed are recorded once they have so many buffers of rows, or so many bytes. */
@@ -140,7 +161,8 @@ export class Load {
     this.#input = input;
     this.#signal = anySignal(input.options.signal, ending);
     this.#pacer = new Pacer(environment);
-    this.#bufferBytes = Math.min(maxBufferBytes, Math.floor(engine.memory.workBytes * bufferShare));
+    const share = input.options.thread === true ? threadBufferShare : 1;
+    this.#bufferBytes = Math.floor(Math.min(maxBufferBytes, engine.memory.workBytes * bufferShare) * share);
     this.#staging = new Staging({
       ...context,
       reader: engine.context.reader,
@@ -250,10 +272,27 @@ export class Load {
 
   /** Returns what sorts and stages the rows of a source, whose first buffer is read. */
   async #stager(reader: RowReader): Promise<RowStager> {
-    const { shape } = this.#input;
-    const { environment } = this.#context;
+    const { shape, logger, options, threads } = this.#input;
+    const { environment, driver, prefix, blockSizeBytes, engine } = this.#context;
     const storesRoots = this.#resumption !== undefined;
-    return new OwnStager({ shape, reader, staging: this.#staging, environment, pacer: this.#pacer, storesRoots });
+    const parts = { shape, reader, staging: this.#staging, environment, pacer: this.#pacer, storesRoots };
+    const own = new OwnStager(parts);
+    if (options.thread !== true || reader.isOver || threads.running >= maxThreads) return own;
+    threads.running++;
+    const { workBytes, blockBytes } = engine.memory;
+    const stager = await LoadThread.start({
+      ...parts,
+      driver,
+      prefix,
+      blockSizeBytes,
+      signal: this.#signal,
+      logger,
+      callName: loadCallName,
+      memoryBytes: Math.floor(workBytes * threadBlockShare),
+      blockBytes,
+      ended: () => void threads.running--,
+    });
+    return stager ?? own;
   }
 
   /** Merges sorted runs into one tree. Undefined if there are none. */

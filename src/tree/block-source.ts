@@ -68,7 +68,7 @@ export interface ObjectPart {
 
 /** Reads the blocks of all trees through one cache. Trees use it through {@link BlockReader.tree} and `staged`. */
 export class BlockReader {
-  readonly #driver: StorageDriver;
+  readonly #driver: Pick<StorageDriver, 'get'>;
   readonly #prefix: string;
   readonly cache: BlockCache;
   readonly #second: ExternalCache | undefined;
@@ -77,7 +77,7 @@ export class BlockReader {
 
   /** `second`: a cache behind the cache in memory. `memory`: the memory that queries may use. */
   constructor(
-    driver: StorageDriver,
+    driver: Pick<StorageDriver, 'get'>,
     prefix: string,
     cache: BlockCache,
     { second, memory = unboundedMemory }: { second?: ExternalCache | undefined; memory?: ReadMemory } = {},

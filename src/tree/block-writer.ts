@@ -15,7 +15,7 @@ import { putRepeatedly } from '../storage/contract/retries.ts';
 import type { NodeSink } from './level-writer.ts';
 
 export interface UploadOptions {
-  readonly driver: StorageDriver;
+  readonly driver: Pick<StorageDriver, 'get' | 'put'>;
   readonly prefix: string;
   readonly environment: Environment;
 }

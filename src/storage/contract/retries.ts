@@ -16,7 +16,7 @@ const afterFailure: Backoff = { firstMs: 50, maxMs: 200, jitter: 'around' };
  */
 export async function putRepeatedly(
   environment: Environment,
-  driver: StorageDriver,
+  driver: Pick<StorageDriver, 'get' | 'put'>,
   key: string,
   bytes: Uint8Array,
   options: PutOptions & { readonly if: 'any' | 'absent' },

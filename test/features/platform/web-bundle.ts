@@ -19,6 +19,7 @@ export async function webBundle(input: string, output: OutputOptions): Promise<s
         'store-db': `${repository}src/index.ts`,
         '#platform': `${repository}src/platform/web.ts`,
         '#environment-driver': `${repository}src/storage/environment-driver-web.ts`,
+        '#load-thread': `${repository}src/platform/load-thread-web.ts`,
       },
     },
     onLog(_, { code, message }) {

@@ -46,6 +46,7 @@ export class CompiledTree {
     const imports = {
       '#platform': './src/platform/node.js',
       '#environment-driver': './src/storage/environment-driver.js',
+      '#load-thread': './src/platform/load-thread-web.js',
     };
     writeFileSync(path.join(tree.folder, 'package.json'), JSON.stringify({ type: 'module', imports }));
     symlinkSync(path.join(repository, 'node_modules'), path.join(tree.folder, 'node_modules'));
