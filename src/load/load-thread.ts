@@ -8,7 +8,6 @@ import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import { defined } from '../base/options.ts';
 import { duplicateKey } from '../batch/folded-changes.ts';
-import type { BlockRef } from '../format/block.ts';
 import { commitBlockName } from '../format/commit.ts';
 import { openSealed } from '../format/node.ts';
 import { stagedName } from '../format/object-names.ts';
@@ -30,6 +29,7 @@ import type {
   SentPart,
   SentRun,
   SentTree,
+  StoredRoot,
   ThreadStart,
 } from './thread-messages.ts';
 
@@ -161,9 +161,8 @@ export class LoadThread implements RowStager {
   }
 
   async merge(parts: readonly StagedPart[]): Promise<StagedTree> {
-    const sent = parts.map(({ node, root, staged, tree }): SentPart => {
-      const level = tree.ref?.level as number;
-      return { runs: staged.runs, root: node === undefined ? { ...(root as BlockRef), level } : ownBytes(node.rows) };
+    const sent = parts.map(({ node, staged, tree }): SentPart => {
+      return { runs: staged.runs, root: node === undefined ? (tree.ref as StoredRoot) : ownBytes(node.rows) };
     });
     return this.#opened(
       (await this.#call('merge', { parts: sent, names: this.#names(2) } satisfies MergeCall)) as SentTree,

@@ -2,6 +2,7 @@
  * The thread of a load: sorts its rows, cuts them into blocks, and merges sorted runs. All requests to the store are made by the thread of
  * the application, which also encrypts and compresses. `scripts/worker-code.ts` bundles this file and what it needs.
  */
+import { isBytes } from '../base/brands.ts';
 import { InvariantError } from '../base/errors.ts';
 import { realEnvironment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
@@ -134,8 +135,7 @@ class LoadWorker {
 
   #open({ runs, root }: SentPart): Tree {
     const blocks = this.#reader.staged(runs, stagedName, this.#shape.changeShape);
-    if (!(root instanceof Uint8Array)) return new Tree(blocks, root);
-    return treeOfNode(openCachedSealed('memory/load', root), blocks);
+    return isBytes(root) ? treeOfNode(openCachedSealed('memory/load', root), blocks) : new Tree(blocks, root);
   }
 }
 

@@ -122,13 +122,13 @@ function keyAt({ rows, order }: SortedRows, position: number): Uint8Array {
   return rows.keys.key(order[position] as number);
 }
 
-/** What a run may have before it ends: so many bytes of rows, and so many milliseconds. */
+/** The limits of a run: it ends when it has so many bytes of rows, and after so many milliseconds. */
 export interface RunLimits {
   readonly bytes: number;
   readonly ms: number;
 }
 
-/** What is known of a run that is staged. */
+/** Facts about a run that is staged. */
 export interface RunEnd {
   readonly firstKey: Uint8Array;
   readonly lastKey: Uint8Array;

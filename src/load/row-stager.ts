@@ -12,7 +12,7 @@ import { TreeEntries } from './tree-entries.ts';
 
 /** Takes the runs of a load. */
 export interface RunSink {
-  /** What the next run may have; undefined for any number of rows. */
+  /** Returns the limits of the next run; undefined for none. */
   limits(): RunLimits | undefined;
   /** Takes a run. `isLast`: no other follows. */
   add(run: LoadedRun, sizeBytes: number, isLast: boolean): Promise<void>;

@@ -3,6 +3,7 @@
  * {@link RemoteError} that stands for it, and if this comes back as the error of another call, the thread that made it gets the very error.
  * Errors that the code around a call tells apart by their class are made again by the caller, with their fields.
  */
+import { isError } from '../base/brands.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { BlockGone } from '../tree/block-source.ts';
 
@@ -117,7 +118,7 @@ export class ThreadChannel {
   #sent(error: unknown): SentError {
     if (error instanceof RemoteError) return { kind: 'there', id: error.id };
     if (error instanceof KeyRefused) return { kind: 'refused', key: error.key };
-    const { message, stack } = error instanceof Error ? error : new Error(String(error));
+    const { message, stack } = isError(error) ? error : new Error(String(error));
     if (error instanceof CorruptionError || error instanceof UnknownFormatError) {
       const kind = error instanceof BlockGone ? 'gone' : error instanceof CorruptionError ? 'damaged' : 'unknown';
       return { kind, key: error.key, message: message.replace(` (object ${error.key})`, '') };

@@ -1,4 +1,4 @@
-/** What the thread of the application and the thread of a load tell each other. */
+/** The messages between the thread of the application and the thread of a load. */
 import { invariant } from '../base/errors.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { BlockRef } from '../format/block.ts';
@@ -8,7 +8,7 @@ import type { FilledRows, SourcePlace } from './row-source.ts';
 import { ownBytes } from './thread-channel.ts';
 import type { Answer } from './thread-channel.ts';
 
-/** What a thread needs to know of a load. */
+/** Facts about a load that its thread needs. */
 export interface ThreadStart {
   readonly table: string;
   /** The stored schema of the table, as JSON. */
@@ -33,10 +33,15 @@ export interface RunsCall extends NewRuns {
   readonly limits: RunLimits | undefined;
 }
 
+/** A root that is stored. */
+export interface StoredRoot extends BlockRef {
+  readonly level: number;
+}
+
 /** A staged tree: its runs, and its root, as a block of them or as bytes. */
 export interface SentPart {
   readonly runs: readonly string[];
-  readonly root: (BlockRef & { readonly level: number }) | Uint8Array;
+  readonly root: StoredRoot | Uint8Array;
 }
 
 /** Asks the thread to stage the rows of several trees as one. */

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { workerCode } from '#worker-code';
 import type { StartThread } from './thread.ts';
 
-/** What the thread runs: the code as a module, and its function `serve`. */
+/** The program of the thread: the code as a module, and a call of its function `serve`. */
 const program = `
 const { parentPort } = require('node:worker_threads');
 const made = { exports: {} };

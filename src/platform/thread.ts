@@ -1,6 +1,6 @@
 /** Threads as the platforms start them. */
 
-/** What a thread tells of itself. */
+/** Takes the messages of a thread. */
 export interface ThreadListener {
   /** Called with each message. */
   readonly message: (message: unknown) => void;

@@ -86,6 +86,12 @@ const optional: Readonly<Record<string, RegExp>> = {
   '@orama/stemmers': /^src\/search\/stemmers\.ts$/,
 };
 
+/** What is made when the package is built, or bundled into it, and the files that load it. */
+const bundled: Readonly<Record<string, RegExp>> = {
+  fzstd: /^src\/platform\/zstd\.ts$/,
+  '#worker-code': /^src\/platform\/load-thread\.ts$/,
+};
+
 describe('importing the library', () => {
   it('loads nothing but Node itself', () => {
     expect([...library.atOnce]).toEqual([]);
@@ -94,10 +100,12 @@ describe('importing the library', () => {
   it('loads the S3 client with the first request to a bucket, a decoder where the runtime has none, and nothing else later', () => {
     const proxies = ['http-proxy-agent', 'https-proxy-agent', 'proxy-from-env'];
     const client = ['aws4', 'fast-xml-builder', 'fast-xml-parser', ...proxies];
-    expect([...library.later.keys()].toSorted()).toEqual([...Object.keys(optional), ...client, 'fzstd'].toSorted());
+    expect([...library.later.keys()].toSorted()).toEqual(
+      [...Object.keys(optional), ...client, ...Object.keys(bundled)].toSorted(),
+    );
     for (const [name, paths] of library.later) {
       const ofClient = optional[name] ?? /^src\/storage\/(?:s3|http)\//;
-      const from = name === 'fzstd' ? /^src\/platform\/zstd\.ts$/ : ofClient;
+      const from = bundled[name] ?? ofClient;
       for (const path of paths) expect(path).toMatch(from);
     }
   });
@@ -166,10 +174,8 @@ describe('code of the package that is loaded later', () => {
 describe('packages that are installed with this one', () => {
   it('are those that its sources load', () => {
     const loaded = new Set([...library.later.keys(), ...command.atOnce, ...command.later.keys()]);
-    // The bundles have one in them, and the other is generated for them.
-    const bundled = ['fzstd', '#studio-page'];
     const installed = [...Object.keys(manifest.dependencies), ...Object.keys(optional)];
-    expect([...installed, ...bundled].toSorted()).toEqual([...loaded].toSorted());
+    expect([...installed, ...Object.keys(bundled), '#studio-page'].toSorted()).toEqual([...loaded].toSorted());
     expect(builtinModules.some((name) => loaded.has(name))).toBe(false);
   });
 

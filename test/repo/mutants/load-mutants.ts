@@ -10,6 +10,8 @@ const tests = ['test/features/load/load.slow.test.ts'];
 const resumption = 'src/load/resumption.ts';
 const source = 'src/load/row-source.ts';
 const ends = ['test/features/load/resume-ends.slow.test.ts'];
+const thread = 'src/load/load-thread.ts';
+const threadTests = ['test/features/load/thread.slow.test.ts'];
 const importTests = ['test/features/cli/import-load.slow.test.ts'];
 
 export const loadMutants: readonly Mutant[] = [
@@ -177,6 +179,53 @@ export const loadMutants: readonly Mutant[] = [
     name: 'load: a commit may name staged rows of an earlier slot',
     edits: [{ file: 'src/format/commit.ts', find: 'runSlot >= slot;', replace: 'runSlot > 0 * slot;' }],
     tests: ['src/format/commit.test.ts'],
+  },
+  {
+    name: 'load: a thread is not ended with it',
+    edits: [{ file: thread, find: 'await this.#thread?.end();', replace: 'await Promise.resolve();' }],
+    tests: threadTests,
+  },
+  {
+    name: 'load: rows are deleted while the thread still stores some',
+    edits: [{ file: thread, find: 'await Promise.allSettled(this.#requests);', replace: '' }],
+    tests: threadTests,
+  },
+  {
+    name: 'load: runs that the thread has stored are not deleted when it fails',
+    edits: [{ file: thread, find: 'staging.began(key.slice(', replace: 'void staging;\n    void (key.slice(' }],
+    tests: threadTests,
+  },
+  {
+    name: 'load: a thread that does not start counts for ever',
+    edits: [
+      {
+        file: thread,
+        find: 'if (own === undefined) options.ended();\n',
+        replace: 'if (own === undefined) void options;\n',
+      },
+    ],
+    tests: threadTests,
+  },
+  {
+    name: 'load: any number of loads have a thread',
+    edits: [{ file: load, find: 'threads.running >= maxThreads', replace: 'threads.running < 0' }],
+    tests: threadTests,
+  },
+  {
+    name: 'load: a thread starts for the rows of one buffer',
+    edits: [{ file: load, find: 'options.thread !== true || reader.isOver ||', replace: 'options.thread !== true ||' }],
+    tests: threadTests,
+  },
+  {
+    name: 'load: the thread takes two rows of a key',
+    edits: [
+      {
+        file: 'src/load/row-run.ts',
+        find: 'if (keys.isSame(before, at)) throw refused(keys.key(at));',
+        replace: 'if (keys.isSame(before, at) && i < 0) throw refused(keys.key(at));',
+      },
+    ],
+    tests: threadTests,
   },
   {
     name: 'import: an interrupted load reports all rows',

@@ -204,9 +204,9 @@ export const snapshotMutants: readonly Mutant[] = [
       },
       {
         file: blockWriter,
-        find: `    this.#bytes += bytes.length;
+        find: `    this.#bytes += length;
 `,
-        replace: `    this.#bytes += bytes.length;
+        replace: `    this.#bytes += length;
     this.names.push(name);
 `,
       },

@@ -170,7 +170,7 @@ const moduleState: Rule = (tree) =>
 
 const fileNames: Rule = (tree) =>
   [...tree.modules.keys()].flatMap((path) => {
-    const names = path.split('/').map((name) => name.replace(/(\.slow)?(\.test|\.test-d|\.bench)?\.ts$/, ''));
+    const names = path.split('/').map((name) => name.replace(/(\.slow)?(\.test|\.test-d|\.bench|\.d)?\.ts$/, ''));
     const odd = names.find((name) => !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name));
     const vague = names.find((name) => vagueNames.has(name.replace(/^.*-/, '')));
     if (odd !== undefined) return [{ path, line: 1, message: `${odd} is not in kebab-case` }];

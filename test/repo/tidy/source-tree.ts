@@ -120,7 +120,6 @@ const platformFiles: ReadonlyMap<string, readonly string[]> = new Map([
   ['#platform', ['src/platform/node.ts', 'src/platform/web.ts']],
   ['#environment-driver', ['src/storage/environment-driver.ts', 'src/storage/environment-driver-web.ts']],
   ['#load-thread', ['src/platform/load-thread.ts', 'src/platform/load-thread-web.ts']],
-  ['#worker-code', ['scripts/worker-code.ts']],
 ]);
 
 /** Returns the files that an import leads to; undefined stands for none of the repository. */

@@ -127,4 +127,18 @@ export const writing: PagePromises = {
   'A load refuses rows with blobs, tables with triggers for inserts, and tables that are being migrated': [
     'test/features/load/load.slow.test.ts: for blobs, triggers, replicas, tables that are not registered, and tables that are migrated',
   ],
+  'The thread starts when the rows have filled one buffer, a twenty-fourth of `maxMemoryBytes`, at most 16 MiB, and ends with the load.':
+    [
+      'test/features/load/thread.slow.test.ts: starts none for the rows of one buffer, for none, and without the option',
+      'test/features/load/thread.slow.test.ts: stores the same blocks by the same requests as one without: rows %s',
+    ],
+  'Answers, errors and requests are those of a load without the option.': [
+    'test/features/load/thread.slow.test.ts: stores the same blocks by the same requests as one without: rows %s',
+    'test/features/load/thread.slow.test.ts: where %s',
+    'test/features/load/thread.slow.test.ts: where the store refuses a request',
+  ],
+  'Two loads of an instance have a thread at the same time. Further ones do without': [
+    'test/features/load/thread.slow.test.ts: stores the same blocks by the same requests as one without: rows %s',
+    'test/features/load/thread.slow.test.ts: works where they %s',
+  ],
 };
