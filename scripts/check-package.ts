@@ -58,6 +58,7 @@ async function exercise() {
   const rows = await db.query('cities').where('name', '=', 'Turku').execute();
   await db.stop();
   if (JSON.stringify(rows) !== '[{"id":1,"name":"Turku"}]') throw new Error('Read ' + JSON.stringify(rows));
+  await loadWithThread();
   const hasSdk = () => Object.keys(modules).some((path) => path.includes('@aws-sdk'));
   const bucket = new storage.ObjectStoreDriver({ bucket: 'nowhere', endpoint: 'http://127.0.0.1:9' });
   const error = await bucket.get('key').catch((cause) => cause);
@@ -65,6 +66,19 @@ async function exercise() {
   if (error.code !== 'STORAGE') throw new Error('ObjectStoreDriver failed in an odd way', { cause: error });
   if (hasSdk()) throw new Error('The AWS SDK was loaded, although the application has no client of it');
   console.log(process.version, 'works');
+}
+async function loadWithThread() {
+  let threads = 0;
+  process.on('worker', () => threads++);
+  const driver = new storage.MemoryDriver();
+  const db = StoreDb({ dbPrefix: 'load', nodeId: 1, driver, logLevel: 'silent', maxMemoryBytes: 1 << 20 });
+  db.registerSchema({ name: 'numbers', version: 1, fields: { id: { typeId: 3 } }, primaryKey: 'id' });
+  await db.start();
+  const rows = Array.from({ length: 9000 }, (_, i) => ({ id: (i * 7919) % 9000 }));
+  await db.load('numbers', rows, { thread: true });
+  const found = await db.query('numbers').count();
+  await db.stop();
+  if (found !== 9000 || threads !== 1) throw new Error('Loaded ' + found + ' rows with ' + threads + ' threads');
 }
 exercise();
 `;
@@ -115,6 +129,16 @@ test.each(['none', 'deflate'])('a table in a folder, compression %s', async (com
   await batch.flush();
   const row = await db.get('cities', 1);
   expect((await db.getBlob(row.photo).getBuffer()).toString()).toBe('picture');
+  await db.stop();
+});
+
+test('a load with a thread', async () => {
+  const db = StoreDb({ dbPrefix: 'load', nodeId: 0, driver: new FileDriver(folder), logLevel: 'silent', maxMemoryBytes: 1 << 20 });
+  db.registerSchema({ name: 'numbers', version: 1, fields: { id: { typeId: 3 } }, primaryKey: 'id' });
+  await db.start();
+  const rows = Array.from({ length: 9000 }, (_, i) => ({ id: (i * 7919) % 9000 }));
+  expect(await db.load('numbers', rows, { thread: true })).toEqual({ rows: 9000 });
+  expect(await db.query('numbers').count()).toBe(9000);
   await db.stop();
 });
 

@@ -1,5 +1,6 @@
 /** `db.load()` with option `thread`: another thread sorts the rows and makes blocks, and all else is as it is without. */
 import { createRequire, syncBuiltinESMExports } from 'node:module';
+import { setTimeout } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreDb, Types } from '../../../src/index.ts';
@@ -307,22 +308,23 @@ describe('a load with a thread rejects as one without does', () => {
     for (const stops of [false, true]) {
       const one = await opened();
       const end = new AbortController();
-      let put: (() => void) | undefined;
       let isUnderWay = false;
+      let isDone = false;
       one.driver.onPut(/^staged\//, async (pass) => {
         isUnderWay = true;
-        await new Promise<void>((resolve) => {
-          put = resolve;
-        });
-        return pass();
+        // It lands after the load was given up, and before its rows are deleted.
+        await setTimeout(100);
+        const result = await pass();
+        isDone = true;
+        return result;
       });
       const load = one.db.load(items, inNoOrder(), { thread: true, signal: end.signal });
-      await expect.poll(() => isUnderWay).toBe(true);
+      await expect.poll(() => isUnderWay, { interval: 5 }).toBe(true);
       const outcome = failure(one, load);
       const stopped = stops ? one.db.stop() : end.abort();
-      // The put lands after the load was given up, and before its rows are deleted.
-      setTimeout(() => put?.(), 50);
       expect(await outcome).toMatchObject({ code: 'ABORTED' });
+      await expect.poll(() => isDone).toBe(true);
+      expect(await stagedOf(one)).toEqual([]);
       await stopped;
     }
     expect([started.length, ended]).toEqual([2, 2]);
@@ -362,8 +364,10 @@ describe('a load without threads', () => {
     } as unknown as typeof Worker;
     syncBuiltinESMExports();
     const one = await opened();
-    expect(await one.db.load(items, inNoOrder(), { thread: true })).toEqual({ rows: count });
-    // A thread that has not been started is not counted as one of two.
+    for (const table of [items, people]) {
+      expect(await one.db.load(table, inNoOrder(), { thread: true })).toEqual({ rows: count });
+    }
+    // Threads that have not been started do not count as two that run.
     threads.Worker = Own;
     syncBuiltinESMExports();
     const before = started.length;
