@@ -196,7 +196,7 @@ export const loadMutants: readonly Mutant[] = [
     tests: threadTests,
   },
   {
-    name: 'load: a thread that does not start counts for ever',
+    name: 'load: a thread that has not started counts as one',
     edits: [
       {
         file: thread,
