@@ -15,6 +15,23 @@ function mutant(name: string, file: string, find: string, replace: string, tests
 }
 
 export const expiryMutants: readonly Mutant[] = [
+  {
+    name: 'expiry: triggers fire for rows that have expired',
+    edits: [
+      {
+        file: 'src/instance/engine-host.ts',
+        find: 'shapeOf: (table) => this.shapeOf(table) });',
+        replace: 'shapeOf: (table) => this.shapeOf(table), triggers: (table) => this.triggers(table) });',
+      },
+      {
+        file: rows,
+        find: 'rows = list?.count ?? 0;',
+        replace:
+          "rows = list?.count ?? 0;\n        for (const trigger of this.#options.triggers(table)) trigger.handler({}, undefined, {}, 'delete');",
+      },
+    ],
+    tests: [expiry],
+  },
   mutant(
     'a plan that was kept goes on with its time',
     plans,
