@@ -50,6 +50,8 @@ export interface IndexInfo {
   readonly function?: string;
   readonly unique: boolean;
   readonly isPartial: boolean;
+  /** Whether it is of the words of texts, so that the table can be searched. */
+  readonly isText?: boolean;
 }
 
 /** A table that the store holds. */
@@ -102,6 +104,8 @@ export type Moment = { readonly generation: number } | { readonly time: string }
 export interface Selection {
   readonly table: string;
   readonly where: readonly Condition[];
+  /** Words to search for, the last of which may be the beginning of one. Without orders, the best rows come first. */
+  readonly search?: string;
   readonly orderBy: readonly Order[];
   /** The fields that rows have. Default: all. */
   readonly fields?: readonly string[];
@@ -122,11 +126,16 @@ export interface RowsAsked extends Selection {
   readonly after?: string;
 }
 
+/** Where words are in the cells of a row: for each cell, parts of its text in order, as `slice()` takes them. */
+export type RowMarks = readonly (readonly (readonly [start: number, end: number])[])[];
+
 /** Result of `rows`. */
 export interface RowsPage {
   readonly columns: readonly string[];
   /** The cells of each row, in the order of `columns`. */
   readonly rows: readonly (readonly Cell[])[];
+  /** Of a search: where its words are in each cell of each row. */
+  readonly marks?: readonly RowMarks[];
   /** The bookmark for the next page; absent if there are no more rows. */
   readonly next?: string;
   /** The position of the state that was read; absent for an earlier state. */

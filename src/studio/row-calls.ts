@@ -10,7 +10,7 @@ import type { CallContext } from './call-context.ts';
 import { CostMeter } from './cost-meter.ts';
 import { nameOfType } from './known-tables.ts';
 import type { KnownTable } from './known-tables.ts';
-import type { Calls } from './messages.ts';
+import type { Calls, RowMarks } from './messages.ts';
 import { columnsOf, conditionedQuery, fieldIn, ordersOf, selectingQuery } from './selection.ts';
 import type { CheckedOrder, LooseBuilder, LooseQuery } from './selection.ts';
 
@@ -34,10 +34,21 @@ export async function rows(context: CallContext, asked: Asked, signal: AbortSign
   return context.states.use(asked.optionalPart('at'), signal, async (source) => {
     // At least this: the query may see newer commits.
     const position = source === context.db ? context.db.position : undefined;
-    const page = await selectingQuery(source, table, asked).page({ size, signal, ...defined({ after }) });
+    const selecting = selectingQuery(source, table, asked);
+    const page = await selecting.page({ size, signal, ...defined({ after }) });
     const cells = page.rows.map((values) => columns.map((name) => table.cell(name, values[name])));
-    return { columns, rows: cells, ...defined({ next: page.next, position }), cost: meter.cost };
+    const isSearch = asked.optionalText('search') !== undefined;
+    const marks = isSearch
+      ? await Promise.all(page.rows.map((values) => marksIn(selecting, columns, values)))
+      : undefined;
+    return { columns, rows: cells, ...defined({ marks, next: page.next, position }), cost: meter.cost };
   });
+}
+
+/** Returns where the words of a search are in the cells of a row. */
+async function marksIn(selecting: LooseQuery, columns: readonly string[], values: Values): Promise<RowMarks> {
+  const spans = await selecting.highlight(values);
+  return columns.map((name) => (spans[name] ?? []).map(({ start, end }) => [start, end] as const));
 }
 
 /** `count`: the number of rows that match. */

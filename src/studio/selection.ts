@@ -43,7 +43,7 @@ export function columnsOf(table: KnownTable, asked: Asked): readonly string[] {
   return [...new Set(fields)];
 }
 
-/** Returns a query with the conditions that were asked for. Throws `InvalidOptionError` and `InvalidQueryError`. */
+/** Returns a query with the conditions and the search that were asked for. Throws `InvalidOptionError` and `InvalidQueryError`. */
 export function conditionedQuery(source: Database | Snapshot, table: KnownTable, asked: Asked): LooseQuery {
   let query: LooseQuery = source.query(table.name);
   for (const condition of asked.parts('where', maxConditions)) {
@@ -51,7 +51,8 @@ export function conditionedQuery(source: Database | Snapshot, table: KnownTable,
     const operator = condition.oneOf('operator', operators);
     query = (query as LooseBuilder).where(field, operator, valueOf(table, condition, field, operator));
   }
-  return query;
+  const words = asked.optionalText('search');
+  return words === undefined ? query : query.search(words, { prefix: true });
 }
 
 /** An order, as it was asked for. */

@@ -4,7 +4,7 @@
  * around what is shown stay in memory, and the bookmarks of the pages that were passed.
  */
 import { signal } from '@preact/signals';
-import type { Cell, Cost, Order, Selection, TableInfo } from '../../src/studio/messages.ts';
+import type { Cell, Cost, Order, RowMarks, Selection, TableInfo } from '../../src/studio/messages.ts';
 import { call, failureOf } from './api.ts';
 import type { CallFailure } from './api.ts';
 
@@ -109,6 +109,10 @@ export class RowSource {
   readonly #selection: Selection;
   readonly #forward: Direction;
   readonly #backward: Direction;
+  readonly #keyNames: readonly string[];
+  /** Whether the best rows of a search come first: that has no reversed order. */
+  readonly #isRanked: boolean;
+  readonly #marks = new WeakMap<readonly Cell[], RowMarks>();
   readonly #controller = new AbortController();
   #wanted: readonly [first: number, last: number] = [0, 0];
   #isPumping = false;
@@ -116,7 +120,9 @@ export class RowSource {
   #isCountStale = true;
 
   constructor(table: Pick<TableInfo, 'primaryKey'>, selection: Selection) {
-    const orderBy = fullOrder(table, selection.orderBy);
+    this.#keyNames = table.primaryKey;
+    this.#isRanked = selection.search !== undefined && selection.orderBy.length === 0;
+    const orderBy = this.#isRanked ? [] : fullOrder(table, selection.orderBy);
     this.#selection = { ...selection, orderBy };
     this.#forward = new Direction(orderBy);
     this.#backward = new Direction(orderBy.map(flipped));
@@ -144,6 +150,12 @@ export class RowSource {
     if (ahead !== undefined || !this.isCounted.value) return ahead;
     const back = this.count.value - 1 - index;
     return this.#backward.pages.get(Math.floor(back / pageRows))?.[back % pageRows];
+  }
+
+  /** Returns where the words of a search are in the cells of a row in memory. */
+  marksAt(index: number): RowMarks | undefined {
+    const row = this.rowAt(index);
+    return row && this.#marks.get(row);
   }
 
   /** Gets the rows from `first` to `last` into memory. */
@@ -175,8 +187,8 @@ export class RowSource {
   #countRows(): void {
     if (this.#counting !== undefined || !this.#isCountStale) return;
     this.#isCountStale = false;
-    const { table, where, at } = this.#selection;
-    const asked = { table, where, orderBy: [], ...(at && { at }) };
+    const { table, where, search, at } = this.#selection;
+    const asked = { table, where, orderBy: [], ...(search !== undefined && { search }), ...(at && { at }) };
     this.#counting = this.#count(asked).finally(() => {
       this.#counting = undefined;
       this.#countRows();
@@ -229,7 +241,7 @@ export class RowSource {
     if (forward.pages.has(page) && !forward.stale.has(page)) return undefined;
     const steps = page - forward.nearest(page);
     const count = this.count.value;
-    if (this.isCounted.value && count > 0) {
+    if (this.isCounted.value && count > 0 && !this.#isRanked) {
       const backPages = [count - 1 - end, count - 1 - from].map((row) => Math.floor(row / pageRows));
       const backward = this.#backward;
       const missing = [...new Set(backPages)].find((back) => !backward.pages.has(back) || backward.stale.has(back));
@@ -273,8 +285,9 @@ export class RowSource {
     const after = direction.bookmark(page);
     const selection = { ...this.#selection, orderBy: direction.orderBy };
     const asked = { ...selection, size: pageRows, ...(after !== undefined && { after }) };
-    const { columns, rows, next, cost } = await call('rows', asked, this.#controller.signal);
+    const { columns, rows, marks, next, cost } = await call('rows', asked, this.#controller.signal);
     this.columns = columns;
+    marks?.forEach((each, i) => this.#marks.set(rows[i] as readonly Cell[], each));
     direction.keep(page, rows);
     direction.note(page + 1, next);
     this.#letGo();
@@ -290,11 +303,10 @@ export class RowSource {
   /** Passes pages without keeping their rows. Returns whether there are more. */
   async #pass(direction: Direction, page: number, pages: number): Promise<boolean> {
     const after = direction.bookmark(page);
-    const { table, where, at } = this.#selection;
-    const fields = direction.orderBy.slice(-1).map(({ field }) => field);
     const { orderBy } = direction;
+    const fields = this.#isRanked ? this.#keyNames : orderBy.slice(-1).map(({ field }) => field);
     const size = pages * pageRows;
-    const asked = { table, where, orderBy, fields, size, ...(at && { at }), ...(after !== undefined && { after }) };
+    const asked = { ...this.#selection, orderBy, fields, size, ...(after !== undefined && { after }) };
     const { next } = await call('rows', asked, this.#controller.signal);
     direction.note(page + pages, next);
     if (next !== undefined) return true;

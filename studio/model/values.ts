@@ -133,6 +133,12 @@ function elementOf(text: string): Cell {
   }
 }
 
+/** Returns an element as people type it: a text without quotation marks, unless it would be taken for something else. */
+function elementText(value: Cell): string {
+  const isPlain = typeof value === 'string' && elementOf(value) === value && !/[",]|^\s|\s$|^$/.test(value);
+  return isPlain ? value : JSON.stringify(value);
+}
+
 /** Returns the parts between the commas of a text, except those within quotation marks. */
 function partsOf(text: string): readonly string[] {
   const parts = text.match(/(?:"(?:[^"\\]|\\.)*"|[^,])+/gu) ?? [];
@@ -160,7 +166,9 @@ export function draftOf({ field, operator, value }: Condition, type: TypeName): 
   const list = Array.isArray(value) ? (value as readonly Cell[]) : [value];
   if (operator === 'BETWEEN')
     return { field, operator, text: editText(type, list[0]), second: editText(type, list[1]) };
-  return { field, operator, text: list.map((each) => editText(type, each)).join(', '), second: '' };
+  const isOfElements = operator === 'HAS' || operator === 'HAS ANY' || operator === 'HAS ALL';
+  const texts = list.map((each) => (isOfElements ? elementText(each) : editText(type, each)));
+  return { field, operator, text: texts.join(', '), second: '' };
 }
 
 /** What an empty field for a value says. */

@@ -1,6 +1,6 @@
 /** The page of tables: a list of them, the rows of one, and one row in full. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { Cell, Condition, Moment, Order, Selection, TableInfo } from '../../src/studio/messages.ts';
+import type { Cell, Condition, Moment, Order, RowMarks, Selection, TableInfo } from '../../src/studio/messages.ts';
 import { countText, durationText, isNumeric, plural } from '../model/format.ts';
 import { fullOrder, RowSource } from '../model/row-source.ts';
 import { go, jsonOf, linkTo, moment, route, setQuery } from '../model/route.ts';
@@ -124,12 +124,14 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
   const at = moment.value;
   const where = jsonOf<readonly Condition[]>('where', []);
   const orderBy = jsonOf<readonly Order[]>('order', []);
+  const isSearchable = table.indexes.some(({ isText }) => isText === true);
+  const search = isSearchable ? jsonOf<string>('search', '') : '';
   const names = jsonOf<readonly string[]>('cols', []);
   const rowKey = jsonOf<readonly Cell[] | 'new' | undefined>('row', undefined);
   const isWritable = overview.value?.writable === true && at === undefined;
-  const asked = JSON.stringify([where, orderBy, names, at ?? null]);
+  const asked = JSON.stringify([where, search, orderBy, names, at ?? null]);
   const columns = columnsOf(table, names);
-  const selection = selectionOf(table, where, orderBy, names, at);
+  const selection = selectionOf(table, where, orderBy, names, at, search);
   const source = useMemo(() => new RowSource(table, selection), [asked]);
   useEffect(() => () => source.stop(), [source]);
   const state = stateText.value;
@@ -145,6 +147,10 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
   const rowAt = (index: number): readonly Cell[] | undefined => {
     const row = source.rowAt(index);
     return row && places.map((place) => row[place]);
+  };
+  const marksAt = (index: number): RowMarks | undefined => {
+    const marks = source.marksAt(index);
+    return marks && places.map((place) => marks[place] ?? []);
   };
   const keyAt = (index: number): readonly Cell[] | undefined => {
     const row = source.rowAt(index);
@@ -189,11 +195,14 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
           </Button>
         )}
       </header>
-      <Conditions
-        table={table}
-        where={where}
-        onChange={(next) => setQuery({ where: next.length === 0 ? undefined : JSON.stringify(next), row: undefined })}
-      />
+      <div class="filters">
+        {isSearchable && <SearchBox table={table} search={search} />}
+        <Conditions
+          table={table}
+          where={where}
+          onChange={(next) => setQuery({ where: next.length === 0 ? undefined : JSON.stringify(next), row: undefined })}
+        />
+      </div>
       <Failure failure={source.failure.value} onRetry={() => source.retry()} />
       <div class={`rows${rowKey === undefined ? '' : ' has-panel'}`}>
         <div class="grid-box">
@@ -203,20 +212,23 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
             columns={columns}
             count={count}
             rowAt={rowAt}
+            marksAt={search === '' ? undefined : marksAt}
             onRange={onRange}
-            orderBy={orderBy.length === 0 ? fullOrder(table, []).slice(0, 1) : orderBy}
+            orderBy={orderBy.length > 0 || search !== '' ? orderBy : fullOrder(table, []).slice(0, 1)}
             onSort={(field) => {
               const next = nextOrder(orderBy, field);
               announce(
                 next[0] === undefined
-                  ? 'Sorted by primary key.'
+                  ? search === ''
+                    ? 'Sorted by primary key.'
+                    : 'The best rows first.'
                   : `Sorted by ${field}, ${next[0].direction === 'asc' ? 'ascending' : 'descending'}.`,
               );
               setQuery({ order: next.length === 0 ? undefined : JSON.stringify(next), row: undefined });
             }}
             onOpen={open}
             opened={openedIndex}
-            empty={source.isCounted.value && <NoRows isFiltered={where.length > 0} />}
+            empty={source.isCounted.value && <NoRows isFiltered={where.length > 0} search={search} />}
           />
           <Walking source={source} />
         </div>
@@ -244,7 +256,7 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
             `Last page: ${durationText(source.cost.value.ms)}, ${plural(source.cost.value.requests, 'request')}`}
         </span>
         <span class="grow" />
-        <span>{indexHint(table, orderBy)}</span>
+        <span>{search !== '' && orderBy.length === 0 ? 'The best rows first.' : indexHint(table, orderBy)}</span>
       </footer>
       {isChoosing && <ColumnChooser table={table} names={names} onClose={() => setChoosing(false)} />}
     </section>
@@ -257,10 +269,12 @@ function selectionOf(
   orderBy: readonly Order[],
   names: readonly string[],
   at: Moment | undefined,
+  search: string,
 ): Selection {
   // The key of a row is needed to open it.
   const fields = [...new Set([...names, ...table.primaryKey])];
-  return { table: table.name, where, orderBy, ...(names.length > 0 && { fields }), ...(at && { at }) };
+  const searched = search === '' ? {} : { search };
+  return { table: table.name, where, ...searched, orderBy, ...(names.length > 0 && { fields }), ...(at && { at }) };
 }
 
 function indexIn(source: RowSource, count: number, isIt: (index: number) => boolean): number | undefined {
@@ -272,16 +286,56 @@ function indexIn(source: RowSource, count: number, isIt: (index: number) => bool
 function indexHint(table: TableInfo, orderBy: readonly Order[]): string {
   const field = orderBy[0]?.field;
   if (field === undefined || table.primaryKey[0] === field) return '';
-  const index = table.indexes.find(({ fields, isPartial }) => fields[0] === field && !isPartial);
+  const index = table.indexes.find(
+    ({ fields, isPartial, isText }) => fields[0] === field && !isPartial && isText !== true,
+  );
   return index === undefined
     ? `No index begins with ${field}: each page sorts the table.`
     : `In the order of index ${index.name}.`;
 }
 
-function NoRows({ isFiltered }: { readonly isFiltered: boolean }): preact.JSX.Element {
+/** The words that people search for, which apply a moment after the last letter. */
+function SearchBox({ table, search }: { readonly table: TableInfo; readonly search: string }): preact.JSX.Element {
+  const [text, setText] = useState(search);
+  useEffect(() => setText(search), [search]);
+  const apply = (next: string): void => {
+    const words = next.trim();
+    if (words !== search) setQuery({ search: words === '' ? undefined : JSON.stringify(words), row: undefined }, true);
+  };
+  useEffect(() => {
+    const timer = setTimeout(() => apply(text), 250);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const fields = table.indexes.find(({ isText }) => isText === true)?.fields ?? [];
   return (
-    <Empty title={isFiltered ? 'No row matches' : 'This table has no rows'}>
-      {isFiltered ? (
+    <input
+      type="search"
+      class="search-rows"
+      aria-label={`Search ${table.name}`}
+      placeholder={`Search ${fields.join(', ')}`}
+      title={'All words; "a phrase" in double quotes; - before a word leaves out rows with it'}
+      value={text}
+      spellcheck={false}
+      autocomplete="off"
+      onInput={(event) => setText(event.currentTarget.value)}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') apply(event.currentTarget.value);
+      }}
+    />
+  );
+}
+
+interface NoRowsProps {
+  readonly isFiltered: boolean;
+  readonly search: string;
+}
+
+function NoRows({ isFiltered, search }: NoRowsProps): preact.JSX.Element {
+  return (
+    <Empty title={isFiltered || search !== '' ? 'No row matches' : 'This table has no rows'}>
+      {search !== '' ? (
+        <Button onClick={() => setQuery({ search: undefined })}>Remove the search</Button>
+      ) : isFiltered ? (
         <Button onClick={() => setQuery({ where: undefined })}>Remove the conditions</Button>
       ) : (
         <p>Rows are shown here as soon as somebody writes some.</p>

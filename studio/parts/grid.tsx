@@ -1,7 +1,7 @@
 /** A list of rows that makes elements only for those that are seen. It scrolls through any number of them, and works from the keyboard. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Cell, Order } from '../../src/studio/messages.ts';
+import type { Cell, Order, RowMarks } from '../../src/studio/messages.ts';
 import { cellText, isNumeric, widthOf } from '../model/format.ts';
 import type { TypeName } from '../model/format.ts';
 import { Icon } from './basics.tsx';
@@ -23,6 +23,8 @@ export interface GridProps {
   readonly count: number;
   /** Returns the cells of a row; undefined while they are read. */
   readonly rowAt: (index: number) => readonly Cell[] | undefined;
+  /** Returns the parts of the cells of a row that are marked. */
+  readonly marksAt?: ((index: number) => RowMarks | undefined) | undefined;
   /** Is told which rows are seen. */
   readonly onRange?: (first: number, last: number) => void;
   readonly orderBy?: readonly Order[];
@@ -148,7 +150,7 @@ interface HeaderProps {
 }
 
 export function Grid(props: GridProps): preact.JSX.Element {
-  const { label, columns, count, rowAt, onRange, orderBy, onSort, onOpen, opened, empty } = props;
+  const { label, columns, count, rowAt, marksAt, onRange, orderBy, onSort, onOpen, opened, empty } = props;
   const { box, top, height, seen, scrollTop, onScroll, scrollTo } = useScroll(count);
   // The header is row -1.
   const [active, setActive] = useState<readonly [row: number, column: number]>([0, 0]);
@@ -227,6 +229,7 @@ export function Grid(props: GridProps): preact.JSX.Element {
           <div role="rowgroup" class="grid-body" style={{ height: `${height}px` }}>
             {rows.map((row) => {
               const cells = rowAt(row);
+              const marks = marksAt?.(row);
               return (
                 <div
                   key={row}
@@ -248,6 +251,7 @@ export function Grid(props: GridProps): preact.JSX.Element {
                       type={type}
                       isLoaded={cells !== undefined}
                       value={cells?.[at]}
+                      marks={marks?.[at]}
                       isActive={isFocused && row === activeRow && at === activeColumn}
                     />
                   ))}
@@ -268,10 +272,38 @@ interface GridCellProps {
   readonly type: TypeName | null;
   readonly isLoaded: boolean;
   readonly value: Cell;
+  readonly marks: RowMarks[number] | undefined;
   readonly isActive: boolean;
 }
 
-function GridCell({ id, at, type, isLoaded, value, isActive }: GridCellProps): preact.JSX.Element {
+/** A marked text begins so many letters before its first mark, so that the mark is seen. */
+const lettersBefore = 16;
+/** Most letters of a marked text. */
+const mostLetters = 300;
+
+/** A text with marks. Of a long one, it shows the part from the first mark on. */
+function Marked({ text, marks }: { readonly text: string; readonly marks: RowMarks[number] }): preact.JSX.Element {
+  const first = marks[0]?.[0] ?? 0;
+  const space = first <= lettersBefore ? -1 : text.indexOf(' ', first - lettersBefore);
+  const from = first <= lettersBefore ? 0 : space >= 0 && space < first ? space + 1 : first;
+  const end = Math.min(text.length, from + mostLetters);
+  const parts: ComponentChildren[] = from > 0 ? ['…'] : [];
+  let at = from;
+  for (const [start, stop] of marks) {
+    if (start >= end) break;
+    parts.push(text.slice(at, start), <mark key={start}>{text.slice(start, Math.min(stop, end))}</mark>);
+    at = Math.min(stop, end);
+  }
+  return (
+    <>
+      {parts}
+      {text.slice(at, end)}
+      {end < text.length && '…'}
+    </>
+  );
+}
+
+function GridCell({ id, at, type, isLoaded, value, marks, isActive }: GridCellProps): preact.JSX.Element {
   const isNull = value === null || value === undefined;
   const kind = isNull ? ' null' : isNumeric(type) ? ' number' : type === 'bytes' || type === 'uuid' ? ' code' : '';
   return (
@@ -281,7 +313,13 @@ function GridCell({ id, at, type, isLoaded, value, isActive }: GridCellProps): p
       aria-colindex={at + 1}
       class={`grid-cell${isNumeric(type) ? ' number' : ''}${kind}${isActive ? ' active' : ''}`}
     >
-      {isLoaded ? cellText(type, value) : <span class="waiting" />}
+      {!isLoaded ? (
+        <span class="waiting" />
+      ) : typeof value === 'string' && marks !== undefined && marks.length > 0 ? (
+        <Marked text={value} marks={marks} />
+      ) : (
+        cellText(type, value)
+      )}
     </div>
   );
 }
