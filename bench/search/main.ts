@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { loadAnalyzer } from '../../src/search/analyzer.ts';
 import { Child } from '../peers/child.ts';
 import type { ContenderName } from './contenders.ts';
 import { openers } from './contenders.ts';
@@ -44,6 +45,25 @@ function shown(value: number): string {
 
 let textBytes = 0;
 for (const { title, body } of articles(rows)) textBytes += Buffer.byteLength(title) + Buffer.byteLength(body);
+
+/** Measures what it takes to make the words of the texts, in nanoseconds a word. */
+async function wordCost(): Promise<void> {
+  const analyzer = await loadAnalyzer('en');
+  const texts = [...articles(Math.min(rows, 100_000))].flatMap(({ title, body }) => [title, body]);
+  const costs: number[] = [];
+  for (let round = 0; round < 5; round++) {
+    const started = process.cpuUsage();
+    let words = 0;
+    for (const text of texts) {
+      analyzer.eachWord(text, () => {
+        words++;
+      });
+    }
+    const { user, system } = process.cpuUsage(started);
+    costs.push(((user + system) * 1000) / words);
+  }
+  console.log(`Words of English, with their stems: ${shown(median(costs))} ns each.\n`);
+}
 
 const children = new Map<ContenderName, Child<Request, Value>>();
 
@@ -118,6 +138,7 @@ async function measureCold(child: Child<Request, Value>): Promise<void> {
 }
 
 try {
+  await wordCost();
   await build();
   await warmUp();
   await measure();
