@@ -1,11 +1,12 @@
 /** Indexes on texts in a database: what a search finds, and in which order, after any changes; verified, rebuilt, added and migrated. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { loadAll } from '../../../src/base/later.ts';
+import { DenseNode, openStored } from '../../../src/cache/dense-node.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { SearchOptions } from '../../../src/query/conditions/search-options.ts';
 import { Random } from '../../properties/model/random.ts';
-import { Nodes } from '../protocol/nodes.ts';
+import { Nodes, prefix } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 import { searchModel } from './search-model.ts';
 import type { Article } from './search-model.ts';
@@ -143,6 +144,26 @@ function wantedOf(rows: readonly Article[], text: string): number[] {
 }
 
 describe('the entries of an index on texts', () => {
+  it('are in dense leaves, and those of other indexes are not', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    await fill(nodes, node);
+    const areDense = async (index: string): Promise<boolean[]> => {
+      const { entries } = await nodes.store.list(`${prefix}/indexes/articles/${index}/`);
+      const leaves: boolean[] = [];
+      for (const { key } of entries) {
+        const object = await nodes.store.get(key);
+        if (object.status !== 'found') continue;
+        const block = openStored(key.slice(prefix.length + 1), object.bytes);
+        if (block.level === 0) leaves.push(block instanceof DenseNode);
+      }
+      return leaves;
+    };
+    expect(new Set(await areDense('words'))).toEqual(new Set([true]));
+    expect(await areDense('section')).not.toContain(true);
+    await nodes.run(node.db.stop());
+  });
+
   it('are rebuilt by repair(), which verify() finds to be needed, with the number of words', async () => {
     const nodes = new Nodes();
     const node = await opened(nodes);

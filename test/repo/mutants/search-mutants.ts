@@ -11,6 +11,9 @@ const postings = 'src/query/search/postings.ts';
 const run = 'src/query/search/posting-run.ts';
 const fts5 = 'test/features/search/fts5.test.ts';
 const ranked = 'src/query/search/ranked-rows.ts';
+const dense = 'src/format/dense-leaf.ts';
+const denseWriter = 'src/format/dense-writer.ts';
+const denseTests = 'src/cache/dense-node.test.ts';
 const corpus = 'src/query/search/corpus.ts';
 
 function mutant(name: string, file: string, find: string, replace: string, tests: readonly string[]): Mutant {
@@ -59,6 +62,41 @@ export const searchMutants: readonly Mutant[] = [
     'src/query/search/word-postings.ts',
     'const at = run.bound(this.at + 1, other, j);',
     'const at = 1 + run.bound(this.at + 1, other, j);',
+    [stored],
+  ),
+  mutant(
+    'a row that follows far behind is passed over',
+    dense,
+    'if (this.at + 1 === limit) return false;',
+    'this.next();',
+    [denseTests],
+  ),
+  mutant(
+    'groups of entries that begin at the wanted one are passed over',
+    dense,
+    'if (order !== 0 || isRow || whole >= end) return order < 0;',
+    'if (order !== 0 || isRow || whole >= end) return order <= 0;',
+    [denseTests],
+  ),
+  mutant(
+    'a dense leaf whose entries do not ascend is read',
+    dense,
+    'if (!isStep && i > 0 && before.compareTo(entry) >= 0)',
+    'if (i < 0)',
+    [denseTests],
+  ),
+  mutant(
+    'an entry is the difference from another than the one before',
+    denseWriter,
+    'if (this.#count > 0) this.#find(keys, this.#count - 1);',
+    '',
+    [denseTests],
+  ),
+  mutant(
+    'the entries of texts are in plain leaves',
+    'src/schema/text-postings.ts',
+    'if (index?.text === undefined) return indexLeafShape;',
+    'if (index?.text === undefined || index !== undefined) return indexLeafShape;',
     [stored],
   ),
   mutant(
