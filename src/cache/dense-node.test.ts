@@ -186,25 +186,6 @@ describe('a dense leaf', () => {
     }
   });
 
-  it('finds the rows of a word, from any of its entries on and up to any other', () => {
-    const random = new Random(3);
-    const ids = Array.from({ length: 500 }, (_, i) => i * 7 + random.below(6));
-    const keys = ids.map((id) => keyOf('wine', [Types.uint32], [id], [12, 0]));
-    const node = openStored(name, encoded(keys, [Types.uint32])) as DenseNode;
-    const tries = Array.from({ length: 1000 }, () => {
-      const from = random.below(500);
-      const limit = from + 1 + random.below(500 - from);
-      const id = random.below(2) === 0 ? (ids[random.below(500)] as number) : random.below(3600);
-      const entry = node.entries();
-      entry.moveTo(from);
-      const row = keyOf('', [Types.uint32], [id], []).subarray(3);
-      const found = entry.seekRow(limit, row, 0, row.length) ? entry.at : -1;
-      const wanted = ids.findIndex((other, i) => i > from && i < limit && other >= id);
-      return found === wanted && (found < 0 || compareBytes(entry.key.subarray(0, entry.keyLength), row) >= 0);
-    });
-    expect(tries.filter((isRight) => !isRight)).toEqual([]);
-  });
-
   it('takes less than three bytes for an entry of a word of many rows', () => {
     const keys = Array.from({ length: 1000 }, (_, i) => keyOf('wine', [Types.uint32], [i * 20], [12, 0]));
     expect(encoded(keys, [Types.uint32]).length).toBeLessThan(2500);

@@ -320,7 +320,7 @@ export class DenseEntry {
       const order = difference === 0 ? this.#compareKey(key, start + this.wordLength, end) : difference;
       if (order >= 0) return this.at;
       if (this.at + 1 === count) return count;
-      if (steps === fewSteps && this.#skipGroups(groups, key, start, end, false)) {
+      if (steps === fewSteps && this.#skipGroups(groups, key, start, end)) {
         difference = this.#compareWord(key, start, end);
         continue;
       }
@@ -329,50 +329,24 @@ export class DenseEntry {
     }
   }
 
-  /**
-   * Moves on to the first entry before `limit` whose primary key is not below `key[start .. end)`. All entries before `limit` are of the
-   * present word. Returns false if there is none.
-   */
-  seekRow(limit: number, key: Uint8Array, start: number, end: number): boolean {
-    for (let steps = 0; this.at + 1 < limit; steps++) {
-      if (steps === fewSteps) {
-        const groups = ((limit - 1) >>> groupBits) + 1;
-        this.#skipGroups(groups, key, start, end, true);
-        if (this.at + 1 === limit) return false;
-      }
-      this.next();
-      if (this.compareRow(key, start, end) >= 0) return true;
-    }
-    return false;
-  }
-
-  /** Whether the first entry of a group is below a key, or its primary key is. */
-  #beginsBelow(group: number, key: Uint8Array, start: number, end: number, isRow: boolean): boolean {
+  /** Whether the first entry of a group is below a key. */
+  #beginsBelow(group: number, key: Uint8Array, start: number, end: number): boolean {
     this.end = this.#leaf.groupStart(group);
     const wordLength = this.#number();
     const keyEnd = this.#number() + this.end + wordLength;
-    const from = isRow ? this.end + wordLength : this.end;
-    const whole = start + keyEnd - from;
-    const order = compareRanges(this.#stored, from, keyEnd, key, start, whole < end ? whole : end);
-    if (order !== 0 || isRow || whole >= end) return order < 0;
+    const whole = start + keyEnd - this.end;
+    const order = compareRanges(this.#stored, this.end, keyEnd, key, start, whole < end ? whole : end);
+    if (order !== 0 || whole >= end) return order < 0;
     this.#moveToGroup(group);
     return this.compare(key, start, end) < 0;
   }
 
-  /** Compares the primary key with `other[start .. end)`. */
-  compareRow(other: Uint8Array, start: number, end: number): number {
-    return compareRanges(this.key, 0, this.keyLength, other, start, end);
-  }
-
-  /**
-   * Moves to the last of the groups after the present one whose first entry is below a key, or whose first primary key is, if that is all
-   * that is given. Returns false if there is none.
-   */
-  #skipGroups(groups: number, key: Uint8Array, start: number, end: number, isRow: boolean): boolean {
+  /** Moves to the last of the groups after the present one whose first entry is below a key. Returns false if there is none. */
+  #skipGroups(groups: number, key: Uint8Array, start: number, end: number): boolean {
     const present = this.at >>> groupBits;
     if (present + 1 >= groups) return false;
     const other = (this.#other ??= new DenseEntry(this.#leaf));
-    const isBelow = (group: number): boolean => other.#beginsBelow(group, key, start, end, isRow);
+    const isBelow = (group: number): boolean => other.#beginsBelow(group, key, start, end);
     let low = present;
     let high = groups;
     for (let step = 1; low + step < high; step *= 2) {

@@ -65,17 +65,10 @@ export const searchMutants: readonly Mutant[] = [
     [stored],
   ),
   mutant(
-    'a row that follows far behind is passed over',
+    'groups of entries are passed over that may have the wanted one',
     dense,
-    'if (this.at + 1 === limit) return false;',
-    'this.next();',
-    [denseTests],
-  ),
-  mutant(
-    'groups of entries that begin at the wanted one are passed over',
-    dense,
-    'if (order !== 0 || isRow || whole >= end) return order < 0;',
-    'if (order !== 0 || isRow || whole >= end) return order <= 0;',
+    'if (isBelow(low + step)) low += step;',
+    'if (isBelow(low + step)) low += step + 1;',
     [denseTests],
   ),
   mutant(
