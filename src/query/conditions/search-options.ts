@@ -18,7 +18,10 @@ export interface SearchOptions {
   readonly fields?: readonly string[];
   /** How much the words of a field count, by its name: numbers above 0. Default: the weights of the index. */
   readonly weights?: { readonly [field: string]: number };
-  /** The name of the index on texts. Default: the first one of the table that has the fields. */
+  /**
+   * The name of the index on texts. Default: the first one of the table that has the fields, one without `where` before
+   * others.
+   */
   readonly index?: string;
 }
 
@@ -113,7 +116,8 @@ export function requireTextIndex({ name: table, indexes }: TableShape, options: 
     );
   }
   const namesOf = (index: TableIndex): string[] => (index.text?.fields ?? []).map(({ name }) => name);
-  const index = named.find((one) => fields === undefined || fields.every((field) => namesOf(one).includes(field)));
+  const fitting = named.filter((one) => fields === undefined || fields.every((field) => namesOf(one).includes(field)));
+  const index = fitting.find(({ where }) => where === undefined) ?? fitting[0];
   if (index?.text === undefined) {
     const names = named.map((one) => `'${one.name}' (${namesOf(one).join(', ')})`).join(', ');
     throw new InvalidQueryError(

@@ -1,6 +1,6 @@
 /** `store-db query --search`: ranked rows, their words in colour in a terminal, and what to do without an index. */
 import { stripVTControlCharacters } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StoreDb, Types } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
 import { jsonLines, run, TestFolder } from './shell.ts';
@@ -56,9 +56,9 @@ describe('query --search', () => {
 
   it('shows the part of a long text with the words, within the width of a terminal and in colour', async () => {
     const asked = ['query', folder.url(), 'articles', '--search', 'wine', '--no-pager'];
-    vi.stubEnv('FORCE_COLOR', '1');
+    process.env['FORCE_COLOR'] = '1';
     const { output } = await run(asked, { tty: 'output' });
-    vi.unstubAllEnvs();
+    delete process.env['FORCE_COLOR'];
     const yellow = output
       .split('\u001b[33m')
       .slice(1)

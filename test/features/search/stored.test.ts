@@ -301,6 +301,24 @@ describe('a search', () => {
     expect(await nodes.run(query.search('-red').execute())).toEqual([]);
   });
 
+  it('takes an index of all rows before one of some, unless one is named', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes, {
+      ...articles,
+      indexes: [
+        { fields: ['title'], text: {}, name: 'some', where: { section: 1 } },
+        { fields: ['title'], text: {}, name: 'all' },
+      ],
+    });
+    const batch = node.db.batch();
+    await batch.insert('articles', { id: 1, title: 'wine', body: '', section: 1 });
+    await batch.insert('articles', { id: 2, title: 'wine', body: '', section: 2 });
+    await nodes.run(batch.flush());
+    const query = node.db.query('articles');
+    expect(await nodes.run(query.search('wine').count())).toBe(2);
+    expect(await nodes.run(query.search('wine', { index: 'some' }).count())).toBe(1);
+  });
+
   it('finds no row whose where() another row meets, also by primary key', async () => {
     const nodes = new Nodes();
     const node = await opened(nodes);
