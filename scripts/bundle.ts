@@ -203,9 +203,11 @@ async function removeUnneeded(entries: readonly string[]): Promise<void> {
  * writes databases, whichever tool bundles it.
  */
 const entriesOfBrowsers = ['reader', 'live-client', 'react', 'tanstack'];
+/** What a page that searches imports of the reader: with it in another file, bundlers leave the `import()` out of other pages. */
+const searchingFiles = /\/src\/(?:reader\/reader-search|query\/searching)\b/;
 /** What a page loads of the reader by `import()`, with the first search. */
 const searchFiles =
-  /\/src\/(?:search|query\/search|query\/(?:explain-search|search-module)|schema\/text-(?:entries|indexes|postings)|format\/counts)\b/;
+  /\/src\/(?:search|query\/search\/(?!snippet)|query\/(?:explain-search|search-module)|schema\/text-(?:entries|indexes|postings)|format\/counts)\b/;
 
 const manifest = JSON.parse(await readFile(new URL('package.json', repository), 'utf8')) as Manifest;
 const libraries = Object.values(manifest.exports).map((target) =>
@@ -259,7 +261,12 @@ for (const entry of entriesOfBrowsers) {
       codeSplitting: entry === 'reader' && {
         groups: [
           // Files with what they import, so that these come first.
-          { name: 'core', test: (id) => !searchFiles.test(id), priority: 1 },
+          {
+            name: 'core',
+            test: (id) => ![searchFiles, searchingFiles, /src\/reader\.ts$/].some((files) => files.test(id)),
+            priority: 1,
+          },
+          { name: 'searching', test: searchingFiles },
           { name: 'search', test: searchFiles },
         ],
       },
