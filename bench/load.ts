@@ -1,5 +1,5 @@
 /**
- * `db.load()` beside batches of 10,000 rows, into an empty table with two indexes, one of them unique: `npm run bench:load [-- <rows>]`.
+ * `db.load()`, without a thread and with one, beside batches of 10,000 rows, into an empty table with two indexes, one of them unique: `npm run bench:load [-- <rows>]`.
  * The rows come in the order of the keys, and in no order. Each way is run twice, in turns, and the faster run counts. Where the
  * benchmark's peers are installed (`npm run bench` does that), DuckDB's appender loads the same rows.
  */
@@ -65,6 +65,10 @@ async function batches(db: Database, isSorted: boolean): Promise<void> {
 
 async function load(db: Database, isSorted: boolean): Promise<void> {
   await db.load(people, rows(isSorted));
+}
+
+async function loadWithThread(db: Database, isSorted: boolean): Promise<void> {
+  await db.load(people, rows(isSorted), { thread: true });
 }
 
 /** Runs one way in a folder of its own. */
@@ -161,6 +165,7 @@ for (const isSorted of [true, false]) {
     for (const [name, write] of [
       ['batches', batches],
       ['load', load],
+      ['load with a thread', loadWithThread],
     ] as const) {
       const now = await measure(write, isSorted);
       const before = best.get(name);
