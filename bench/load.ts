@@ -1,6 +1,6 @@
 /**
- * `db.load()`, without a thread and with one, beside batches of 10,000 rows, into an empty table with two indexes, one of them unique: `npm run bench:load [-- <rows>]`.
- * The rows come in the order of the keys, and in no order. Each way is run twice, in turns, and the faster run counts. Where the
+ * `db.load()`, without a thread and with one, beside batches of 10,000 rows, into an empty table with two indexes, one of them unique:
+ * `npm run bench:load [-- <rows>]`. The rows come in the order of the keys, and in no order. Each way is run twice, in turns, and the faster run counts. Where the
  * benchmark's peers are installed (`npm run bench` does that), DuckDB's appender loads the same rows.
  */
 import { createRequire } from 'node:module';

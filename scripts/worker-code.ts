@@ -24,8 +24,8 @@ async function bundleWorker(): Promise<string> {
     exports: 'named',
     codeSplitting: false,
     charset: 'ascii',
-    // The package has the text twice, for ES modules and for CommonJS. Names stay, for stack traces.
-    minify: { compress: true, mangle: false },
+    // The package has the text twice, for ES modules and for CommonJS.
+    minify: { compress: true, mangle: true },
   });
   await build.close();
   const [{ code, imports }] = made.output;
