@@ -15,6 +15,7 @@ import { Query } from '../query/query.ts';
 import { byKey } from '../query/row-getter.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { QueryHost, QueryTrace, QueryMemory } from '../query/planner/query-host.ts';
+import { isSameShape } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -68,7 +69,7 @@ class SnapshotHost implements QueryHost {
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#instance.registry.shape(table);
     const stored = this.#held.view.table(table)?.shape;
-    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
+    return stored !== undefined && shape !== undefined && isSameShape(stored, shape) ? stored : shape;
   }
 
   get functions(): ReadonlyMap<string, RegisteredFunction> {

@@ -16,6 +16,7 @@ import { ChunkWork } from '../migration/chunk-work.ts';
 import type { Step } from '../migration/chunk-work.ts';
 import { RowsByExpiry } from '../query/rows-by-expiry.ts';
 import type { PriceTable } from '../storage/prices.ts';
+import { isSameShape } from '../schema/same-shape.ts';
 import type { KeyValue, TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
@@ -102,7 +103,8 @@ export class ExpiredRows {
   /** Whether rows of a table expire, in the only version of it that is stored, and in that of this instance if it has one. */
   #isMeant(view: View, { shape }: TableState): boolean {
     if (shape.expiry === undefined || view.nextVersion(shape.name) !== undefined) return false;
-    return this.#options.shapeOf(shape.name)?.isSame(shape) !== false;
+    const known = this.#options.shapeOf(shape.name);
+    return known === undefined || isSameShape(known, shape);
   }
 
   /** Deletes the next rows of a table, if it is the turn of this node. */

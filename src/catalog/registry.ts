@@ -13,7 +13,8 @@ import { RowValidator } from '../schema/row-validator.ts';
 import { toStoredSchema } from '../schema/schema.ts';
 import type { MigrateFunction, SchemaDefinition } from '../schema/schema.ts';
 import { toDefinition } from '../schema/stored-definition.ts';
-import { indexTexts, shapeOf, TableShape } from '../schema/table-shape.ts';
+import { indexTexts, isSameShape } from '../schema/same-shape.ts';
+import { shapeOf, TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
 import { checkedIndexesSchema } from './checked-indexes.ts';
 import { DroppedTables } from './dropped-tables.ts';
@@ -66,7 +67,7 @@ export class Registry {
     }
     const validator = RowValidator.of(shape, definition as SchemaDefinition);
     const known = isAnew ? undefined : this.versionShape(shape.name, shape.version);
-    if (known !== undefined && !known.isSame(shape)) throw redefined(shape, 'was registered', known);
+    if (known !== undefined && !isSameShape(known, shape)) throw redefined(shape, 'was registered', known);
     if (view !== undefined) refuseOtherDefinition(view, shape);
     const own = migrate === undefined ? false : migrateVersion === undefined ? true : String(migrateVersion);
     if (view !== undefined) {
@@ -278,7 +279,7 @@ function checkMigrateVersion({ name }: TableShape, migrate: unknown, version: un
 export function refuseOtherDefinition(view: View, shape: TableShape): void {
   const { name, version } = shape;
   const active = view.table(name)?.shape;
-  if (active?.version === version && !active.isSame(shape)) throw redefined(shape, 'is stored', active);
+  if (active?.version === version && !isSameShape(active, shape)) throw redefined(shape, 'is stored', active);
   const nextVersion = view.nextVersion(name)?.rows.shape;
   if (nextVersion?.version === version && nextVersion.canonical !== shape.canonical)
     throw redefined(shape, 'is stored', nextVersion);

@@ -47,8 +47,10 @@ export interface LayoutField extends TypedField {
   readonly variable: boolean;
   /** Whether `Object.prototype` has a property of this name; its inherited value does not count as the field's. */
   readonly inherited: boolean;
-  /** The json field whose elements index entries have in this field's place. Rows have no such field. Undefined: a field of rows. */
+  /** The json field, or path, whose elements index entries have in this field's place. Rows have no such field. Undefined: a field of rows. */
   readonly elementsOf?: LayoutField;
+  /** The value at a path whose JSON text index entries have in this field's place. Rows have no such field. */
+  readonly jsonOf?: LayoutField;
   /** The json field and the keys in it that lead to the value, for one inside of a field. Rows have no such field of their own. */
   readonly path?: FieldPath;
 }

@@ -55,7 +55,7 @@ export interface StoredIndex {
   readonly unique?: true;
   /** The conditions that a row must meet to have an entry, sorted by field. Absent: all rows have entries. */
   readonly where?: readonly StoredIndexCondition[];
-  /** Names of other fields whose values entries hold behind the primary key, in the order of their components. Absent: none. */
+  /** Names of other fields, or paths, whose values entries hold behind the primary key, in the order of their components. Absent: none. */
   readonly include?: readonly string[];
   /** Whether there is an entry for each element of the list in the one json field among the fields. Absent: an entry for each row. */
   readonly each?: true;
@@ -74,14 +74,14 @@ export interface StoredText {
 /** A path into a json field that an index is on. */
 export interface StoredPath {
   readonly path: string;
-  /** The type by which it is read: what is missing or of another type counts as null. */
+  /** The type by which it is read: what is missing or of another type counts as null. json: the list whose elements have entries. */
   readonly typeId: TypeId;
 }
 
 /** A value of a field in the form that JSON holds, or null. */
 export type StoredConstant = string | number | boolean | null;
 
-/** The condition of a partial index on one field. */
+/** The condition of a partial index on one field, or on a path: then each value is compared by its own type. */
 export interface StoredIndexCondition {
   readonly field: string;
   /** The values that the field may have, which may include null, in ascending order of their texts. */
@@ -159,7 +159,10 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
 /** Returns the lowest version of Block 0 and commits that supports a schema. */
 export function schemaFormat(schema: StoredSchema): number {
   const { fields, primaryKey, indexes, functionIndexes, renames, expireAfter } = schema;
-  if (indexes.some(({ paths }) => paths !== undefined)) return pathIndexVersion;
+  const isField = (name: string): boolean => fields.some((field) => field.name === name);
+  const hasPath = ({ paths, include = [], where = [] }: StoredIndex): boolean =>
+    paths !== undefined || !include.every(isField) || !where.every(({ field }) => isField(field));
+  if (indexes.some(hasPath)) return pathIndexVersion;
   if (indexes.some(({ text }) => text !== undefined)) return textIndexVersion;
   if (indexes.some(({ include, each }) => include !== undefined || each !== undefined)) return entryFormsVersion;
   if (functionIndexes?.some(({ each }) => each !== undefined) === true) return entryFormsVersion;
@@ -288,7 +291,7 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   const { fields, unique, include = [] } = value;
   if (!isNames(fields) || !isNames(include) || (unique !== undefined && unique !== true)) return false;
   const { each, paths, text } = value;
-  if (paths !== undefined && !arePaths(paths, fields)) return false;
+  if (paths !== undefined && !arePaths(paths, fields, each === true)) return false;
   if (each !== undefined && (each !== true || unique === true)) return false;
   const others = [unique, each, paths, value['include']];
   if (text !== undefined && (!isStoredText(text, fields.length) || others.some((other) => other !== undefined))) {
@@ -298,10 +301,12 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   return value['include'] === undefined || include.length > 0;
 }
 
-/** Whether a value is a list of paths with their types, each of them one of some fields and in their order. */
-function arePaths(value: unknown, fields: readonly string[]): value is StoredPath[] {
+/** Whether a value is a list of paths with their types, each of them one of some fields and in their order. `each`: one may be of a list. */
+function arePaths(value: unknown, fields: readonly string[], each: boolean): value is StoredPath[] {
   if (!Array.isArray(value) || value.length === 0 || !value.every(isObject)) return false;
-  const places = value.map(({ path, typeId }) => (isPathType(typeId) ? fields.indexOf(path as string) : -1));
+  const places = value.map(({ path, typeId }) =>
+    isPathType(typeId) || (each && typeId === Types.json) ? fields.indexOf(path as string) : -1,
+  );
   return places.every((place, i) => place > (i === 0 ? -1 : (places[i - 1] as number)));
 }
 
@@ -318,18 +323,20 @@ export function isWeight(value: unknown): value is number {
   return Number.isFinite(value) && (value as number) > 0;
 }
 
-/** Whether a value is a valid condition of an index: on fields of key types, each at most once. */
-function areConditions(value: unknown, types: ReadonlyMap<string, TypeId>): boolean {
+/** Whether a value is a valid condition of an index: on fields of key types, or paths, each at most once. */
+function areConditions(value: unknown, types: ReadonlyMap<string, TypeId>, isPath: (name: string) => boolean): boolean {
   if (value === undefined) return true;
   if (!Array.isArray(value) || value.length === 0) return false;
   const isCondition = (condition: unknown): boolean => {
     if (!isObject(condition)) return false;
     const { field, values } = condition;
     const typeId = types.get(field as string);
-    if (typeId === undefined || !isKeyType(typeId)) return false;
+    if (typeId === undefined ? !isPath(field as string) : !isKeyType(typeId)) return false;
     if (values === 'not null') return true;
     if (!Array.isArray(values) || values.length === 0) return false;
-    return values.every((constant) => constant === null || isConstant(typeId, constant));
+    return values.every((one) => {
+      return one === null || (typeId === undefined ? typeof one !== 'object' : isConstant(typeId, one));
+    });
   };
   return value.every(isCondition) && new Set(value.map(({ field }) => field as string)).size === value.length;
 }
@@ -348,11 +355,13 @@ function fitsFields(
   if (text !== undefined && !names.every((field) => types.get(field) === Types.varchar)) return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
   const isJson = (field: string): boolean => types.get(field) === Types.json;
-  if (paths.some(({ path }) => types.has(path) || partsOfPath(path, isJson) === undefined)) return false;
-  const fields = names.filter((name) => !paths.some(({ path }) => path === name));
-  const lists = fields.filter((field) => !isKey(field));
-  if (lists.length !== (each === true ? 1 : 0) || lists.some((field) => types.get(field) !== Types.json)) return false;
-  if (!include.every(isKey) || !areConditions(where, types)) return false;
+  const isPath = (name: string): boolean => !types.has(name) && partsOfPath(name, isJson) !== undefined;
+  if (!paths.every(({ path }) => isPath(path))) return false;
+  const typeOf = (name: string): TypeId | undefined =>
+    paths.find(({ path }) => path === name)?.typeId ?? types.get(name);
+  const lists = names.map(typeOf).filter((type) => !isKeyType(type ?? Types.json));
+  if (lists.length !== (each === true ? 1 : 0) || lists.some((type) => type !== Types.json)) return false;
+  if (!include.every((name) => isKey(name) || isPath(name)) || !areConditions(where, types, isPath)) return false;
   // An entry has each value once.
   return include.every((field, i) => ![...names, ...primaryKey, ...include.slice(0, i)].includes(field));
 }

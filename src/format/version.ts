@@ -76,8 +76,8 @@ export const entryFormsVersion = 12;
 export const textIndexVersion = 13;
 
 /**
- * Version of Block 0 and commits if an index is on a path into a json field. Releases without such indexes would take the path for the
- * name of a field.
+ * Version of Block 0 and commits if an index is on a path into a json field, or has one in another part. Releases without such indexes
+ * would take the path for the name of a field.
  */
 export const pathIndexVersion = 14;
 

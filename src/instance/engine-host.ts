@@ -41,6 +41,7 @@ import type { PriceTable } from '../storage/prices.ts';
 import type { QueryHost, StateKeeper, QueryMemory } from '../query/planner/query-host.ts';
 import type { Registry } from '../catalog/registry.ts';
 import { firesFor } from '../schema/registered-functions.ts';
+import { isSameShape } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { hasExpiry, View } from '../view/view.ts';
@@ -223,7 +224,7 @@ export class EngineHost implements BatchHost, QueryHost {
     const shape = this.registry.shape(table);
     // If the two shapes are equal, the view's own one: the plans of its states are compiled for that object.
     const stored = this.engine.view.table(table)?.shape;
-    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
+    return stored !== undefined && shape !== undefined && isSameShape(stored, shape) ? stored : shape;
   }
 
   tableState(table: string): TableState | Promise<TableState> {

@@ -4,6 +4,7 @@ import type { Engine } from '../engine/engine.ts';
 import type { Bridge } from '../migration/bridge.ts';
 import type { QueryHost, QueryTrace, QueryMemory, QueryRead } from '../query/planner/query-host.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
+import { isSameShape } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -78,7 +79,7 @@ export class RecordingHost implements QueryHost {
     this.#onState(this);
     this.state = await bridge.stateOf(view, table);
     const active = view.table(table);
-    this.isActiveVersion = active === undefined || active.shape.isSame(this.state.shape);
+    this.isActiveVersion = active === undefined || isSameShape(active.shape, this.state.shape);
     return this.state;
   }
 

@@ -33,6 +33,7 @@ import { lastSlotOf } from '../format/commit.ts';
 import type { CommitMember, TableChange } from '../format/commit.ts';
 import { stagedName } from '../format/object-names.ts';
 import type { BridgedTable } from '../migration/bridge.ts';
+import { isSameShape } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { View } from '../view/view.ts';
@@ -401,7 +402,7 @@ export class Load {
     await refuseRetired(view, shape);
     if (view.nextVersion(name) === undefined) {
       const table = await this.#context.bridge.writableTable(view, name);
-      if (table.active === undefined && table.state.shape.isSame(shape)) return table;
+      if (table.active === undefined && isSameShape(table.state.shape, shape)) return table;
     }
     throw new MigrationActiveError(
       name,

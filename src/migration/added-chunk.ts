@@ -26,7 +26,9 @@ import type { Bound } from '../format/stored-table.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { maxIndexes } from '../format/stored-schema.ts';
 import { isComplete, shapeOf, tableIndex } from '../schema/table-shape.ts';
-import type { AddedIndex, MissingIndexes, TableShape } from '../schema/table-shape.ts';
+import { isSameShape, lackedIndexes } from '../schema/same-shape.ts';
+import type { MissingIndexes } from '../schema/same-shape.ts';
+import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { Tree } from '../tree/tree.ts';
@@ -49,10 +51,10 @@ const nothingMissing: MissingIndexes = { indexes: [], functionIndexes: [] };
  * table has is left out.
  */
 export function missingIndexes({ shape, added }: TableState, defined: TableShape | undefined): MissingIndexes {
-  if (defined === undefined || defined === shape || defined.version !== shape.version || !shape.isSame(defined)) {
+  if (defined === undefined || defined === shape || defined.version !== shape.version || !isSameShape(shape, defined)) {
     return nothingMissing;
   }
-  const missing = shape.missingIndexes(defined);
+  const missing = lackedIndexes(shape, defined);
   if (missing === undefined) return nothingMissing;
   const names = new Set(added.map(({ stored }) => stored.name));
   const isNew = ({ name }: { readonly name: string }): boolean => !names.has(name);

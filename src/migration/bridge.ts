@@ -18,6 +18,7 @@ import type { LayoutField } from '../format/row-layout.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { isSameCondition } from '../schema/index-condition.ts';
 import type { MigrateFunction } from '../schema/schema.ts';
+import { isSameShape } from '../schema/same-shape.ts';
 import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -130,7 +131,7 @@ export class Bridge {
     const shape = this.#registry.requireShape(table);
     const active = view.table(table);
     if (active === undefined) return view.emptyTable(shape.schema);
-    if (active.shape.isSame(shape)) return active;
+    if (isSameShape(active.shape, shape)) return active;
     // The table was created again, in other versions that have the same numbers.
     this.#registry.dropped.refuseAnew(view, shape);
     refuseOtherCode(view, shape, this.#registry);
@@ -357,7 +358,7 @@ function commonIndexes(translation: RowTranslation, active: TableState | undefin
     const tree = active.indexes.get(name);
     if (index === undefined || tree === undefined) continue;
     const held = included?.fields ?? [];
-    const read = [...(text?.fields ?? fields.map((field) => field.elementsOf ?? field.path?.of ?? field)), ...held];
+    const read = [...(text?.fields ?? fields), ...held];
     for (const { field } of where?.tests ?? []) read.push(field);
     const isSame =
       (index.each === undefined) === (each === undefined) &&
@@ -366,7 +367,7 @@ function commonIndexes(translation: RowTranslation, active: TableState | undefin
       areNamedAlike(index.fields, fields) &&
       areNamedAlike(index.included?.fields ?? [], held) &&
       isSameCondition(index.where, where) &&
-      read.every((field) => translation.keeps(field));
+      read.every((field) => translation.keeps(fieldOf(field)));
     if (isSame) indexes.set(name, tree);
   }
   return indexes;
@@ -375,12 +376,25 @@ function commonIndexes(translation: RowTranslation, active: TableState | undefin
 function areNamedAlike(fields: readonly LayoutField[], others: readonly LayoutField[]): boolean {
   return (
     fields.length === others.length &&
-    fields.every(({ name, path, typeId }, i) => {
+    fields.every((field, i) => {
+      const { name, path, typeId } = field;
       const other = others[i];
+      if (name !== other?.name || isOfPath(field) !== isOfPath(other)) return false;
       // Other fields of one name are compared by the translation.
-      return name === other?.name && (path === undefined || typeId === other.typeId);
+      return path === undefined || typeId === other.typeId;
     })
   );
+}
+
+/** Whether what entries have of a field is a value inside of it, or more of them. */
+function isOfPath({ path, elementsOf, jsonOf }: LayoutField): boolean {
+  return (path ?? elementsOf?.path ?? jsonOf?.path) !== undefined;
+}
+
+/** Returns the field of rows from which what entries have of a field is made. */
+function fieldOf(field: LayoutField): LayoutField {
+  const of = field.elementsOf ?? field.jsonOf ?? field;
+  return of.path?.of ?? of;
 }
 
 /** Returns the key in the next version; undefined if the key does not fit there. */

@@ -127,7 +127,7 @@ function described(
   { layout }: TableShape,
   { name, fields, unique, where, include, each, text }: StoredIndex,
 ): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where' | 'include' | 'each' | 'text'> {
-  const typeOf = (field: string): LayoutField['typeId'] => (layout.field(field) as LayoutField).typeId;
+  const typeOf = (field: string): LayoutField['typeId'] | undefined => layout.field(field)?.typeId;
   return {
     name,
     fields,

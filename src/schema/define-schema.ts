@@ -107,7 +107,7 @@ type CheckedIndex<F extends SchemaDefinition['fields'], I> = I extends { readonl
     ? {
         readonly fields: I extends { readonly each: true } ? CheckedListNames<F, N> : CheckedNames<F, N>;
         readonly where?: CheckedConditions<F, I>;
-        readonly include?: I extends { readonly include: infer M } ? CheckedNames<F, M> : unknown;
+        readonly include?: I extends { readonly include: infer M } ? CheckedIncluded<F, M> : unknown;
       } & Unknown<'An index', I, keyof IndexDefinition>
     : CheckedKey<F, I, 'indexed'>;
 
@@ -122,7 +122,18 @@ type AskedOf<F extends SchemaDefinition['fields'], N> = N extends keyof F & stri
     : F[N]['typeId'] extends typeof Types.blob
       ? `Field '${N}' is of type blob, which no index asks for`
       : InputOf<F[N]> | null | readonly (InputOf<F[N]> | null)[] | { readonly not: null }
-  : `There is no field '${N & string}'${Hint<N & string, keyof F & string>}`;
+  : N extends PathName<F>
+    ? JsonScalar | readonly JsonScalar[] | { readonly not: null }
+    : `There is no field '${N & string}'${Hint<N & string, keyof F & string>}`;
+
+/** A value with which the condition of an index compares the one at a path. */
+type JsonScalar = string | number | boolean | Date | null;
+
+/** The names of paths into the json fields. */
+type PathName<F extends SchemaDefinition['fields']> = `${{
+  [N in keyof F]: F[N]['typeId'] extends typeof Types.json ? N : never;
+}[keyof F] &
+  string}.${string}`;
 
 /** The fields whose conditions in an index are wrong. */
 type WrongConditions<F extends SchemaDefinition['fields'], W> = {
@@ -137,7 +148,7 @@ type WrongIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly 
     ?
         | (I extends { readonly each: true } ? WrongListKey<F, N> : WrongKey<F, N>)
         | (I extends { readonly where: infer W } ? WrongConditions<F, W> : never)
-        | (I extends { readonly include: readonly (infer M)[] } ? WrongKey<F, M> : never)
+        | (I extends { readonly include: readonly (infer M)[] } ? WrongIncluded<F, M> : never)
     : I
   : I extends { readonly function: string }
     ? Exclude<keyof I, keyof FunctionIndexDefinition>
@@ -153,7 +164,7 @@ type WrongKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
     : K;
 
 /** The path that an index is on, or error messages; never for what is none. */
-type CheckedPath<F extends SchemaDefinition['fields'], K> = K extends { readonly path: infer P }
+type CheckedPath<F extends SchemaDefinition['fields'], K, T = PathType> = K extends { readonly path: infer P }
   ? {
       readonly path: P extends `${infer N}.${string}`
         ? N extends keyof F
@@ -162,20 +173,38 @@ type CheckedPath<F extends SchemaDefinition['fields'], K> = K extends { readonly
             : `Field '${N & string}' is not of type json, and has no paths`
           : P
         : 'A path is the name of a json field and keys behind it, joined by dots';
-      readonly typeId: PathType;
+      readonly typeId: T;
     } & Unknown<'A path', K, keyof IndexedPath>
   : never;
 
 type PathType = typeof Types.varchar | typeof Types.float64 | typeof Types.boolean | typeof Types.timestamp;
+
+/** The types of paths in an index with entries for the elements of a list. */
+type ListPathType = PathType | typeof Types.json;
 
 /** As {@link WrongKey}, in an index with entries for the elements of a list. */
 type WrongListKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
   ? F[K]['typeId'] extends typeof Types.blob
     ? K
     : never
-  : K extends CheckedPath<F, K>
+  : K extends CheckedPath<F, K, ListPathType>
     ? never
     : K;
+
+/** As {@link WrongKey}, for what an index holds besides. */
+type WrongIncluded<F extends SchemaDefinition['fields'], K> = K extends keyof F
+  ? WrongKey<F, K>
+  : K extends PathName<F>
+    ? never
+    : K;
+
+type CheckedIncluded<F extends SchemaDefinition['fields'], N> = {
+  readonly [I in keyof N]: N[I] extends keyof F
+    ? CheckedKey<F, N[I], 'indexed'>
+    : N[I] extends PathName<F>
+      ? N[I]
+      : CheckedKey<F, N[I], 'indexed'>;
+};
 
 type CheckedNames<F extends SchemaDefinition['fields'], N> = {
   readonly [I in keyof N]: N[I] extends { readonly path: unknown }
@@ -189,7 +218,7 @@ type CheckedListNames<F extends SchemaDefinition['fields'], N> = {
       ? N[I]
       : CheckedKey<F, N[I], 'indexed'>
     : N[I] extends { readonly path: unknown }
-      ? CheckedPath<F, N[I]>
+      ? CheckedPath<F, N[I], ListPathType>
       : CheckedKey<F, N[I], 'indexed'>;
 };
 

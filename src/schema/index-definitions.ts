@@ -28,7 +28,7 @@ export interface IndexedPath {
   readonly path: string;
   /**
    * The type of the values: {@link Types} varchar, float64, boolean, or timestamp for texts as JSON holds Dates. What is missing or of
-   * another type counts as null.
+   * another type counts as null. With `each`, json for a list at the path.
    */
   readonly typeId: TypeId;
 }
@@ -42,7 +42,7 @@ export function nameOfIndexed(field: string | IndexedPath): string {
 export interface IndexDefinition {
   /**
    * Names of 1 to 16 different fields, none of type json or blob, except one of type json with `each`; or paths into json fields, with
-   * their types. Entries are ordered by the first field, then by the second.
+   * their types, that of the list with `each` being json. Entries are ordered by the first field, then by the second.
    */
   readonly fields: readonly (string | IndexedPath)[];
   /**
@@ -53,7 +53,7 @@ export interface IndexDefinition {
   /**
    * The rows that have entries, such as `{ deletedAt: null }`: every named field has the value, one of the values, or, for
    * `{ not: null }`, any value but null. Other rows may agree in a unique index. A query uses the index if its conditions imply that all
-   * matching rows have entries. Default: all rows.
+   * matching rows have entries. Paths into json fields are named as fields are, and each value is compared by its own type. Default: all rows.
    */
   readonly where?: {
     readonly [field: string]:
@@ -68,13 +68,15 @@ export interface IndexDefinition {
       | { readonly not: null };
   };
   /**
-   * The names of other fields whose values the index holds too, up to 16 fields in all, none of type json or blob. A query that needs
-   * only fields of the index and of the primary key reads no rows then, except those with a text of more than 1,024 bytes there. Their
+   * The names of other fields whose values the index holds too, up to 16 fields in all, none of type json or blob, or paths into json
+   * fields. A query that needs only fields of the index and of the primary key reads no rows then, except those with a text of more than
+   * 1,024 bytes there. Their
    * values neither order the entries nor find them, and take up space a second time. Default: none.
    */
   readonly include?: readonly string[];
   /**
-   * Whether the index has an entry for each different element of the list in the one json field among its fields, for `HAS`. Elements are
+   * Whether the index has an entry for each different element of the list in the one json field among its fields, or at the one path of
+   * type json, for `HAS`. Elements are
    * strings, numbers and booleans; others, and values that are no lists, have no entries. Not with `unique`. Default: false.
    */
   readonly each?: boolean;
@@ -148,7 +150,12 @@ function readIncluded(
     const message = `\`include\` of the index '${name}' must be an array of names of fields, not ${describeValue(include)}.`;
     throw new InvalidSchemaError(table, message);
   }
-  const included = include.map((field: unknown) => checkKeyField(table, fields, field, 'included field of an index'));
+  const isJson = (one: string): boolean => fields.some((field) => field.name === one && field.typeId === Types.json);
+  const included = include.map((field: unknown) => {
+    const isField = fields.some((one) => one.name === field);
+    if (!isField && partsOfPath(field, isJson) !== undefined) return field as string;
+    return checkKeyField(table, fields, field, 'included field of an index');
+  });
   for (const [i, field] of included.entries()) {
     const has = [...indexed, ...key].includes(field) ? 'holds anyway' : 'has there twice';
     if (![...indexed, ...key, ...included.slice(0, i)].includes(field)) continue;
@@ -221,9 +228,9 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
     const message = `\`each\` of an index of table '${table}' must be true or false, not ${describeValue(each)}.`;
     throw new InvalidSchemaError(table, message);
   }
-  const isList = (name_: unknown): boolean =>
-    each && fields.some((one) => one.name === name_ && one.typeId === Types.json);
-  const paths = names.filter(isObject).map((path) => readPath(table, fields, path));
+  const paths = names.filter(isObject).map((path) => readPath(table, fields, path, each));
+  const isList = (one: unknown): boolean =>
+    each && [...fields, ...paths].some((of) => nameOf(of) === one && of.typeId === Types.json);
   const indexed = names.map((field: unknown) => {
     if (isObject(field)) return (field as unknown as IndexedPath).path;
     return isList(field) ? (field as string) : checkKeyField(table, fields, field, 'index');
@@ -251,7 +258,7 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
   const lists = indexed.filter(isList);
   if (lists.length !== 1) {
     const found = lists.length === 0 ? 'none of its fields is' : `${lists.join(' and ')} are`;
-    const message = `The index '${stored}' with \`each\` must be on one json field, whose elements it has entries for: ${found}.`;
+    const message = `The index '${stored}' with \`each\` must be on one json field, or on a path of typeId json, whose elements it has entries for: ${found}.`;
     throw new InvalidSchemaError(table, message);
   }
   if (unique) {
@@ -261,14 +268,18 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
   return { name: stored, fields: indexed, ...conditions, ...more, each };
 }
 
+function nameOf(of: StoredField | StoredPath): string {
+  return 'path' in of ? of.path : of.name;
+}
+
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
 const pathNames: ReadonlySet<string> = new Set<keyof IndexedPath>(['path', 'typeId']);
 
-/** Checks a path that an index is on. */
-function readPath(table: string, fields: readonly StoredField[], given: object): StoredPath {
+/** Checks a path that an index is on. `each`: it may be of a list. */
+function readPath(table: string, fields: readonly StoredField[], given: object, each: boolean): StoredPath {
   refuseUnknown(table, `a path of an index of table '${table}'`, given, pathNames);
   const { path, typeId } = given as IndexedPath;
   const isJson = (name: string): boolean => fields.some((field) => field.name === name && field.typeId === Types.json);
@@ -281,10 +292,10 @@ function readPath(table: string, fields: readonly StoredField[], given: object):
     const message = `An index of table '${table}' is on the path '${path}', but there is a field of that name: name it without a type.`;
     throw new InvalidSchemaError(table, message);
   }
-  if (isPathType(typeId)) return { path, typeId };
+  if (isPathType(typeId) || (each && typeId === Types.json)) return { path, typeId };
   const what = isTypeId(typeId) ? typeName(typeId) : describeValue(typeId);
   const takes =
-    'JSON has texts, numbers and booleans: it takes varchar, float64, boolean, or timestamp for texts of Dates';
+    'JSON has texts, numbers and booleans: it takes varchar, float64, boolean, timestamp for texts of Dates, or with `each` json for a list';
   throw new InvalidSchemaError(
     table,
     `The path '${path}' of an index of table '${table}' cannot be of typeId ${what}: ${takes}.`,
@@ -295,6 +306,8 @@ function readPath(table: string, fields: readonly StoredField[], given: object):
 function checkTypes(table: string, indexes: readonly StoredIndex[]): void {
   const types = new Map<string, TypeId>();
   for (const { path, typeId } of indexes.flatMap(({ paths = [] }) => paths)) {
+    // The elements of a list are compared with no value that queries order by.
+    if (typeId === Types.json) continue;
     const known = types.get(path) ?? typeId;
     if (known !== typeId) {
       const both = `${typeName(known)} and ${typeName(typeId)}`;

@@ -91,10 +91,13 @@ export function writeFieldComponent(writer: ByteWriter, source: RowSource, base:
   } else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
 }
 
-/** Appends the component of an included field, which tells -0 from 0: it need not be found. */
+/** Appends the component of an included field, which tells -0 from 0 and values of json from each other: it need not be found. */
 function writeIncluded(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
-  const { typeId } = field;
-  if (!mergesZeros(typeId) || isNull(source, base, field)) writeFieldComponent(writer, source, base, field);
+  const { typeId, jsonOf } = field;
+  if (jsonOf !== undefined) {
+    const value = readField(source, base, jsonOf);
+    writeKeyComponent(writer, typeId, value === null ? null : JSON.stringify(value));
+  } else if (!mergesZeros(typeId) || isNull(source, base, field)) writeFieldComponent(writer, source, base, field);
   else writeSignedComponent(writer, typeId, readField(source, base, field) as number);
 }
 

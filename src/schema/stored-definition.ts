@@ -31,7 +31,7 @@ function toFieldDefinition(field: StoredField): FieldDefinition {
 
 function toIndexDefinition(
   { name, fields: names, paths = [], unique, where, include, each, text }: StoredIndex,
-  typeOf: (field: string) => TypeId,
+  typeOf: (field: string) => TypeId | undefined,
 ): string | IndexDefinition {
   const isPlain = [unique, where, include, each, text].every((more) => more === undefined);
   if (isPlain && paths.length === 0 && names.length === 1 && names[0] === name) return name;
@@ -78,7 +78,7 @@ function toRenameEntry({ field, from }: StoredRename): [string, string | readonl
 export function toDefinition(schema: StoredSchema): SchemaDefinition {
   const { renames, expireAfter } = schema;
   const types = new Map(schema.fields.map(({ name, typeId }) => [name, typeId]));
-  const typeOf = (name: string): TypeId => types.get(name) as TypeId;
+  const typeOf = (name: string): TypeId | undefined => types.get(name);
   const onFields = schema.indexes.map((index) => toIndexDefinition(index, typeOf));
   const indexes = [...onFields, ...(schema.functionIndexes ?? []).map(toFunctionIndexDefinition)];
   return {

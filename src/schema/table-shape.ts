@@ -24,14 +24,8 @@ import type { RowDecoder } from '../format/row-decode.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import { RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
-import { canonicalRows, canonicalSchema } from '../format/stored-schema.ts';
-import type {
-  StoredDefault,
-  StoredFunctionIndex,
-  StoredIndex,
-  StoredIndexes,
-  StoredSchema,
-} from '../format/stored-schema.ts';
+import { canonicalSchema } from '../format/stored-schema.ts';
+import type { StoredDefault, StoredFunctionIndex, StoredIndex, StoredSchema } from '../format/stored-schema.ts';
 import type { Bound } from '../format/stored-table.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
@@ -99,8 +93,13 @@ export interface FieldDefault {
   readonly constant: unknown;
 }
 
-/** Indexes of a definition that a table lacks. */
-export type MissingIndexes = Required<StoredIndexes>;
+/** The last shapes that were compared with one. They are kept since comparing texts is slow, and views check all tables often. */
+interface Compared {
+  /** One that is the same. */
+  same?: TableShape;
+  /** A definition without a missing index. */
+  withoutMore?: TableShape;
+}
 
 /** A table version in its compiled form. {@link shapeOf} makes it from a `StoredSchema`, which it keeps in `schema`. */
 export class TableShape {
@@ -132,10 +131,8 @@ export class TableShape {
   readonly expiry: { readonly field: LayoutField; readonly afterMs: number } | undefined;
   /** Decodes rows to objects. */
   readonly decoder: RowDecoder;
-  /** The last shape that was the same. It is kept since comparing texts is slow. */
-  #same: TableShape | undefined;
-  /** The last definition without a missing index. It is kept since views check all tables whenever they move on. */
-  #withoutMore: TableShape | undefined;
+  /** Results of comparisons with other shapes. */
+  readonly compared: Compared = {};
 
   constructor(schema: StoredSchema) {
     this.name = schema.name;
@@ -160,29 +157,6 @@ export class TableShape {
     this.decoder = rowDecoder(this.layout);
     const { expireAfter } = schema;
     this.expiry = expireAfter && { field: field(expireAfter.field), afterMs: expireAfter.seconds * 1000 };
-  }
-
-  /**
-   * Whether another shape is of the same definition: it has the same rows, and indexes of the same name are the same. Each may have
-   * indexes that the other lacks, since indexes are added and dropped without a new version.
-   */
-  isSame(other: TableShape): boolean {
-    if (other === this || other === this.#same) return true;
-    if (other.canonical !== this.canonical && !isSameButIndexes(this.schema, other.schema)) return false;
-    this.#same = other;
-    return true;
-  }
-
-  /** Returns the indexes of another definition of the same rows whose names this one lacks; undefined if there are none. */
-  missingIndexes(definition: TableShape): MissingIndexes | undefined {
-    if (definition === this || definition === this.#withoutMore) return undefined;
-    const names = new Set([...this.indexes, ...this.functionIndexes].map(({ name }) => name));
-    const isMissing = ({ name }: { readonly name: string }): boolean => !names.has(name);
-    const indexes = definition.schema.indexes.filter(isMissing);
-    const functionIndexes = definition.functionIndexes.filter(isMissing);
-    if (indexes.length + functionIndexes.length > 0) return { indexes, functionIndexes };
-    this.#withoutMore = definition;
-    return undefined;
   }
 
   /** The name or names of the primary key's fields, by which a query looks up a row. */
@@ -258,6 +232,7 @@ export function tableIndex(
   { name, fields, paths = [], unique, where, include, each, text }: StoredIndex,
 ): TableIndex {
   const field = (one: string): LayoutField => layout.field(one) as LayoutField;
+  const tested = (one: string): LayoutField => layout.field(one) ?? (layout.path(one, Types.json, true) as LayoutField);
   if (text !== undefined) {
     const { language, weights = fields.map(() => 1) } = text;
     const word = wordField(field(fields[0] as string));
@@ -265,7 +240,7 @@ export function tableIndex(
       name,
       fields: [word],
       unique: false,
-      ...defined({ where: where && compiledCondition(where, field) }),
+      ...defined({ where: where && compiledCondition(where, tested) }),
       included: { fields: [], keyFields },
       text: { fields: fields.map(field), language, weights },
       each: word,
@@ -273,55 +248,34 @@ export function tableIndex(
   }
   const indexed = fields.map((one): LayoutField => {
     const typed = paths.find(({ path }) => path === one);
-    if (typed !== undefined) return layout.path(one, typed.typeId, true) as LayoutField;
-    const found = field(one);
+    const found = typed === undefined ? field(one) : (layout.path(one, typed.typeId, true) as LayoutField);
     // Entries hold the JSON text of an element.
-    return each === true && found.typeId === Types.json
-      ? { ...found, typeId: Types.varchar, elementsOf: found }
-      : found;
+    return each === true && found.typeId === Types.json ? { ...asText(found), elementsOf: found } : found;
   });
+  const held = (one: string): LayoutField => {
+    const found = layout.field(one) ?? (layout.path(one, Types.json, true) as LayoutField);
+    return found.typeId === Types.json ? { ...asText(found), jsonOf: found } : found;
+  };
   return {
     name,
     fields: indexed,
     unique: unique === true,
     ...defined({
-      where: where && compiledCondition(where, field),
-      included: include && { fields: include.map(field), keyFields },
+      where: where && compiledCondition(where, tested),
+      included: include && { fields: include.map(held), keyFields },
       each: indexed.find(({ elementsOf }) => elementsOf !== undefined),
     }),
   };
 }
 
+/** Returns what stands for a text that entries have of a json field, or of the value at a path. */
+function asText({ path: _, ...field }: LayoutField): LayoutField {
+  return { ...field, typeId: Types.varchar };
+}
+
 /** The field that stands for a word of texts. No condition and no order is on it. */
 function wordField(of: LayoutField): LayoutField {
   return { ...of, name: '', typeId: Types.varchar };
-}
-
-/** Returns, for each index of a schema by name, a text that is the same for equal indexes. */
-export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map<string, string> {
-  const onFields = indexes.map((index): [string, string] => [index.name, indexText(index)]);
-  return new Map([
-    ...onFields,
-    ...functionIndexes.map((index): [string, string] => [index.name, functionIndexText(index)]),
-  ]);
-}
-
-/** Returns a text that is the same for equal indexes on fields. */
-export function indexText({ fields, paths = [], unique, where, include, each, text }: StoredIndex): string {
-  const conditions = where?.map(({ field, values }) => [field, values]) ?? null;
-  const types = paths.map(({ path, typeId }) => [path, typeId]);
-  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false, text ?? null, ...types]);
-}
-
-function functionIndexText({ function: on, typeId, each }: StoredFunctionIndex): string {
-  return JSON.stringify([on, typeId, each ?? false]);
-}
-
-function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
-  if (canonicalRows(a) !== canonicalRows(b)) return false;
-  const others = indexTexts(b);
-  const isOther = ([name, text]: [string, string]): boolean => (others.get(name) ?? text) !== text;
-  return ![...indexTexts(a)].some(isOther);
 }
 
 /** Shapes in use, by the text of their schemas. The order of fields matters. */

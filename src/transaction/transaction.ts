@@ -37,6 +37,7 @@ import { readBlobRecord } from '../maintenance/blob-record.ts';
 import { Query } from '../query/query.ts';
 import { byKey } from '../query/row-getter.ts';
 import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered-functions.ts';
+import { isSameShape } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -142,7 +143,7 @@ export class TransactionHost implements BatchHost, QueryHost {
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#host.registry.shape(table);
     const stored = this.#view.table(table)?.shape;
-    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
+    return stored !== undefined && shape !== undefined && isSameShape(stored, shape) ? stored : shape;
   }
 
   get functions(): ReadonlyMap<string, RegisteredFunction> {

@@ -1,6 +1,6 @@
 /** Reads schemas from files, and describes fields and indexes. */
 import { readFile } from 'node:fs/promises';
-import { typeName } from '../../format/types.ts';
+import { typeName, Types } from '../../format/types.ts';
 import { describeConditions } from '../../schema/index-condition.ts';
 import { nameOfIndexed } from '../../schema/index-definitions.ts';
 import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
@@ -24,7 +24,7 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
       }
       const { fields, unique = false, where, include, each = false, text } = index;
       const { name = fields.map(nameOfIndexed).join('+') } = index;
-      const paths = fields.filter((field) => typeof field === 'object');
+      const paths = fields.filter((field) => typeof field === 'object').filter(({ typeId }) => typeId !== Types.json);
       const told = [
         ...paths.map(({ path, typeId }) => `${path === name ? 'path' : path} as ${typeName(typeId)}`),
         ...(unique ? ['unique'] : []),

@@ -86,9 +86,12 @@ export function indexKeys(schema: StoredSchema, index: string): KeyForm | undefi
     const typeOfPath = new Map<string, TypeId>(paths.map(({ path, typeId }) => [path, typeId]));
     const indexed = typesOf(schema, fields).map((type, i) => {
       // Of a list, an entry holds the text of an element.
-      return typeOfPath.get(fields[i] as string) ?? (type === Types.json ? Types.varchar : type);
+      const read = typeOfPath.get(fields[i] as string) ?? type;
+      return read === Types.json ? Types.varchar : read;
     });
-    return { types: [...indexed, ...types, ...typesOf(schema, include)] };
+    // Of a path, it holds the text of any value.
+    const held = typesOf(schema, include).map((type: TypeId | undefined) => type ?? Types.varchar);
+    return { types: [...indexed, ...types, ...held] };
   }
   const onFunction = schema.functionIndexes?.find(({ name }) => name === index);
   if (onFunction === undefined) return undefined;

@@ -357,8 +357,9 @@ function* joiningTuples(branches: readonly Branch[], keyFields: readonly LayoutF
       continue;
     }
     const name = [...values.keys()]
-      .map(({ index }) => index)
-      .toSorted((a, b) => a - b)
+      // Paths into one json field have its index.
+      .map(({ index, name: text, typeId, path }) => (path === undefined ? index : `${index} ${typeId} ${text}`))
+      .toSorted()
       .join();
     const alike = groups.get(name);
     if (alike === undefined) groups.set(name, [{ branch, values }]);

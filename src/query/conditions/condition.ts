@@ -413,8 +413,8 @@ class PathNullCondition extends Condition {
   readonly #wantsNull: boolean;
 
   constructor(field: LayoutField, wantsNull: boolean) {
-    const selector = new PathSelector(field, { kind: wantsNull ? 'null' : 'not null' });
-    super([field.name], undefined, selector, [field]);
+    const comparison = { kind: wantsNull ? 'null' : 'not null' } as const;
+    super([field.name], { field, comparison }, new PathSelector(field, comparison));
     this.#field = field;
     this.#wantsNull = wantsNull;
   }

@@ -4,7 +4,7 @@
  */
 import { concatBytes, prefixEnd } from '../../base/bytes.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
-import { textOfValue } from '../../schema/index-condition.ts';
+import { testedText } from '../../schema/index-condition.ts';
 import type { FieldTest, IndexCondition } from '../../schema/index-condition.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { AnyCondition } from './any-condition.ts';
@@ -152,7 +152,9 @@ export function directionOf(
 }
 
 /** Whether every value that matches a comparison passes a test of a partial index. May return false without need, never true. */
-function isWithin(comparison: Comparison, { takesNull, values }: FieldTest): boolean {
+function isWithin(comparison: Comparison, { field, takesNull, values }: FieldTest): boolean {
+  // Of a path, what is of another type counts as null as well.
+  if (field.path !== undefined && 'orNull' in comparison && comparison.orNull) return false;
   switch (comparison.kind) {
     case 'none':
       return true;
@@ -166,16 +168,16 @@ function isWithin(comparison: Comparison, { takesNull, values }: FieldTest): boo
     case 'value': {
       if (comparison.orNull && !takesNull) return false;
       if (values === undefined) return true;
-      return comparison.operator === '=' && values.has(textOfValue(comparison.value));
+      return comparison.operator === '=' && values.has(testedText(field, comparison.value));
     }
     case 'in':
       if (comparison.orNull && !takesNull) return false;
-      return values === undefined || comparison.values.every((value) => values.has(textOfValue(value)));
+      return values === undefined || comparison.values.every((value) => values.has(testedText(field, value)));
   }
 }
 
 /** Whether every value that passes a test of a partial index matches a comparison, so that its rows need not be tested for it. */
-function isFulfilled(comparison: Comparison, { takesNull, values }: FieldTest): boolean {
+function isFulfilled(comparison: Comparison, { field, takesNull, values }: FieldTest): boolean {
   switch (comparison.kind) {
     case 'null':
       return takesNull && values?.size === 0;
@@ -186,7 +188,7 @@ function isFulfilled(comparison: Comparison, { takesNull, values }: FieldTest): 
       if (comparison.kind === 'value' && comparison.operator !== '=') return false;
       if (values === undefined || (takesNull && !comparison.orNull)) return false;
       const passed = comparison.kind === 'in' ? comparison.values : [comparison.value];
-      const texts = new Set(passed.map(textOfValue));
+      const texts = new Set(passed.map((value) => testedText(field, value)));
       return [...values].every((value) => texts.has(value));
     }
     default:
@@ -207,7 +209,15 @@ function implies(condition: Condition, test: FieldTest): boolean {
     return condition.fields[0] === test.field && isWithin({ kind: 'not null' }, test);
   }
   const { on } = condition;
-  return on?.field === test.field && isWithin(on.comparison, test);
+  return on !== undefined && isOn(on.field, test) && isWithin(on.comparison, test);
+}
+
+/** Whether a condition on a field is on that of a test. A path is compared by the type of the value, and tested for any. */
+function isOn(field: LayoutField, test: FieldTest): boolean {
+  return (
+    field === test.field ||
+    (test.field.path !== undefined && field.path !== undefined && field.name === test.field.name)
+  );
 }
 
 /**
@@ -217,7 +227,7 @@ function implies(condition: Condition, test: FieldTest): boolean {
 export function insideOf({ tests }: IndexCondition, conditions: readonly Condition[]): Condition[] | undefined {
   if (!tests.every((test) => conditions.some((condition) => implies(condition, test)))) return undefined;
   return conditions.filter(({ on }) => {
-    const test = on && tests.find(({ field }) => field === on.field);
+    const test = on && tests.find((one) => isOn(on.field, one));
     return on !== undefined && test !== undefined && isFulfilled(on.comparison, test);
   });
 }

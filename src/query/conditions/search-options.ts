@@ -4,6 +4,7 @@ import { describeValue } from '../../base/messages.ts';
 import { isNotKnown, kinds, OptionTable } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
 import { isWeight } from '../../format/stored-schema.ts';
+import { isSameShape } from '../../schema/same-shape.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
 
 /** Options of `query.search()`. */
@@ -96,7 +97,7 @@ export function searchedShape(
   shape: TableShape,
 ): TableShape {
   const registered = host.registeredShape?.(shape.name);
-  return registered?.isSame(shape) === true ? registered : shape;
+  return registered !== undefined && isSameShape(registered, shape) ? registered : shape;
 }
 
 /** Returns the index for a search. Throws `InvalidQueryError` if there is none. */

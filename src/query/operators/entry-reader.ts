@@ -5,6 +5,8 @@ import type { Node } from '../../format/node.ts';
 import { RowArena } from '../../format/row-encode.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { widthOf } from '../../format/types.ts';
+import { EntryJson, pathIn } from './entry-json.ts';
+import type { EntryUse } from '../planner/covering-index.ts';
 import { isTextField } from '../../schema/table-shape.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
 
@@ -40,12 +42,16 @@ export class EntryReader {
   readonly #needed: readonly boolean[];
   /** Where the component of each field ends in {@link key}. */
   readonly #ends: number[];
+  /** Whether null may stand for a value in a field: at a path that the query reads as another type than entries hold. */
+  readonly #unsure: readonly boolean[];
+  readonly #json: EntryJson | undefined;
   /** The key of the entry, and beyond {@link length} anything. Replaced where it is too short. */
   key: Uint8Array = new Uint8Array(256);
   length = 0;
 
-  /** `needed`: fields that rows made of entries are to have. */
-  constructor({ layout, keyFields }: TableShape, index: TableIndex, needed: ReadonlySet<LayoutField>) {
+  /** `use`: which fields rows made of entries are to have. */
+  constructor({ layout, keyFields }: TableShape, index: TableIndex, use: EntryUse | undefined) {
+    const needed = use?.fields ?? new Set();
     this.#stride = layout.stride;
     this.#fields = [...index.fields, ...keyFields, ...(index.included?.fields ?? [])];
     this.#keyAt = index.fields.length;
@@ -54,7 +60,12 @@ export class EntryReader {
     this.#needed = this.#fields.map((field) => needed.has(field));
     this.#ends = this.#fields.map(() => 0);
     this.#bitmap = layout.nullRow.slice(0, layout.bitmapBytes);
-    for (const { nullByte, nullMask } of needed) this.#setNull(this.#bitmap, nullByte, nullMask, false);
+    this.#unsure = this.#fields.map((field) => use?.unsure.has(field) === true);
+    const isOfPath = this.#fields.map((field) => pathIn(field) !== undefined);
+    if (isOfPath.some((is, f) => is && this.#needed[f])) this.#json = new EntryJson(this.#fields, this.#needed);
+    for (const [f, { nullByte, nullMask }] of this.#fields.entries()) {
+      if (this.#needed[f] === true && isOfPath[f] !== true) this.#setNull(this.#bitmap, nullByte, nullMask, false);
+    }
   }
 
   #setNull(rows: Uint8Array, at: number, mask: number, isNull: boolean): void {
@@ -120,12 +131,28 @@ export class EntryReader {
       const end = this.#ends[f] as number;
       if (this.#needed[f] === true) {
         const { typeId, offset, nullByte, nullMask } = this.#fields[f] as LayoutField;
-        if (key[start] === nullTag) this.#setNull(bytes, base + nullByte, nullMask, true);
-        else if (isTruncatedComponent(key, end, typeId)) return false;
-        else copyComponent(key, start, end, typeId, bytes, view, base + offset, rows.heapWriter);
+        const isOfPath = this.#json !== undefined && pathIn(this.#fields[f] as LayoutField) !== undefined;
+        if (key[start] === nullTag) {
+          if (this.#unsure[f] === true) return false;
+          if (!isOfPath) this.#setNull(bytes, base + nullByte, nullMask, true);
+        } else if (isTruncatedComponent(key, end, typeId)) return false;
+        else if (!isOfPath) copyComponent(key, start, end, typeId, bytes, view, base + offset, rows.heapWriter);
       }
       start = end;
     }
+    this.#json?.write(this, rows, base);
     return true;
+  }
+
+  startOf(component: number): number {
+    return component === 0 ? 0 : (this.#ends[component - 1] as number);
+  }
+
+  endOf(component: number): number {
+    return this.#ends[component] as number;
+  }
+
+  isNull(component: number): boolean {
+    return this.key[this.startOf(component)] === nullTag;
   }
 }

@@ -78,7 +78,7 @@ export class EntryStream implements RowStream {
     this.#work = work;
     this.#use = use;
     this.#probes = probes;
-    this.#reader = new EntryReader(state.shape, access.index, use?.fields ?? new Set());
+    this.#reader = new EntryReader(state.shape, access.index, use);
     this.#pace = new LookupPace(state.tree.source.memory, filter);
     this.#descending = access.oneValue && access.descending;
     this.#overlaid = state.layers.length > 0;

@@ -20,6 +20,8 @@ export interface EntryUse {
   readonly tests: readonly Condition[];
   /** The fields of the entries that are used. */
   readonly fields: ReadonlySet<LayoutField>;
+  /** The paths among them that are read as another type than entries hold: null then says nothing. */
+  readonly unsure: ReadonlySet<LayoutField>;
 }
 
 /** Whether an index might cover the fields taken: a quick test that rules out most queries for whole rows. */
@@ -44,23 +46,41 @@ export function entryUseOf(
   // A reader must get an error for a row that could not be migrated, and the index does not know of it.
   if (tree.mayBreak || index.result !== undefined) return undefined;
   const exact = index.included?.fields ?? [];
-  // Rows made of entries have no room for values at paths.
-  const held = new Set([...index.fields.filter(({ path }) => path === undefined), ...shape.keyFields, ...exact]);
-  const tests = residual.filter(({ reads }) => reads?.every((field) => held.has(field)) === true);
-  const only =
-    tests.length === residual.length &&
-    order.every(({ field }) => held.has(field)) &&
-    (takes?.fields ?? shape.layout.fields).every(
-      (field) => held.has(field) && (exact.includes(field) || isExact(field, takes?.signs !== false)),
-    );
+  const held = [...index.fields, ...shape.keyFields, ...exact];
+  const heldAs = (field: LayoutField): LayoutField | undefined => held.find((one) => holds(one, field));
+  const isHeld = (field: LayoutField): boolean => heldAs(field) !== undefined;
+  const tests = residual.filter(({ reads }) => reads?.every(isHeld) === true);
+  const isTaken = (field: LayoutField): boolean => {
+    const as = heldAs(field);
+    if (as === undefined) return false;
+    return as.path !== undefined || exact.includes(as) || isExact(field, takes?.signs !== false);
+  };
+  const taken = takes?.fields ?? shape.layout.fields;
+  const only = tests.length === residual.length && order.every(({ field }) => isHeld(field)) && taken.every(isTaken);
   if (!only && tests.length === 0) return undefined;
-  const fields = new Set(tests.flatMap(({ reads }) => reads as readonly LayoutField[]));
+  const read = new Set(tests.flatMap(({ reads }) => reads as readonly LayoutField[]));
   if (only) {
-    for (const field of shape.keyFields) fields.add(field);
-    for (const { field } of order) fields.add(field);
-    for (const field of takes?.fields ?? shape.layout.fields) fields.add(field);
+    for (const field of shape.keyFields) read.add(field);
+    for (const { field } of order) read.add(field);
+    for (const field of taken) read.add(field);
   }
-  return { only, tests, fields };
+  const fields = new Set<LayoutField>();
+  const unsure = new Set<LayoutField>();
+  for (const field of read) {
+    const as = heldAs(field) as LayoutField;
+    fields.add(as);
+    if (as.path !== undefined && as.typeId !== field.typeId) unsure.add(as);
+  }
+  return { only, tests, fields, unsure };
+}
+
+/** Whether an entry with one field holds the value of another, which may be at a path. */
+function holds(one: LayoutField, field: LayoutField): boolean {
+  if (one === field) return true;
+  if (field.path === undefined || one.elementsOf !== undefined) return false;
+  // JSON holds the values inside of it as well.
+  if (one.jsonOf !== undefined) return one.name === field.name || field.name.startsWith(`${one.name}.`);
+  return one.path !== undefined && one.name === field.name;
 }
 
 function isExact({ typeId }: LayoutField, signs: boolean): boolean {

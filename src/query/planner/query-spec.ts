@@ -141,8 +141,7 @@ export function compileQuery(
 function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQuery): TakenFields | undefined {
   const names = counts === true ? [] : (folds ?? fields);
   if (names === undefined) return undefined;
-  const fieldOf = (name: string): LayoutField | undefined =>
-    layout.field(name) ?? layout.path(name, Types.json)?.path?.of;
+  const fieldOf = (name: string): LayoutField | undefined => layout.field(name) ?? layout.path(name, Types.json);
   const taken = names.map(fieldOf).filter((field) => field !== undefined);
   return { fields: taken, signs: counts !== true && folds === undefined };
 }

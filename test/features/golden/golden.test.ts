@@ -55,6 +55,7 @@ import {
   failure,
   findCatalogue,
   functional,
+  functionListsSchema,
   including,
   includingSchema,
   indexEntries,
@@ -63,7 +64,10 @@ import {
   objects,
   partial,
   partialSchema,
+  pathPartsSchema,
   pathsSchema,
+  withFunctionLists,
+  withPathParts,
   textSchema,
   withWords,
   wordEntries,
@@ -242,6 +246,10 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   // Releases that know of no paths must not take one for the name of a field.
   'commit-paths': (bytes) => expectCommit(bytes, pathIndexVersion, pathsSchema),
   'block0-paths': (bytes) => expectBlock0(bytes, pathIndexVersion, withPaths),
+  'commit-parts-paths': (bytes) => expectCommit(bytes, pathIndexVersion, pathPartsSchema),
+  'block0-parts-paths': (bytes) => expectBlock0(bytes, pathIndexVersion, withPathParts),
+  'commit-lists-including': (bytes) => expectCommit(bytes, entryFormsVersion, functionListsSchema),
+  'block0-lists-including': (bytes) => expectBlock0(bytes, entryFormsVersion, withFunctionLists),
   'commit-later-runs': (bytes) => {
     // Releases that know of no runs of later slots must not take the commit for a damaged one.
     expectCommit(bytes, laterRunsVersion, schema);

@@ -574,6 +574,44 @@ export const withPaths: Block0 = block0Of(pathsSchema, 14);
 
 const commitOfPaths = commitOf(pathsSchema);
 
+/** The same table with paths in the parts of an index: its list, its condition, and its included values. */
+export const pathPartsSchema: StoredSchema = {
+  ...schema,
+  version: 15,
+  indexes: schema.indexes.map(({ name, fields }) => ({
+    name,
+    fields: [...fields, 'json.a.b'],
+    paths: [{ path: 'json.a.b', typeId: Types.json }],
+    where: [{ field: 'json.c', values: [1, 'a', null, true] }],
+    include: ['json.c\\.d', 'float64'],
+    each: true as const,
+  })),
+};
+
+export const withPathParts: Block0 = block0Of(pathPartsSchema, 14);
+
+const commitOfPathParts = commitOf(pathPartsSchema);
+
+/** The same table with an index on the elements of the lists that a function returns. */
+export const functionListsSchema: StoredSchema = {
+  ...schema,
+  version: 16,
+  functionIndexes: [{ name: 'words', function: 'wordsOf', typeId: Types.json, each: true }],
+};
+
+const withoutEntries: Block0 = block0Of(functionListsSchema, 12);
+
+/** No version of the function has entries yet. */
+export const withFunctionLists: Block0 = {
+  ...withoutEntries,
+  tables: withoutEntries.tables.map(({ name, versions }) => ({
+    name,
+    versions: versions.map((version) => ({ ...version, editions: [] })),
+  })),
+};
+
+const commitOfFunctionLists = commitOf(functionListsSchema);
+
 /** Keys of a table with a primary key of two fields, in their order. */
 export const compoundKeys: readonly (readonly [number, string])[] = [
   [0, ''],
@@ -706,6 +744,10 @@ export const objects = {
   'block0-texts': { name: 'block0', bytes: encodeBlock0(withWords) },
   'commit-paths': { name: commitName(slot), bytes: encodeCommit(slot, commitOfPaths) },
   'block0-paths': { name: 'block0', bytes: encodeBlock0(withPaths) },
+  'commit-parts-paths': { name: commitName(slot), bytes: encodeCommit(slot, commitOfPathParts) },
+  'block0-parts-paths': { name: 'block0', bytes: encodeBlock0(withPathParts) },
+  'commit-lists-including': { name: commitName(slot), bytes: encodeCommit(slot, commitOfFunctionLists) },
+  'block0-lists-including': { name: 'block0', bytes: encodeBlock0(withFunctionLists) },
   'commit-later-runs': { name: commitName(slot), bytes: encodeCommit(slot, commitOfLoad) },
   'commit-expiry': { name: commitName(slot), bytes: encodeCommit(slot, commitOfExpiring) },
   'block0-expiry': { name: 'block0', bytes: encodeBlock0(expiring) },

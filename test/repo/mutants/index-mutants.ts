@@ -7,6 +7,7 @@ const queries = 'test/features/query/included-fields.test.ts';
 const stored = 'test/features/query/included-fields-stored.test.ts';
 const lists = 'test/features/query/lists.test.ts';
 const paths = 'test/features/query/paths.slow.test.ts';
+const pathParts = 'test/features/query/paths-in-indexes.test.ts';
 const storedPaths = 'test/features/query/paths-stored.slow.test.ts';
 const storedLists = 'test/features/query/lists-stored.test.ts';
 const functionLists = 'test/features/function-indexes/elements.slow.test.ts';
@@ -46,8 +47,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/migration/bridge.ts',
-        find: 'field.elementsOf ?? field.path?.of ?? field)), ...held];',
-        replace: 'field.elementsOf ?? field.path?.of ?? field))];',
+        find: 'const read = [...(text?.fields ?? fields), ...held];',
+        replace: 'const read = [...(text?.fields ?? fields)];',
       },
     ],
     tests: [stored],
@@ -239,15 +240,59 @@ export const indexMutants: readonly Mutant[] = [
     tests: [paths],
   },
   {
-    name: 'paths: rows made of entries are tested for them',
+    name: 'paths: null in an entry stands for null of any type',
     edits: [
       {
         file: 'src/query/planner/covering-index.ts',
-        find: 'index.fields.filter(({ path }) => path === undefined)',
-        replace: 'index.fields',
+        find: 'if (as.path !== undefined && as.typeId !== field.typeId) unsure.add(as);',
+        replace: '',
       },
     ],
-    tests: [paths],
+    tests: [pathParts],
+  },
+  {
+    name: 'paths: an included path holds values of texts that only begin alike',
+    edits: [
+      {
+        file: 'src/query/planner/covering-index.ts',
+        find: 'field.name.startsWith(`${one.name}.`)',
+        replace: 'field.name.startsWith(one.name.slice(0, -1))',
+      },
+    ],
+    tests: [pathParts],
+  },
+  {
+    name: 'paths: an index on some rows serves queries for other types',
+    edits: [
+      {
+        file: 'src/query/conditions/index-ranges.ts',
+        find: "if (field.path !== undefined && 'orNull' in comparison && comparison.orNull) return false;",
+        replace: '',
+      },
+    ],
+    tests: [pathParts],
+  },
+  {
+    name: 'paths: tuples of different paths are taken for alike',
+    edits: [
+      {
+        file: 'src/query/conditions/clause.ts',
+        find: '(path === undefined ? index : `${index} ${typeId} ${text}`)',
+        replace: 'text === undefined || typeId === path ? -1 : index',
+      },
+    ],
+    tests: [pathParts],
+  },
+  {
+    name: 'paths: an index on some rows tells no types of values apart',
+    edits: [
+      {
+        file: 'src/schema/index-condition.ts',
+        find: 'path === undefined ? textOfValue(value as OrderedValue) : JSON.stringify(value)',
+        replace: 'path === undefined ? textOfValue(value as OrderedValue) : String(value)',
+      },
+    ],
+    tests: [pathParts],
   },
   {
     name: 'paths: a list of values of several types is compared by the first',
@@ -276,8 +321,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/migration/bridge.ts',
-        find: '(path === undefined || typeId === other.typeId)',
-        replace: 'path !== null',
+        find: 'return path === undefined || typeId === other.typeId;',
+        replace: 'return path !== null && typeId > 0;',
       },
     ],
     tests: [storedPaths],
@@ -287,7 +332,7 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/format/stored-schema.ts',
-        find: 'if (indexes.some(({ paths }) => paths !== undefined)) return pathIndexVersion;',
+        find: 'if (indexes.some(hasPath)) return pathIndexVersion;',
         replace: '',
       },
     ],

@@ -66,15 +66,15 @@ export const planMutants: readonly Mutant[] = [
     edits: [
       {
         file: use,
-        find: 'reads?.every((field) => held.has(field)) === true',
-        replace: 'reads?.some((field) => held.has(field)) !== false',
+        find: 'reads?.every(isHeld) === true',
+        replace: 'reads?.some(isHeld) !== false',
       },
     ],
     tests: [indexOnly],
   },
   {
     name: 'plans: entries are sorted by fields that they do not have',
-    edits: [{ file: use, find: 'order.every(({ field }) => held.has(field)) &&', replace: '' }],
+    edits: [{ file: use, find: 'order.every(({ field }) => isHeld(field)) &&', replace: '' }],
     tests: [indexOnly],
   },
   {

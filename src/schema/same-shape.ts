@@ -1,0 +1,57 @@
+/** Compares the definitions of table versions. */
+import { canonicalRows } from '../format/stored-schema.ts';
+import type { StoredFunctionIndex, StoredIndex, StoredIndexes, StoredSchema } from '../format/stored-schema.ts';
+import type { TableShape } from './table-shape.ts';
+
+/** Indexes of a definition that a table lacks. */
+export type MissingIndexes = Required<StoredIndexes>;
+
+/**
+ * Whether two shapes are of the same definition: they have the same rows, and indexes of the same name are the same. Each may have
+ * indexes that the other lacks, since indexes are added and dropped without a new version.
+ */
+export function isSameShape(one: TableShape, other: TableShape): boolean {
+  if (other === one || other === one.compared.same) return true;
+  if (other.canonical !== one.canonical && !isSameButIndexes(one.schema, other.schema)) return false;
+  one.compared.same = other;
+  return true;
+}
+
+/** Returns the indexes of another definition of the same rows whose names a shape lacks; undefined if there are none. */
+export function lackedIndexes(shape: TableShape, definition: TableShape): MissingIndexes | undefined {
+  if (definition === shape || definition === shape.compared.withoutMore) return undefined;
+  const names = new Set([...shape.indexes, ...shape.functionIndexes].map(({ name }) => name));
+  const isMissing = ({ name }: { readonly name: string }): boolean => !names.has(name);
+  const indexes = definition.schema.indexes.filter(isMissing);
+  const functionIndexes = definition.functionIndexes.filter(isMissing);
+  if (indexes.length + functionIndexes.length > 0) return { indexes, functionIndexes };
+  shape.compared.withoutMore = definition;
+  return undefined;
+}
+
+/** Returns, for each index of a schema by name, a text that is the same for equal indexes. */
+export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map<string, string> {
+  const onFields = indexes.map((index): [string, string] => [index.name, indexText(index)]);
+  return new Map([
+    ...onFields,
+    ...functionIndexes.map((index): [string, string] => [index.name, functionIndexText(index)]),
+  ]);
+}
+
+/** Returns a text that is the same for equal indexes on fields. */
+export function indexText({ fields, paths = [], unique, where, include, each, text }: StoredIndex): string {
+  const conditions = where?.map(({ field, values }) => [field, values]) ?? null;
+  const types = paths.map(({ path, typeId }) => [path, typeId]);
+  return JSON.stringify([fields, unique ?? false, conditions, include ?? null, each ?? false, text ?? null, ...types]);
+}
+
+function functionIndexText({ function: on, typeId, each }: StoredFunctionIndex): string {
+  return JSON.stringify([on, typeId, each ?? false]);
+}
+
+function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
+  if (canonicalRows(a) !== canonicalRows(b)) return false;
+  const others = indexTexts(b);
+  const isOther = ([name, text]: [string, string]): boolean => (others.get(name) ?? text) !== text;
+  return ![...indexTexts(a)].some(isOther);
+}
