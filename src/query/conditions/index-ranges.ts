@@ -153,8 +153,6 @@ export function directionOf(
 
 /** Whether every value that matches a comparison passes a test of a partial index. May return false without need, never true. */
 function isWithin(comparison: Comparison, { field, takesNull, values }: FieldTest): boolean {
-  // Of a path, what is of another type counts as null as well.
-  if (field.path !== undefined && 'orNull' in comparison && comparison.orNull) return false;
   switch (comparison.kind) {
     case 'none':
       return true;

@@ -262,17 +262,6 @@ export const indexMutants: readonly Mutant[] = [
     tests: [pathParts],
   },
   {
-    name: 'paths: an index on some rows serves queries for other types',
-    edits: [
-      {
-        file: 'src/query/conditions/index-ranges.ts',
-        find: "if (field.path !== undefined && 'orNull' in comparison && comparison.orNull) return false;",
-        replace: '',
-      },
-    ],
-    tests: [pathParts],
-  },
-  {
     name: 'paths: tuples of different paths are taken for alike',
     edits: [
       {
