@@ -15,7 +15,7 @@ import type { TreePlace } from '../format/object-names.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
-import type { StoredSchema } from '../format/stored-schema.ts';
+import type { StoredIndexes, StoredSchema } from '../format/stored-schema.ts';
 import { decodeBound } from '../format/stored-table.ts';
 import type {
   StoredTableVersion,
@@ -54,6 +54,8 @@ export interface PlacedTree {
   readonly tree: Tree;
   /** Whether it is of an index that has not the entries of all rows: not yet, or because its condition does not hold for all. */
   readonly isPartial?: boolean;
+  /** Whether a row may have any number of entries: one for each element of a list, or word of texts. */
+  readonly isOfMany?: boolean;
 }
 
 /**
@@ -235,6 +237,9 @@ export class ViewContext {
         const { leafShape } = this.shape(schema);
         const isOfSome = (name: string): boolean =>
           schema.indexes.some((index) => index.name === name && index.where !== undefined);
+        const isOfMany = (name: string, { indexes: on, functionIndexes = [] }: StoredIndexes = schema): boolean =>
+          on.some((index) => index.name === name && (index.each ?? index.text) !== undefined) ||
+          functionIndexes.some((index) => index.name === name && index.each === true);
         const place = { table };
         const leaves = { place, leaf: leafShape, tree: this.#tree(place, root, leafShape, inlined) };
         const ofIndexVersions = indexVersions.flatMap(({ index, root: entries, base, built }): PlacedTree[] => {
@@ -246,6 +251,7 @@ export class ViewContext {
               leaf: indexLeafShape,
               tree: this.#tree(entriesPlace, entries, indexLeafShape, inlined),
               isPartial: built !== null,
+              isOfMany: isOfMany(index),
             },
           ];
         });
@@ -255,12 +261,24 @@ export class ViewContext {
           ...indexes.map(({ name, root: indexRoot }): PlacedTree => {
             const indexPlace = { table, index: name };
             const tree = this.#tree(indexPlace, indexRoot, indexLeafShape, inlined);
-            return { place: indexPlace, leaf: indexLeafShape, tree, isPartial: isOfSome(name) };
+            return {
+              place: indexPlace,
+              leaf: indexLeafShape,
+              tree,
+              isPartial: isOfSome(name),
+              isOfMany: isOfMany(name),
+            };
           }),
           ...added.map(({ index, root: entries }): PlacedTree => {
             const indexPlace = { table, index: index.name };
             const tree = this.#tree(indexPlace, entries, indexLeafShape, inlined);
-            return { place: indexPlace, leaf: indexLeafShape, tree, isPartial: true };
+            return {
+              place: indexPlace,
+              leaf: indexLeafShape,
+              tree,
+              isPartial: true,
+              isOfMany: isOfMany(index.name, { indexes: [index] }),
+            };
           }),
         ];
       }),

@@ -364,7 +364,8 @@ class StateCheck {
   }
 }
 
-function isMiscounted({ tree, isPartial }: PlacedTree, rows: number): boolean {
+function isMiscounted({ tree, isPartial, isOfMany }: PlacedTree, rows: number): boolean {
+  if (isOfMany === true) return false;
   return isPartial === true ? tree.count > rows : tree.count !== rows;
 }
 

@@ -10,6 +10,7 @@ const paths = 'test/features/query/paths.slow.test.ts';
 const pathParts = 'test/features/query/paths-in-indexes.test.ts';
 const storedPaths = 'test/features/query/paths-stored.slow.test.ts';
 const storedLists = 'test/features/query/lists-stored.test.ts';
+const articles = 'test/simulation/sim/articles.slow.test.ts';
 const functionLists = 'test/features/function-indexes/elements.slow.test.ts';
 
 export const indexMutants: readonly Mutant[] = [
@@ -315,6 +316,28 @@ export const indexMutants: readonly Mutant[] = [
       },
     ],
     tests: [storedPaths],
+  },
+  {
+    name: 'lists: an earlier state with more entries than rows is taken for damaged',
+    edits: [
+      {
+        file: 'src/view/view.ts',
+        find: '(index.each ?? index.text) !== undefined',
+        replace: 'index.fields.length === 0',
+      },
+    ],
+    tests: [articles],
+  },
+  {
+    name: 'paths: nothing at an included path counts as a value',
+    edits: [
+      {
+        file: 'src/schema/index-entries.ts',
+        find: 'value === null ? null : JSON.stringify(value)',
+        replace: 'JSON.stringify(value ?? 0)',
+      },
+    ],
+    tests: [articles],
   },
   {
     name: 'paths: the format does not keep older releases out',

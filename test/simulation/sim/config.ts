@@ -95,6 +95,8 @@ export interface SimConfig {
   readonly dropChance: number;
   /** How likely what a node does is about the table whose rows expire; 0: there is none. */
   readonly expiryChance: number;
+  /** How likely what a node does is about the table with indexes on lists, paths and words; 0: there is none. */
+  readonly articleChance: number;
   /** How likely a node does something about which indexes that table has; 0: it has all of them, always. */
   readonly indexChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
@@ -164,6 +166,7 @@ type WithoutHabits = Omit<
   | 'liveChance'
   | 'dropChance'
   | 'expiryChance'
+  | 'articleChance'
   | 'indexChance'
   | keyof Migrations
 >;
@@ -425,6 +428,7 @@ function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
     liveChance: 0,
     dropChance: 0,
     expiryChance: 0,
+    articleChance: 0,
     functions: functionsOf(seed),
     encrypted: encryptedOf(seed),
     autoIds: autoIdsOf(seed),

@@ -26,6 +26,7 @@ import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { ModelQuery, Op, State } from './model.ts';
 import { IndexUser } from './index-user.ts';
 import { DropUser } from './drop-user.ts';
+import { ArticleUser } from './article-user.ts';
 import { ExpiryUser } from './expiry-user.ts';
 import { LiveUser } from './live-user.ts';
 import { LoadUser } from './load-user.ts';
@@ -105,6 +106,7 @@ export class SimNode {
   readonly #live: LiveUser | undefined;
   readonly #drops: DropUser | undefined;
   readonly #expiry: ExpiryUser | undefined;
+  readonly #articles: ArticleUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -193,6 +195,9 @@ export class SimNode {
     if (config.expiryChance > 0) {
       const ofExpiry = new SeededRandom(`${seed} expiry`);
       this.#expiry = new ExpiryUser({ world, name, db, environment, random: ofExpiry, expect });
+    }
+    if (config.articleChance > 0) {
+      this.#articles = new ArticleUser({ world, name, db, random: new SeededRandom(`${seed} articles`), expect });
     }
     const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
     this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
@@ -340,6 +345,7 @@ export class SimNode {
     if (this.#indexes?.mayAct() === true) return this.#nextVersion(this.#indexes.act());
     if (this.#drops?.mayAct() === true) return this.#nextVersion(this.#drops.act());
     if (this.#expiry?.mayAct() === true) return this.#nextVersion(this.#expiry.act());
+    if (this.#articles?.mayAct() === true) return this.#nextVersion(this.#articles.act());
     if (this.#loads?.mayAct() === true) return this.#nextVersion(this.#load(this.#loads));
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
@@ -734,6 +740,7 @@ export class SimNode {
     if (this.#versions !== undefined) await this.#checkVersion(this.#versions, refreshed);
     await this.#drops?.read();
     await this.#expiry?.read();
+    await this.#articles?.read();
     await this.#live?.finish();
     this.#live?.end();
     await this.#snapshots.finish();
