@@ -52,7 +52,7 @@ export interface LayoutField extends TypedField {
   /** The value at a path whose JSON text index entries have in this field's place. Rows have no such field. */
   readonly jsonOf?: LayoutField;
   /** The json field and the keys in it that lead to the value, for one inside of a field. Rows have no such field of their own. */
-  readonly path?: FieldPath;
+  readonly path?: FieldPath | undefined;
 }
 
 /** The place of a value in a json field. */

@@ -253,7 +253,7 @@ export function tableIndex(
     return each === true && found.typeId === Types.json ? { ...asText(found), elementsOf: found } : found;
   });
   const held = (one: string): LayoutField => {
-    const found = layout.field(one) ?? (layout.path(one, Types.json, true) as LayoutField);
+    const found = tested(one);
     return found.typeId === Types.json ? { ...asText(found), jsonOf: found } : found;
   };
   return {
@@ -269,8 +269,8 @@ export function tableIndex(
 }
 
 /** Returns what stands for a text that entries have of a json field, or of the value at a path. */
-function asText({ path: _, ...field }: LayoutField): LayoutField {
-  return { ...field, typeId: Types.varchar };
+function asText(field: LayoutField): LayoutField {
+  return { ...field, typeId: Types.varchar, path: undefined };
 }
 
 /** The field that stands for a word of texts. No condition and no order is on it. */

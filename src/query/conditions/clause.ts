@@ -3,7 +3,7 @@
  * field become one list of values, so that a row is looked up in it rather than compared with each. Branches with one value for each
  * of several fields become a list of tuples in the same way.
  */
-import { compareValues } from '../../base/bytes.ts';
+import { compareStrings, compareValues } from '../../base/bytes.ts';
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
 import { describeValue } from '../../base/messages.ts';
 import { atOnce, itemsInStep, sorted } from '../../base/pacer.ts';
@@ -358,8 +358,8 @@ function* joiningTuples(branches: readonly Branch[], keyFields: readonly LayoutF
     }
     const name = [...values.keys()]
       // Paths into one json field have its index.
-      .map(({ index, name: text, typeId, path }) => (path === undefined ? index : `${index} ${typeId} ${text}`))
-      .toSorted()
+      .map(({ index, name: text, typeId, path }) => (path === undefined ? `${index}` : `${index} ${typeId} ${text}`))
+      .toSorted(compareStrings)
       .join();
     const alike = groups.get(name);
     if (alike === undefined) groups.set(name, [{ branch, values }]);

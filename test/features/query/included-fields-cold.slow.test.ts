@@ -1,5 +1,6 @@
 /** The requests of a list by an index with included fields on a cold store, for small and large tables. */
 import { expect, it } from 'vitest';
+import type { Database } from '../../../src/api/database.ts';
 import { StoreDb } from '../../../src/index.ts';
 import { Types } from '../../../src/format/types.ts';
 import { defineSchema } from '../../../src/schema/define-schema.ts';
@@ -21,7 +22,7 @@ const goods = defineSchema({
 
 it.each([3000, 300_000])('takes two requests at most in a table of %d rows', { timeout: 120_000 }, async (count) => {
   const driver = new MemoryDriver();
-  const open = async (nodeId: number): Promise<StoreDb> => {
+  const open = async (nodeId: number): Promise<Database> => {
     const db = StoreDb({ driver, dbPrefix: 'cold', nodeId, logLevel: 'error' });
     db.registerSchema(goods);
     await db.start();
@@ -43,7 +44,7 @@ it.each([3000, 300_000])('takes two requests at most in a table of %d rows', { t
     gets++;
     return get(key, options);
   };
-  const cold = async (ask: (other: StoreDb) => Promise<unknown>): Promise<number> => {
+  const cold = async (ask: (other: Database) => Promise<unknown>): Promise<number> => {
     const other = await open(2);
     gets = 0;
     await ask(other);
@@ -51,7 +52,7 @@ it.each([3000, 300_000])('takes two requests at most in a table of %d rows', { t
     await other.stop();
     return made;
   };
-  const inCountry = (other: StoreDb) => other.query(goods).where('country', '=', 'c7').select('id', 'name', 'price');
+  const inCountry = (other: Database) => other.query(goods).where('country', '=', 'c7').select('id', 'name', 'price');
   expect(await cold(async (other) => expect(await inCountry(other).execute()).toHaveLength(150))).toBeLessThanOrEqual(
     2,
   );

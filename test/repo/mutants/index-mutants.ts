@@ -267,8 +267,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/query/conditions/clause.ts',
-        find: '(path === undefined ? index : `${index} ${typeId} ${text}`)',
-        replace: 'text === undefined || typeId === path ? -1 : index',
+        find: '(path === undefined ? `${index}` : `${index} ${typeId} ${text}`)',
+        replace: '`${text === undefined || typeId === path ? -1 : index}`',
       },
     ],
     tests: [pathParts],

@@ -100,7 +100,8 @@ export class ArticleUser {
     const { random } = this.#options;
     if (random.chance(0.1)) return null;
     const city = random.pick(cities);
-    return { ...(random.chance(0.8) && { city }), zip: `${random.integer(1, 3)}`, marks: this.#some(tags, 2) };
+    const zip = `${random.integer(1, 3)}`;
+    return { ...(random.chance(0.8) && { city }), ...(random.chance(0.7) && { zip }), marks: this.#some(tags, 2) };
   }
 
   async #write(): Promise<void> {
