@@ -68,7 +68,7 @@ class World {
     await this.run(batch.flush());
     await this.run(db.checkpoint());
     const written = new Date(this.true.now());
-    await this.run(this.true.advance(hourMs));
+    await this.true.advance(hourMs);
     return written;
   }
 
@@ -166,9 +166,9 @@ describe('gc by a clock that is eight days ahead', () => {
     await setUp('folder');
     const db = await world.open(2, 8 * dayMs);
     expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBe(0);
-    await world.run(world.true.advance(23 * hourMs));
+    await world.true.advance(23 * hourMs);
     expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBe(0);
-    await world.run(world.true.advance(2 * hourMs));
+    await world.true.advance(2 * hourMs);
     expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBeGreaterThan(0);
     await setUp('folder');
     const other = await world.open(2, 8 * dayMs);
@@ -181,7 +181,7 @@ describe('gc by a clock that is eight days ahead', () => {
     await world.run(db.gc({ loopGraceMs: 0 }));
     world.setMachine(0);
     await world.write(db, 'later');
-    await world.run(world.true.advance(7 * dayMs - hourMs));
+    await world.true.advance(7 * dayMs - hourMs);
     await world.write(db, 'much later');
     world.warnings.length = 0;
     expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBeGreaterThan(0);
@@ -208,7 +208,7 @@ describe('gc of commits and uploads by a clock that is ahead', () => {
     holder = await world.open(1);
     for (const text of ['a', 'b', 'c']) await world.write(holder, text);
     await world.run(world.driver.put(stray, new Uint8Array(10), { if: 'absent' }));
-    await world.run(world.true.advance(1000));
+    await world.true.advance(1000);
   }
   const collected = async (db: Database, options: GcOptions = {}): Promise<readonly [number, number]> => {
     const { counts, condemnedBlobs } = await world.run(db.gc({ loopGraceMs: 0, ...options }));
@@ -232,9 +232,9 @@ describe('gc of commits and uploads by a clock that is ahead', () => {
     // Written one, two and three hours ago, and just now.
     expect(await collected(holder, { logRetentionMs: 1.5 * hourMs })).toEqual([2, 0]);
     expect(world.ahead).toEqual([]);
-    await world.run(world.true.advance(20 * hourMs));
+    await world.true.advance(20 * hourMs);
     await world.write(holder, 'e');
-    await world.run(world.true.advance(4 * hourMs));
+    await world.true.advance(4 * hourMs);
     expect(await collected(holder)).toEqual([2, 1]);
   });
 
@@ -257,9 +257,9 @@ describe('gc of commits and uploads by a clock that is ahead', () => {
     await setUp('folder');
     const db = await world.open(2, 8 * dayMs);
     expect(await collected(db)).toEqual([0, 0]);
-    await world.run(world.true.advance(23 * hourMs));
+    await world.true.advance(23 * hourMs);
     expect(await collected(db)).toEqual([0, 0]);
-    await world.run(world.true.advance(2 * hourMs));
+    await world.true.advance(2 * hourMs);
     expect(await collected(db)).toEqual([2, 1]);
     await setUp('folder');
     expect(await collected(await world.open(2, 8 * dayMs), { trustClock: true })).toEqual([2, 1]);
