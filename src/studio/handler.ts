@@ -19,6 +19,7 @@ import { overview } from './overview-call.ts';
 import { pageAnswer } from './page-answer.ts';
 import type { PageFiles } from './page-answer.ts';
 import { readJson } from './request-body.ts';
+import { drop } from './drop-call.ts';
 import { count, explain, query, row, rows } from './row-calls.ts';
 import { save } from './save-call.ts';
 import type { CheckedStudioOptions } from './studio-options.ts';
@@ -32,6 +33,7 @@ const calls: { readonly [N in keyof Calls]: Call<Calls[N][1]> } = {
   count,
   row,
   save,
+  drop,
   query,
   explain,
   block,

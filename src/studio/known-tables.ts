@@ -1,4 +1,5 @@
 /** The tables that Studio shows: it registers stored tables that the application has not registered. */
+import { defined } from '../base/options.ts';
 import { asList } from '../base/one-or-list.ts';
 import { InvalidOptionError, Types } from '../index.ts';
 import type { Database, FieldDefinition, SchemaDefinition, TypeId, TypeName } from '../index.ts';
@@ -40,7 +41,8 @@ export class KnownTable {
   get info(): TableInfo {
     const fields = [...this.fields].map(([name, field]) => fieldInfo(name, field));
     const indexes = (this.#stored.indexes ?? []).map(indexInfo);
-    return { name: this.name, version: this.definition.version, fields, primaryKey: this.keyNames, indexes };
+    const { version, expireAfter } = this.definition;
+    return { name: this.name, version, fields, primaryKey: this.keyNames, indexes, ...defined({ expireAfter }) };
   }
 
   /** Returns a field. Throws `InvalidOptionError` if the table has none of this name. */

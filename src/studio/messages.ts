@@ -61,6 +61,8 @@ export interface TableInfo {
   readonly fields: readonly FieldInfo[];
   readonly primaryKey: readonly string[];
   readonly indexes: readonly IndexInfo[];
+  /** The field with the time of rows that expire, and how long after it they do. */
+  readonly expireAfter?: { readonly field: string; readonly seconds: number };
 }
 
 /** Result of `overview`. */
@@ -148,6 +150,12 @@ export interface RowAsked {
   readonly table: string;
   readonly key: readonly Cell[];
   readonly at?: Moment;
+}
+
+/** Arguments of `drop`: a table, and its name as somebody has typed it. */
+export interface DropAsked {
+  readonly table: string;
+  readonly typed: string;
 }
 
 /** Arguments of `save`: a change of one row. */
@@ -307,6 +315,7 @@ export interface Calls {
   readonly count: [asked: Selection, result: { readonly count: number; readonly cost: Cost }];
   readonly row: [asked: RowAsked, result: { readonly row: Row | null }];
   readonly save: [asked: SaveAsked, result: Saved];
+  readonly drop: [asked: DropAsked, result: { readonly position: number }];
   readonly query: [asked: QueryAsked, result: QueryResult];
   readonly explain: [asked: ExplainAsked, result: Explained];
   readonly block: [asked: BlockAsked, result: BlockInfo | null];

@@ -1,6 +1,8 @@
 /** The page of tables: a list of them, the rows of one, and one row in full. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Cell, Condition, Moment, Order, RowMarks, Selection, TableInfo } from '../../src/studio/messages.ts';
+import { call, failureOf } from '../model/api.ts';
+import type { CallFailure } from '../model/api.ts';
 import { countText, durationText, isNumeric, plural } from '../model/format.ts';
 import { fullOrder, RowSource } from '../model/row-source.ts';
 import { go, jsonOf, linkTo, moment, route, setQuery } from '../model/route.ts';
@@ -142,6 +144,7 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
     if (at === undefined) source.refresh();
   }, [state]);
   const [isChoosing, setChoosing] = useState(false);
+  const [isDropping, setDropping] = useState(false);
   const cells = source.version.value;
   const places = useMemo(() => columns.map(({ name }) => source.columns.indexOf(name)), [cells, asked]);
   const rowAt = (index: number): readonly Cell[] | undefined => {
@@ -192,6 +195,11 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
         {isWritable && (
           <Button kind="primary" icon="plus" onClick={() => setQuery({ row: '"new"' })}>
             Insert
+          </Button>
+        )}
+        {isWritable && (
+          <Button kind="quiet" onClick={() => setDropping(true)}>
+            Drop…
           </Button>
         )}
       </header>
@@ -256,8 +264,10 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
             `Last page: ${durationText(source.cost.value.ms)}, ${plural(source.cost.value.requests, 'request')}`}
         </span>
         <span class="grow" />
+        {table.expireAfter !== undefined && <span>{expiryText(table.expireAfter)}</span>}
         <span>{search !== '' && orderBy.length === 0 ? 'The best rows first.' : indexHint(table, orderBy)}</span>
       </footer>
+      {isDropping && <DropDialog table={table.name} onClose={() => setDropping(false)} />}
       {isChoosing && <ColumnChooser table={table} names={names} onClose={() => setChoosing(false)} />}
     </section>
   );
@@ -328,6 +338,57 @@ function SearchBox({ table, search }: { readonly table: TableInfo; readonly sear
 interface NoRowsProps {
   readonly isFiltered: boolean;
   readonly search: string;
+}
+
+function expiryText({ field, seconds }: NonNullable<TableInfo['expireAfter']>): string {
+  return seconds === 0 ? `Rows expire at ${field}.` : `Rows expire ${durationText(seconds * 1000)} after ${field}.`;
+}
+
+/** Asks for the name of a table before it is dropped. */
+function DropDialog({ table, onClose }: { readonly table: string; readonly onClose: () => void }): preact.JSX.Element {
+  const [typed, setTyped] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<CallFailure | undefined>();
+  const drop = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (typed !== table || isBusy) return;
+    setBusy(true);
+    try {
+      await call('drop', { table, typed });
+      announce(`Table ${table} is dropped.`);
+      go(['tables']);
+    } catch (error) {
+      setFailure(failureOf(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={`Drop table ${table}`} onClose={onClose}>
+      <form class="drop-form" onSubmit={(event) => void drop(event)}>
+        <p>
+          The table goes with all its rows, indexes and blobs, for everybody. Only snapshots, the history and backups
+          still have it.
+        </p>
+        <label for="dropped-name">
+          Type <strong>{table}</strong> to drop it
+        </label>
+        <input
+          id="dropped-name"
+          autocomplete="off"
+          spellcheck={false}
+          value={typed}
+          onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+        />
+        <Failure failure={failure} />
+        <div class="buttons">
+          <Button onClick={onClose}>Keep it</Button>
+          <button type="submit" class="button danger" disabled={typed !== table || isBusy}>
+            Drop
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
 }
 
 function NoRows({ isFiltered, search }: NoRowsProps): preact.JSX.Element {

@@ -15,7 +15,20 @@ afterEach(async () => {
   await shown[Symbol.asyncDispose]();
 });
 
-const calls = ['overview', 'rows', 'count', 'row', 'save', 'query', 'explain', 'block', 'commits', 'commit', 'moments'];
+const calls = [
+  'overview',
+  'rows',
+  'count',
+  'row',
+  'save',
+  'query',
+  'explain',
+  'block',
+  'commits',
+  'commit',
+  'moments',
+  'drop',
+];
 const longCalls = ['compare'];
 const fields = ['id', 'name', 'country', 'population', 'area', 'founded', 'tags', 'hash', 'uid', 'coat', 'capital'];
 

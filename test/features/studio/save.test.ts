@@ -117,10 +117,24 @@ it('writes nothing unless it was opened for writing', async () => {
     ]) {
       expect(await page.failure('save', asked)).toMatchObject({ status: 403, code: 'READ_ONLY' });
     }
+    expect(await page.failure('drop', { table: 'cities', typed: 'cities' })).toMatchObject({ code: 'READ_ONLY' });
     expect((await page.long('gc', { collect: true })).at(-1)).toMatchObject({ error: { code: 'READ_ONLY' } });
   }
   await writer.refresh();
   expect(writer.position).toBe(position);
+});
+
+it('drops a table only if its name was typed', async () => {
+  const db = await shown.withCities(2);
+  const page = shown.page(db, { write: true });
+  for (const typed of ['', 'citie', 'Cities', 7, undefined]) {
+    expect(await page.failure('drop', { table: 'cities', typed })).toMatchObject({ status: 400 });
+  }
+  expect(await db.query('cities').count()).toBe(2);
+  expect(await page.call('drop', { table: 'cities', typed: 'cities' })).toEqual({ position: db.position });
+  expect(await db.dropTable('cities', { ifExists: true })).toBe(false);
+  const again = { table: 'cities', typed: 'cities' };
+  expect((await page.failure('drop', again)).message).toMatch(/no table 'cities'/);
 });
 
 it('says what is wrong with a row', async () => {
