@@ -115,7 +115,21 @@ describe('values of a context of node:vm', () => {
 describe('the database within a context of node:vm', () => {
   it("works with the runtime's objects, which come from another realm", async () => {
     const entry = fileURLToPath(new URL('./within.ts', import.meta.url));
-    const bundle = await rolldown({ input: entry, platform: 'node', external: [/^node:/, /^@aws-sdk/] });
+    const source = (file: string): string => fileURLToPath(new URL(`../../../src/${file}`, import.meta.url));
+    const bundle = await rolldown({
+      input: entry,
+      platform: 'node',
+      external: [/^node:/, /^@aws-sdk/],
+      tsconfig: false,
+      resolve: {
+        alias: {
+          '#platform': source('platform/node.ts'),
+          '#environment-driver': source('storage/environment-driver.ts'),
+          // From sources, the code of a thread is made by an await, which CommonJS does not have at the top of a module.
+          '#load-thread': source('platform/load-thread-web.ts'),
+        },
+      },
+    });
     const { output } = await bundle.generate({ format: 'cjs', codeSplitting: false });
     await bundle.close();
     const globals = {

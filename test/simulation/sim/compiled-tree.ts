@@ -50,7 +50,9 @@ export class CompiledTree {
     };
     writeFileSync(path.join(tree.folder, 'package.json'), JSON.stringify({ type: 'module', imports }));
     symlinkSync(path.join(repository, 'node_modules'), path.join(tree.folder, 'node_modules'));
-    await compile(repository, ['test/simulation/sim/sim-worker.ts'], tree.folder);
+    // No other file imports the one for platforms without threads.
+    const files = ['test/simulation/sim/sim-worker.ts', 'src/platform/load-thread-web.ts'];
+    await compile(repository, files, tree.folder);
     return tree;
   }
 
