@@ -18,7 +18,7 @@ const saveTest = 'test/features/studio/save.test.ts';
 
 export const studioMutants: readonly Mutant[] = [
   {
-    name: 'studio: a table is dropped whatever was typed',
+    name: 'studio: a table is dropped although another name was typed',
     edits: [{ file: 'src/studio/drop-call.ts', find: 'if (typed !== table) {', replace: "if (typed === '') {" }],
     tests: [saveTest],
   },
