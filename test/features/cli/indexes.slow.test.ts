@@ -1,5 +1,5 @@
 /** `store-db indexes --drop`: an index goes, without a new version of the table. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
@@ -77,6 +77,9 @@ it('warns that a definition with it adds it again, and that happens', async () =
   );
   const db = await open(1);
   db.registerSchema(cities);
-  expect((await db.indexes(cities)).find(({ name }) => name === 'country')).toMatchObject({ state: 'waiting' });
+  const isBack = async (): Promise<void> => {
+    expect((await db.indexes(cities)).find(({ name }) => name === 'country')).toMatchObject({ state: 'ready' });
+  };
+  await vi.waitFor(isBack, { timeout: 20_000 });
   await db.stop();
 });

@@ -19,7 +19,7 @@ import {
   rootName,
 } from '../../../src/format/object-names.ts';
 import type { TreePlace } from '../../../src/format/object-names.ts';
-import { openNode } from '../../../src/format/node.ts';
+import { openStored } from '../../../src/cache/dense-node.ts';
 import type { Node } from '../../../src/format/node.ts';
 import type { Objects } from './commit-rows.ts';
 import { stagedNames } from './commit-rows.ts';
@@ -107,7 +107,7 @@ export class Reachable {
       const expected = { level: root.level, count: root.count };
       const block = inlined.get(name);
       if (block === undefined) return this.#reach(place, name, expected, blocks);
-      const node = openNode(name, Buffer.from(block, 'base64'));
+      const node = openStored(name, Buffer.from(block, 'base64'));
       for (const { ref, expected: below } of this.#open(name, node, expected)) {
         this.#reach(place, blockName(place, ref), below, blocks);
       }
@@ -133,7 +133,7 @@ export class Reachable {
     if (bytes === undefined) return;
     let children = this.#children.get(name);
     if (children === undefined) {
-      children = this.#open(name, openNode(name, bytes), expected);
+      children = this.#open(name, openStored(name, bytes), expected);
       this.#children.set(name, children);
     }
     for (const { ref, expected: below } of children) this.#reach(place, blockName(place, ref), below, blocks);

@@ -5,7 +5,7 @@
 import type { Block0 } from '../../../src/format/block0.ts';
 import { blockName } from '../../../src/format/object-names.ts';
 import type { TreePlace } from '../../../src/format/object-names.ts';
-import { openNode } from '../../../src/format/node.ts';
+import { openStored } from '../../../src/cache/dense-node.ts';
 import type { Node } from '../../../src/format/node.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';
 import type { BlockRef } from '../../../src/format/block.ts';
@@ -87,7 +87,7 @@ export class StoredRows {
       const name = blockName(place, ref);
       const bytes = blocks.get(name) ?? this.#objects.get(name);
       // That it is missing is told elsewhere.
-      return bytes && openNode(name, bytes);
+      return bytes && openStored(name, bytes);
     };
     const left = [open(root)];
     for (let node = left.shift(); node !== undefined; node = left.shift()) {
