@@ -44,6 +44,8 @@ export class EntryReader {
   readonly #ends: number[];
   /** Whether null may stand for a value in a field: at a path that the query reads as another type than entries hold. */
   readonly #unsure: readonly boolean[];
+  /** Whether a field is at a path: rows have its value inside of a json field. */
+  readonly #isOfPath: readonly boolean[];
   readonly #json: EntryJson | undefined;
   /** The key of the entry, and beyond {@link length} anything. Replaced where it is too short. */
   key: Uint8Array = new Uint8Array(256);
@@ -61,10 +63,11 @@ export class EntryReader {
     this.#ends = this.#fields.map(() => 0);
     this.#bitmap = layout.nullRow.slice(0, layout.bitmapBytes);
     this.#unsure = this.#fields.map((field) => use?.unsure.has(field) === true);
-    const isOfPath = this.#fields.map((field) => pathIn(field) !== undefined);
-    if (isOfPath.some((is, f) => is && this.#needed[f])) this.#json = new EntryJson(this.#fields, this.#needed);
+    this.#isOfPath = this.#fields.map((field) => pathIn(field) !== undefined);
+    if (this.#isOfPath.some((is, f) => is && this.#needed[f])) this.#json = new EntryJson(this.#fields, this.#needed);
     for (const [f, { nullByte, nullMask }] of this.#fields.entries()) {
-      if (this.#needed[f] === true && isOfPath[f] !== true) this.#setNull(this.#bitmap, nullByte, nullMask, false);
+      if (this.#needed[f] === true && this.#isOfPath[f] !== true)
+        this.#setNull(this.#bitmap, nullByte, nullMask, false);
     }
   }
 
@@ -131,7 +134,7 @@ export class EntryReader {
       const end = this.#ends[f] as number;
       if (this.#needed[f] === true) {
         const { typeId, offset, nullByte, nullMask } = this.#fields[f] as LayoutField;
-        const isOfPath = this.#json !== undefined && pathIn(this.#fields[f] as LayoutField) !== undefined;
+        const isOfPath = this.#isOfPath[f] === true;
         if (key[start] === nullTag) {
           if (this.#unsure[f] === true) return false;
           if (!isOfPath) this.#setNull(bytes, base + nullByte, nullMask, true);
