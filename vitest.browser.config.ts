@@ -12,7 +12,8 @@ export default defineConfig({
     hookTimeout: 180_000,
     // A loaded machine may need longer than the default, a second.
     expect: { poll: { timeout: 20_000 } },
-    fileParallelism: false,
+    // A page waits often: two files at once take less time. More would take the memory of as many browsers.
+    maxWorkers: 2,
     reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
   },
 });

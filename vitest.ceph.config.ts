@@ -14,7 +14,13 @@ export default defineConfig({
       'test/features/interface/{lifecycle,lifecycle.slow,schemas}.test.ts',
     ],
     // What is large takes too long, or is about the drivers for local files.
-    exclude: ['test/features/blobs/gibibyte.slow.test.ts', 'test/features/batches/large-batch.slow.test.ts'],
+    exclude: [
+      'test/features/blobs/gibibyte.slow.test.ts',
+      'test/features/batches/large-batch.slow.test.ts',
+      // They bring drivers of their own.
+      'test/features/blobs/stalled-streams.slow.test.ts',
+      'test/features/values/{order,queries,signals}.slow.test.ts',
+    ],
     globalSetup: ['test/servers/ceph/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
     setupFiles: ['vitest.setup.ts'],

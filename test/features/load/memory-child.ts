@@ -1,8 +1,8 @@
-/** Loads rows that are made when they are asked for, and says how much memory was in use at most while they came. */
+/** Loads rows that are made when they are asked for, with a thread or without, and says how much memory its process used at most. */
 import { StoreDb, Types } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
 
-const [folder = '', count = '0'] = process.argv.slice(2);
+const [folder = '', count = '0', thread] = process.argv.slice(2);
 const measurements = {
   name: 'measurements',
   version: 1,
@@ -39,8 +39,9 @@ const db = StoreDb({
 db.registerSchema(measurements);
 await db.start();
 const before = usedBytes();
-await db.load(measurements, rows());
+await db.load(measurements, rows(), { thread: thread === 'thread' });
 peak = Math.max(peak, usedBytes());
+const processBytes = process.resourceUsage().maxRSS * 1024;
 const found = await db.query(measurements).count();
-process.stdout.write(JSON.stringify({ found, grownBytes: peak - before }));
+process.stdout.write(JSON.stringify({ found, grownBytes: peak - before, processBytes }));
 await db.stop();

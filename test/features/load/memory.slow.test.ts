@@ -10,13 +10,21 @@ import { expect, it } from 'vitest';
 const run = promisify(execFile);
 const mebibyte = 1024 * 1024;
 
-async function loaded(count: number): Promise<{ found: number; grownBytes: number }> {
+interface Loaded {
+  readonly found: number;
+  /** The most that the thread which gives the rows took beyond what it had before, without garbage. */
+  readonly grownBytes: number;
+  /** The most that the process took from the system until the load was over: with what other threads took, and with garbage. */
+  readonly processBytes: number;
+}
+
+async function loaded(count: number, ...options: readonly 'thread'[]): Promise<Loaded> {
   const folder = await mkdtemp(join(tmpdir(), 'store-db-load-'));
   try {
     const child = fileURLToPath(new URL('memory-child.ts', import.meta.url));
     const flags = ['--expose-gc', '--import', 'tsx'];
-    const { stdout } = await run(process.execPath, [...flags, child, folder, String(count)]);
-    return JSON.parse(stdout) as { found: number; grownBytes: number };
+    const { stdout } = await run(process.execPath, [...flags, child, folder, String(count), ...options]);
+    return JSON.parse(stdout) as Loaded;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -28,4 +36,13 @@ it('takes no more memory for more rows', { timeout: 300_000 }, async () => {
   expect([few.found, many.found]).toEqual([100_000, 600_000]);
   // 140 MB of rows, and no more than the first load took, and some.
   expect(many.grownBytes).toBeLessThan(few.grownBytes + 24 * mebibyte);
+});
+
+it('takes no more memory for more rows with a thread, in both threads', { timeout: 300_000 }, async () => {
+  const few = await loaded(100_000, 'thread');
+  const many = await loaded(600_000, 'thread');
+  expect([few.found, many.found]).toEqual([100_000, 600_000]);
+  expect(many.grownBytes).toBeLessThan(few.grownBytes + 24 * mebibyte);
+  // The rows of the second load beyond those of the first are some 120 MB.
+  expect(many.processBytes).toBeLessThan(few.processBytes + 100 * mebibyte);
 });

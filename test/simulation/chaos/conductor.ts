@@ -90,12 +90,18 @@ export class Conductor {
 
   async #torment(lane: Lane, goesOn: () => boolean): Promise<void> {
     const random = this.#random.fork();
+    const faults = lane.proxy === undefined ? local : remote;
+    // Each of them, in another order each time, so that a short run has all of them too.
+    let next: LaneFault[] = [];
     while (goesOn()) {
       const untilMs = performance.now() + random.between(500, 5000);
       while (goesOn() && (performance.now() < untilMs || (lane.isRunning && !lane.isReady))) await sleep(50);
       if (!goesOn()) break;
       // One that ended by itself was reported.
-      if (lane.isRunning) await this.#strike(lane, random.pick(lane.proxy === undefined ? local : remote), random);
+      if (lane.isRunning) {
+        if (next.length === 0) next = random.shuffled(faults);
+        await this.#strike(lane, next.pop() as LaneFault, random);
+      }
       if (!lane.isRunning) this.#revive(lane, random);
     }
   }
