@@ -6,6 +6,7 @@ import { defined } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
 import { invariant } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
+import type { BlockRef } from '../format/block.ts';
 import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
 import type { TreePlace } from '../format/object-names.ts';
 import type { StoredMigration } from '../format/stored-table.ts';
@@ -132,9 +133,12 @@ export class GrowingTree {
     if (changes.words !== undefined) this.words = (this.words ?? 0) + changes.words;
     this.root = await applyChanges(this.#tree, changes, options);
     if (this.root.kind === 'empty') this.#tree = new Tree(this.#tree.source, null);
-    else if (this.root.kind === 'stored') {
-      this.#tree = new Tree(this.#tree.source, { ...this.root.ref, level: this.root.level });
-    }
+    else if (this.root.kind === 'stored') this.#takeStored(this.root.ref, this.root.level);
+  }
+
+  /** The tree knows its words: what is built on it goes on counting them. */
+  #takeStored(ref: BlockRef, level: number): void {
+    this.#tree = new Tree(this.#tree.source, { ...ref, level, ...defined({ words: this.words }) });
   }
 
   /** Stores the root, and returns the tree. No other round may follow. */
@@ -151,7 +155,7 @@ export class GrowingTree {
     const stored = await this.writer.put(entries, 0, entries.count);
     // The next round may read the blocks of this one back, where the cache has not kept them.
     await this.#context.uploads.finish();
-    this.#tree = new Tree(this.#tree.source, { ...stored, level: entries.shape.level });
+    this.#takeStored(stored, entries.shape.level);
   }
 }
 

@@ -248,6 +248,23 @@ describe('the entries of an index on texts', () => {
     expect((await nodes.run(node.db.verify({ deep: true }))).findings).toEqual([]);
   });
 
+  it('are counted word by word where a migration makes many rows ahead of a merge', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const random = new Random(5);
+    const rows = Array.from({ length: 600 }, (_, i) => articleOf(random, i + 1));
+    const batch = node.db.batch();
+    for (const row of rows) await batch.insert('articles', row);
+    await nodes.run(batch.flush());
+    await nodes.run(node.db.checkpoint());
+    node.db.registerSchema({ ...articles, version: 2 });
+    await nodes.run(node.db.setTargetSchemaVersion('articles', 2));
+    for (let i = 0; i < 4; i++) await nodes.environment.advance(60_000);
+    expect((await nodes.run(node.db.migrationStatus('articles'))).state).toBe('switched');
+    expect((await nodes.run(node.db.verify({ deep: true }))).findings).toEqual([]);
+    expect(await idsOf(nodes, node, 'red wine')).toEqual(wantedOf(rows, 'red wine'));
+  });
+
   it('are made of loaded rows, and shown word by word', async () => {
     const nodes = new Nodes();
     const node = await opened(nodes);

@@ -18,6 +18,17 @@ const histories = 'test/properties/random/rows-ahead.slow.test.ts';
 
 export const migrationMutants: readonly Mutant[] = [
   {
+    name: 'migration: rows that are made ahead do not count the words of their texts',
+    edits: [
+      {
+        file: mergeTable,
+        find: '{ ...ref, level, ...defined({ words: this.words }) }',
+        replace: '{ ...ref, level }',
+      },
+    ],
+    tests: ['test/features/search/stored.test.ts'],
+  },
+  {
     name: "migration: only the new version's row is written, without its pair",
     edits: [
       {
