@@ -3,7 +3,7 @@ import { defineSchema, StoreDb, Types } from 'store-db';
 import type { Database } from 'store-db';
 import { FileDriver, ObjectStoreDriver } from 'store-db/lib/storage';
 import type { StorageDriver } from 'store-db/lib/storage';
-import type { City, Contender, LoadKind, Loader, OpenOptions } from './contender.ts';
+import type { City, Contender, Loader, OpenOptions } from './contender.ts';
 
 const schema = defineSchema({
   name: 'cities',
@@ -20,25 +20,49 @@ const schema = defineSchema({
   indexes: ['country', 'population'],
 });
 
-/** Rows in one batch of a load in bulk: as many as one object of the log holds. Larger batches are staged, and so written twice. */
-const bulkRows = 30_000;
+function inBatches(db: Database): Loader {
+  return {
+    async add(rows: readonly City[]): Promise<void> {
+      const batch = db.batch();
+      for (const city of rows) void batch.insert('cities', city);
+      await batch.flush();
+    },
+    async finish(): Promise<void> {
+      await db.checkpoint();
+    },
+  };
+}
 
-function loaderOf(db: Database, kind: LoadKind): Loader {
-  let batch = db.batch();
-  let held = 0;
-  const flush = async (): Promise<void> => {
-    await batch.flush();
-    batch = db.batch();
-    held = 0;
+/** Hands rows to `db.load()`. Rows count as added once the load has taken all of them, and asks for more. */
+function inBulk(db: Database): Loader {
+  let asked: () => void = () => undefined;
+  let give: (rows: readonly City[] | undefined) => void = () => undefined;
+  async function* source(): AsyncGenerator<readonly City[], void, undefined> {
+    for (;;) {
+      const rows = await new Promise<readonly City[] | undefined>((resolve) => {
+        give = resolve;
+        asked();
+      });
+      if (rows === undefined) return;
+      yield rows;
+    }
+  }
+  let load: Promise<unknown> | undefined;
+  const untilAsked = async (start: () => void): Promise<void> => {
+    const next = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    start();
+    await Promise.race([next, load]);
   };
   return {
     async add(rows: readonly City[]): Promise<void> {
-      for (const city of rows) void batch.insert('cities', city);
-      held += rows.length;
-      if (kind === 'batches' || held >= bulkRows) await flush();
+      if (load === undefined) await untilAsked(() => void (load = db.load('cities', source())));
+      await untilAsked(() => give(rows));
     },
     async finish(): Promise<void> {
-      if (held > 0) await flush();
+      give(undefined);
+      await load;
       await db.checkpoint();
     },
   };
@@ -68,7 +92,7 @@ export async function openStoreDb({ place, memoryBytes }: OpenOptions): Promise<
   db.registerSchema(schema);
   await db.start();
   return {
-    loader: (kind) => loaderOf(db, kind),
+    loader: (kind) => (kind === 'batches' ? inBatches(db) : inBulk(db)),
     get: (id) => db.get('cities', id),
     getCached: (id) => db.getCached('cities', id),
     queryKey: (id) => db.query('cities').where('id', '=', id).execute(),
