@@ -19,7 +19,7 @@ export const memory: PagePromises = {
       'test/features/memory/read-ahead.slow.test.ts: has a loop take rows in the order of an index where there is no room to sort them',
     ],
   'so with budgets below 256 MiB StoreDb triggers collection earlier.': [
-    'test/features/memory/collection.slow.test.ts: the runtime looks for unused blocks more often than by itself',
+    'test/features/memory/collection.slow.test.ts: the runtime looks for unused blocks at each hint',
   ],
   'resident memory grew by at most 1.5 times the budget while a table of 20 times the budget was read': [
     'test/features/memory/budget.slow.test.ts: resident memory grows by no more than 1.5 times the budget',
