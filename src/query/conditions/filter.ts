@@ -9,7 +9,8 @@ const costOfStep = 2_000_000;
 
 /** Tests conditions that must all hold, cheap ones first, and a bound, if there is one, that tightens while a query runs. */
 export class Filter {
-  readonly #selectors: readonly Selector[];
+  /** The cheap ones first. */
+  readonly selectors: readonly Selector[];
   /** A selection vector of one row. It holds a zero, also after a selection. */
   #onlyPick: Int32Array | undefined = undefined;
   /** The approximate cost per row if all selectors test it. */
@@ -22,7 +23,7 @@ export class Filter {
   bound: Selector | undefined = undefined;
 
   constructor(selectors: readonly Selector[]) {
-    this.#selectors = selectors.length < 2 ? selectors : selectors.toSorted((a, b) => a.cost - b.cost);
+    this.selectors = selectors.length < 2 ? selectors : selectors.toSorted((a, b) => a.cost - b.cost);
     let sum = 0;
     for (const { cost } of selectors) sum += cost;
     this.cost = sum;
@@ -38,8 +39,8 @@ export class Filter {
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
     let kept = count;
     if (this.bound !== undefined) kept = this.bound.select(source, first, stride, picks, kept);
-    for (let i = 0; i < this.#selectors.length && kept > 0; i++) {
-      kept = (this.#selectors[i] as Selector).select(source, first, stride, picks, kept);
+    for (let i = 0; i < this.selectors.length && kept > 0; i++) {
+      kept = (this.selectors[i] as Selector).select(source, first, stride, picks, kept);
     }
     return kept;
   }
@@ -47,7 +48,7 @@ export class Filter {
   /** Tests consecutive rows, puts those that match into `picks`, which has room for all, and returns their number. */
   selectRun(run: Run, picks: Int32Array): number {
     const { source, first, stride } = run;
-    const selectors = this.#selectors;
+    const selectors = this.selectors;
     let next = 0;
     const begin = this.bound ?? selectors[next++];
     let kept: number;
@@ -64,7 +65,7 @@ export class Filter {
 
   /** Whether the one row at `base` matches. */
   matches(source: RowSource, base: number): boolean {
-    if (this.#selectors.length === 0 && this.bound === undefined) return true;
+    if (this.selectors.length === 0 && this.bound === undefined) return true;
     return this.select(source, base, 0, (this.#onlyPick ??= new Int32Array(1)), 1) === 1;
   }
 }
@@ -96,12 +97,16 @@ function without(picks: Int32Array, count: number, taken: Int32Array, takenCount
 /** Selects rows that a selector does not match. */
 export class ComplementSelector implements Selector {
   readonly cost: number;
-  readonly #selector: Pick<Selector, 'select'>;
+  readonly #selector: Selector;
   readonly #scratch = new Scratch();
 
   constructor(selector: Selector) {
     this.#selector = selector;
     this.cost = selector.cost + 1;
+  }
+
+  timeBy(timeOf: TimeOf): number {
+    return timeOf(this.#selector);
   }
 
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
@@ -111,10 +116,14 @@ export class ComplementSelector implements Selector {
   }
 }
 
+/** The assumed part of the rows that the cheapest of several filters leaves to each of the others. */
+const partLeft = 0.5;
+
 /** Selects rows that match at least one of several filters. */
 export class AnySelector implements Selector {
   readonly cost: number;
   readonly #filters: readonly Filter[];
+  #time = 0;
   readonly #rest = new Scratch();
   readonly #matching = new Scratch();
 
@@ -122,6 +131,16 @@ export class AnySelector implements Selector {
     // Cheap filters first: the others test only rows that no cheaper one matches.
     this.#filters = filters.toSorted((a, b) => a.cost - b.cost);
     this.cost = filters.reduce((sum, { cost }) => sum + cost, 1);
+  }
+
+  timeBy(timeOf: TimeOf): number {
+    if (this.#time > 0) return this.#time;
+    let part = 1;
+    for (const { selectors } of this.#filters) {
+      for (const selector of selectors) this.#time += part * timeOf(selector);
+      part = partLeft;
+    }
+    return this.#time;
   }
 
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
@@ -142,6 +161,9 @@ export const maxPicks = 1024;
 /** The cost from which a selector counts as slow: it decodes whole rows and calls functions of the application. */
 export const slowCost = 1000;
 
+/** Returns the expected time of testing a row by a selector. */
+type TimeOf = (selector: Selector) => number;
+
 export interface Selector {
   /** The approximate cost per row. Cheap selectors are tried first. */
   readonly cost: number;
@@ -150,6 +172,8 @@ export interface Selector {
    * their number. Pick `p` means the row at `first + p * stride`.
    */
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number;
+  /** Returns the expected time of testing a row, by those of other selectors. Absent: its cost tells. */
+  timeBy?(timeOf: TimeOf): number;
   /**
    * Tests consecutive rows, puts those that match into `picks`, ascending, and returns their number. For the first selector of a scan
    * this is faster than listing all rows first.

@@ -91,7 +91,9 @@ function leavesOf(rows: number, leaves: number): number {
 }
 
 /** Returns the cost of testing a row by a selector. */
-function testCost({ cost: own }: Selector): number {
+function testCost(selector: Selector): number {
+  const { cost: own } = selector;
+  if (selector.timeBy !== undefined) return selector.timeBy(testCost);
   if (own >= slowCost) return cost.slowTest;
   return own >= elementCost ? cost.elementTest : cost.test;
 }

@@ -145,6 +145,31 @@ const queries: readonly ModelQuery[] = [
   asking([['tags', 'HAS ANY', ['red', 'blue']]], { orders: [['at', 'asc']], limit: 7 }),
 ];
 
+const numbered = Array.from({ length: 2000 }, (_, id) => {
+  return { id, number: (id * 37) % 2000, kind: id % 4, tags: [`a${id % 20}`, 'other'] };
+});
+
+function isMixed({ number, kind, tags }: (typeof numbered)[number]): boolean {
+  return number < 500 && (kind > 0 || tags.includes('a7') || tags.includes('a8'));
+}
+
+/** A table with all blocks in memory, and how many requests that took. */
+async function filledWithNumbers(): Promise<{ readonly table: TestTable; readonly requests: number }> {
+  const fields = {
+    id: { typeId: Types.uint32 },
+    number: { typeId: Types.uint32 },
+    kind: { typeId: Types.uint8 },
+    tags: { typeId: Types.json },
+  };
+  const schema = { name: 'numbers', version: 1, fields, primaryKey: 'id', indexes: ['number'] };
+  const table = new TestTable(schema, { inlineRoots: true });
+  await table.commit(numbered);
+  await table.merge();
+  await table.query().execute();
+  await table.query().orderBy('number').limit(2000).execute();
+  return { table, requests: table.requests };
+}
+
 describe('lists', () => {
   it('are searched right by each plan, each row once, also with unmerged commits', async () => {
     const table = await filled();
@@ -206,6 +231,26 @@ describe('lists', () => {
     expect(await table.query().where('tags', 'HAS', 'a7').explain()).toMatchObject({ access: 'index', index: 'tags' });
     const first = table.query().where('tags', 'HAS', 'a7').where('author', '=', 1).orderBy('at').limit(3);
     expect(await first.explain()).toMatchObject({ order: 'access' });
+  });
+
+  it('are looked at only in rows that no cheaper comparison matches, which plans count with', async () => {
+    const { requests, table } = await filledWithNumbers();
+    const mixed = table
+      .query()
+      .where('number', '<', 500)
+      .where(({ is, or }) => or(is('kind', 'IN', [1, 2, 3]), is('tags', 'HAS ANY', ['a7', 'a8'])));
+    // To look for elements in all rows would take longer than a quarter of the rows one by one.
+    const { access, alternatives, readsBeforePlanning } = await mixed.explain();
+    expect({ access, readsBeforePlanning, others: alternatives.map((one) => one.index) }).toEqual({
+      access: 'table',
+      readsBeforePlanning: false,
+      others: ['number'],
+    });
+    expect(await mixed.count()).toBe(numbered.filter(isMixed).length);
+    // An element alone takes what it did.
+    const byNumber = table.query().where('number', '<', 300).where('tags', 'HAS', 'a7');
+    expect(await byNumber.explain()).toMatchObject({ access: 'index', index: 'number' });
+    expect(table.requests).toBe(requests);
   });
 
   it('can be the results of a function', async () => {

@@ -252,6 +252,17 @@ export const planMutants: readonly Mutant[] = [
     tests: ['test/features/query/intersections.slow.test.ts'],
   },
   {
+    name: 'plans: comparisons and elements of one condition are priced as a function',
+    edits: [
+      {
+        file: 'src/query/planner/plan-cost.ts',
+        find: 'if (selector.timeBy !== undefined) return',
+        replace: 'if (selector.timeBy !== undefined && own < elementCost) return',
+      },
+    ],
+    tests: ['test/features/query/lists.test.ts'],
+  },
+  {
     name: 'plans: a plan is chosen that looks cheap only because it was not refined',
     edits: [{ file: 'src/query/planner/planner.ts', find: 'looks < maxLooks &&', replace: 'looks < 1 &&' }],
     tests: ['test/features/query/explain.test.ts'],
