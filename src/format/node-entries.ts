@@ -39,6 +39,7 @@ export function rowHeapBytes(layout: RowLayout, source: RowSource, base: number)
 
 /** Changes of keys without values, in key order. */
 export interface KeyChanges {
+  /** The keys that are known so far. At their end, {@link advance} may replace them by the next ones. */
   readonly keys: KeyList;
   /** Position of the next change; the number of keys at the end. */
   readonly position: number;
@@ -140,10 +141,10 @@ export class NodeEntries {
    */
   addChangedKeys(node: Node, from: number, changes: KeyChanges, upper: Uint8Array | undefined, most: number): number {
     const { keys } = changes;
-    const { bytes, count } = keys;
     let next = from;
-    for (let taken = 0; taken < most && changes.position < count; taken++) {
+    for (let taken = 0; taken < most && changes.position < keys.count; taken++) {
       const { position } = changes;
+      const { bytes } = keys;
       const start = keys.start(position);
       const end = keys.endOf(position);
       const at = node.boundFrom(next, bytes, start, end);

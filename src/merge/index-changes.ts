@@ -1,26 +1,27 @@
 /** The changes of a merge to one index: entries that come and go, collected in any order and applied in key order. */
 import { latin1Slice } from '#platform';
 import { isPromise } from '../base/brands.ts';
-import { compareRanges } from '../base/bytes.ts';
-import { CorruptionError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
-import type { KeyChanges } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { isBehind } from '../format/stored-table.ts';
 import type { Bound } from '../format/stored-table.ts';
+import { isInside } from '../schema/index-condition.ts';
 import { writeIndexEntries, writeIndexEntry } from '../schema/index-entries.ts';
 import { isOfElements } from '../schema/table-shape.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
 import type { EntrySink } from '../schema/text-fields.ts';
 import { rowWords } from '../schema/text-postings.ts';
+import { wordWriter } from '../schema/text-writer.ts';
+import type { TextRun } from '../schema/text-writer.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { longestRun } from '../tree/write.ts';
 import type { ChangeStream, RowRun } from '../tree/write.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import type { TableState } from '../view/table-state.ts';
+import { SortedKeys } from './sorted-keys.ts';
 
 /** Appends the index entries of a row, and returns their number. `isRemoval`: they are those that go. */
 export type EntryWriter = (
@@ -43,6 +44,8 @@ export class IndexChanges {
   /** Positions of the entries that go. */
   #removals: number[] = [];
   #scratch = new Uint8Array(64);
+  /** The entries of new rows, in an index on texts. */
+  #run: TextRun | undefined;
   /** The words of rows that came, less those of rows that went, in an index on texts. */
   #words = 0;
   /** The entries of one row before and after its change, in an index with several for a row. */
@@ -72,11 +75,11 @@ export class IndexChanges {
   }
 
   get count(): number {
-    return this.#keys.count;
+    return this.#keys.count + (this.#run?.count ?? 0);
   }
 
   get sizeBytes(): number {
-    return this.#keys.sizeBytes + this.#keys.count * 8;
+    return this.#keys.sizeBytes + this.#keys.count * 8 + (this.#run?.sizeBytes ?? 0);
   }
 
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
@@ -99,7 +102,7 @@ export class IndexChanges {
   #addEach(old: RowRef | undefined, next: RowRef | undefined, primaryKey: Uint8Array): void {
     if (old === undefined || next === undefined) {
       if (old !== undefined) this.#addAll(old, primaryKey, true);
-      if (next !== undefined) this.#addAll(next, primaryKey, false);
+      if (next !== undefined && !this.#addToRun(next, primaryKey)) this.#addAll(next, primaryKey, false);
       return;
     }
     const before = this.#entriesOf(this.#before, old, primaryKey, true);
@@ -109,6 +112,15 @@ export class IndexChanges {
     }
     for (const [text, at] of before) if (!after.has(text)) this.#addKey(this.#before, at, true);
     for (const [text, at] of after) if (!before.has(text)) this.#addKey(this.#after, at, false);
+  }
+
+  /** Takes in the entries of a new row in an index on texts. False: they are to be taken in like those of other indexes. */
+  #addToRun({ source, base }: RowRef, primaryKey: Uint8Array): boolean {
+    const { text, where } = this.index;
+    if (text === undefined || this.#write !== undefined) return false;
+    if (where !== undefined && !isInside(where, source, base)) return true;
+    this.#run ??= wordWriter.begin?.(text);
+    return this.#run?.add(source, base, primaryKey, primaryKey.length) === true;
   }
 
   /** Takes in all entries of a row: they are different. */
@@ -161,7 +173,9 @@ export class IndexChanges {
     const removals = this.#removals;
     this.#keys = new KeyList();
     this.#removals = [];
-    const words = this.index.text === undefined ? undefined : this.#words;
+    const run = this.#run;
+    this.#run = undefined;
+    const words = this.index.text === undefined ? undefined : this.#words + (run?.totalWords ?? 0);
     this.#words = 0;
     const order = await keys.sorted(pacer);
     const sorted = await keys.inOrder(order, pacer);
@@ -171,75 +185,14 @@ export class IndexChanges {
       for (const position of removals) isRemoval[position] = 1;
       for (let i = 0; i < removed.length; i++) removed[i] = isRemoval[order[i] as number] as number;
     }
-    return new SortedKeys(sorted, removed, `indexes/${this.#shape.name}/${this.index.name}`, words);
+    const name = `indexes/${this.#shape.name}/${this.index.name}`;
+    return new SortedKeys({ keys: sorted, removals: removed }, await run?.sorted(pacer), name, words);
   }
 }
 
 /** Returns the number of words of the row whose first entry is at a position; 0 if there is no entry. */
 function wordsOf(keys: KeyList, position: number, index: TableIndex): number {
   return position < keys.count ? rowWords(keys.key(position), index) : 0;
-}
-
-class SortedKeys implements ChangeStream, KeyChanges {
-  readonly keys: KeyList;
-  readonly #removals: Uint8Array;
-  readonly #index: string;
-  #at = 0;
-  readonly source = undefined;
-  readonly base = 0;
-
-  readonly words?: number;
-
-  constructor(keys: KeyList, removals: Uint8Array, index: string, words: number | undefined) {
-    if (words !== undefined) this.words = words;
-    this.keys = keys;
-    this.#removals = removals;
-    this.#index = index;
-  }
-
-  get keyed(): KeyChanges {
-    return this;
-  }
-
-  get position(): number {
-    return this.#at;
-  }
-
-  get done(): boolean {
-    return this.#at >= this.keys.count;
-  }
-
-  get key(): Uint8Array {
-    return this.keys.bytes;
-  }
-
-  get keyStart(): number {
-    return this.keys.start(this.#at);
-  }
-
-  get keyEnd(): number {
-    return this.keys.endOf(this.#at);
-  }
-
-  get remove(): boolean {
-    return this.#removals[this.#at] === 1;
-  }
-
-  mayChange(from: Uint8Array, to: Uint8Array): boolean {
-    const { keys } = this;
-    const at = keys.lowerBound(from, this.#at);
-    return at < keys.count && compareRanges(keys.bytes, keys.start(at), keys.endOf(at), to, 0, to.length) <= 0;
-  }
-
-  /**
-   * Every entry names its row's primary key, and a row changes once in a merge: equal keys follow each other only where
-   * a tree or a commit holds a row twice.
-   */
-  advance(): void {
-    const at = ++this.#at;
-    if (this.done || !this.keys.isSame(at - 1, at)) return;
-    throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
-  }
 }
 
 /** Fewer rows are added one by one. */

@@ -7,6 +7,8 @@ import { Types } from '../format/types.ts';
 import { loadAnalyzer, loadedAnalyzer } from '../search/analyzer.ts';
 import type { EntrySink, TextFields } from './text-fields.ts';
 
+export { beginTextRun } from './text-run.ts';
+
 /** Loads the stems of languages. Rejects with `NotSupportedError` for one that this release does not know. */
 export async function loadLanguages(languages: readonly (string | undefined)[]): Promise<void> {
   for (const language of languages) await loadAnalyzer(language);

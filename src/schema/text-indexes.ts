@@ -15,7 +15,8 @@ export function prepareTexts(indexes: readonly { readonly text?: TextFields }[])
 }
 
 async function prepare(languages: readonly (string | undefined)[]): Promise<void> {
-  const { loadLanguages, writeTextEntries } = await entries.load();
+  const { beginTextRun, loadLanguages, writeTextEntries } = await entries.load();
   wordWriter.write = writeTextEntries;
+  wordWriter.begin = beginTextRun;
   await loadLanguages(languages);
 }

@@ -1,5 +1,7 @@
 /** The place of the code that makes the words of texts, which only writers and searches load: readers of bundles have no such indexes. */
 import { invariant } from '../base/errors.ts';
+import type { Pacer } from '../base/pacer.ts';
+import type { KeyList } from '../format/key-list.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { EntrySink, TextFields } from './text-fields.ts';
 
@@ -13,8 +15,34 @@ export type WordWriter = (
   primaryKeyLength: number,
 ) => number;
 
+/** The entries of rows in an index on texts, in the order of their keys. */
+export interface SortedPostings {
+  /** The number of entries that are left. */
+  readonly left: number;
+  /** Appends up to `most` entries to a list. */
+  append(to: KeyList, most: number): void;
+  /** Whether entries from `from` to `to`, inclusive, may be left. */
+  mayHave(from: Uint8Array, to: Uint8Array): boolean;
+}
+
+/** Collects the entries of many rows in an index on texts, in a fraction of their bytes. */
+export interface TextRun {
+  readonly count: number;
+  /** The words of all rows. */
+  readonly totalWords: number;
+  /** The memory that they take until they are written. */
+  readonly sizeBytes: number;
+  /** Adds the entries of a row. Returns false, and adds none, if its primary key is not above that of the row before, or for too many words. */
+  add(source: RowSource, base: number, primaryKey: Uint8Array, length: number): boolean;
+  /** Returns all entries. The run must not be used afterwards. */
+  sorted(pacer: Pacer): Promise<SortedPostings>;
+}
+
 /** Set once the code is loaded. */
-export const wordWriter: { write: WordWriter | undefined } = { write: undefined };
+export const wordWriter: { write: WordWriter | undefined; begin: ((text: TextFields) => TextRun) | undefined } = {
+  write: undefined,
+  begin: undefined,
+};
 
 /** Returns the code that makes the words of texts. `prepareTexts` comes before. */
 export function loadedWordWriter(): WordWriter {

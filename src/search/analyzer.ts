@@ -18,6 +18,10 @@ export interface TextAnalyzer {
   eachWord(text: string, visit: WordVisitor): void;
   /** Returns the words of a text, in its order. */
   words(text: string): string[];
+  /** Whether an apostrophe between letters is a part of the word. */
+  readonly joins: boolean;
+  /** Returns the word that a part of a text becomes: '' for none. The part is what {@link eachWord} would find. */
+  wordOf(part: string): string;
 }
 
 /** The longest word, in UTF-16 units: others are cut, so that they fit into keys. */
@@ -121,14 +125,13 @@ interface Forms {
 
 class Analyzer implements TextAnalyzer {
   readonly #stem: Stemmer | undefined;
-  /** Whether an apostrophe between letters is a part of the word. */
-  readonly #joins: boolean;
+  readonly joins: boolean;
   readonly #known = new Map<string, Forms>();
   readonly #segmenter: Intl.Segmenter | undefined;
 
   constructor(language: TextLanguage | undefined, stem: Stemmer | undefined) {
     this.#stem = stem;
-    this.#joins = language !== 'fr' && language !== 'it';
+    this.joins = language !== 'fr' && language !== 'it';
     this.#segmenter =
       typeof Intl.Segmenter === 'function' ? new Intl.Segmenter('en', { granularity: 'word' }) : undefined;
   }
@@ -186,7 +189,7 @@ class Analyzer implements TextAnalyzer {
   /** Whether an apostrophe is between two letters of a word. */
   #isJoint(text: string, from: number, at: number): boolean {
     return (
-      this.#joins &&
+      this.joins &&
       at > from &&
       at + 1 < text.length &&
       wordPart.test(text.slice(at + 1, at + 1 + widthAt(text, at + 1)))
@@ -208,7 +211,15 @@ class Analyzer implements TextAnalyzer {
   }
 
   #visit(text: string, start: number, end: number, visit: WordVisitor): void {
-    const token = text.slice(start, end);
+    const forms = this.#knownForms(text.slice(start, end));
+    if (forms.word !== '') visit(forms.word, start, end, forms.folded);
+  }
+
+  wordOf(part: string): string {
+    return this.#knownForms(part).word;
+  }
+
+  #knownForms(token: string): Forms {
     let forms = this.#known.get(token);
     if (forms === undefined) {
       forms = this.#formsOf(token);
@@ -218,7 +229,7 @@ class Analyzer implements TextAnalyzer {
         this.#known.set(`.${token}`.slice(1), forms);
       }
     }
-    if (forms.word !== '') visit(forms.word, start, end, forms.folded);
+    return forms;
   }
 
   #formsOf(token: string): Forms {
