@@ -72,8 +72,7 @@ export class SortedKeys implements ChangeStream, KeyChanges {
       const end = this.#hasOther ? others.endOf(other) : 0;
       const isOther =
         this.#hasOther &&
-        (waiting.count === 0 ||
-          compareRanges(others.bytes, start, end, waiting.bytes, 0, waiting.sizeBytes) <= 0);
+        (waiting.count === 0 || compareRanges(others.bytes, start, end, waiting.bytes, 0, waiting.sizeBytes) <= 0);
       if (isOther) {
         this.#removals[keys.count] = removals[other] as number;
         keys.writer.appendRange(others.bytes, start, end);

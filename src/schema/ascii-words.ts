@@ -2,11 +2,11 @@
 import { readLatin1 } from '../base/bytes.ts';
 import type { TextAnalyzer } from '../search/analyzer.ts';
 
-/** What is no word once its ending is gone. */
+/** Stands for no word: nothing is left once the ending is gone. */
 export const noWord = 0xffff_ffff;
 
-/** The most spellings that are remembered: about two megabytes. All are forgotten then. */
-const maxKnown = 0x8000;
+/** The most spellings that are remembered: about four megabytes for as long as rows are added. All are forgotten then. */
+const maxKnown = 0x20000;
 /** Longer spellings are not remembered. */
 const maxBytes = 64;
 
@@ -28,10 +28,13 @@ export class AsciiWords {
   #hashes = new Uint32Array(128);
   #words = new Uint32Array(128);
 
-  /** `numberOf`: gives each word its number. */
-  constructor(analyzer: TextAnalyzer, numberOf: (word: string) => number) {
+  readonly #most: number;
+
+  /** `numberOf`: gives each word its number. `most`: the spellings that are remembered. */
+  constructor(analyzer: TextAnalyzer, numberOf: (word: string) => number, most: number = maxKnown) {
     this.#analyzer = analyzer;
     this.#numberOf = numberOf;
+    this.#most = most;
   }
 
   /** Finds the next word in `bytes[from .. to)`, and returns where it ends; -1 if there is none. */
@@ -96,7 +99,7 @@ export class AsciiWords {
 
   /** Makes room for twice as many spellings, or forgets all. */
   #grow(): void {
-    if (this.#count >= maxKnown) {
+    if (this.#count >= this.#most) {
       this.#count = 0;
       this.#places.fill(0);
       return;

@@ -6,8 +6,8 @@ import { writeKeyComponent } from '../format/ordered-key.ts';
 import { Types } from '../format/types.ts';
 import { loadAnalyzer, loadedAnalyzer } from '../search/analyzer.ts';
 import type { EntrySink, TextFields } from './text-fields.ts';
-
-export { beginTextRun } from './text-run.ts';
+import { CollectedPostings } from './text-run.ts';
+import type { TextRun } from './text-writer.ts';
 
 /** Loads the stems of languages. Rejects with `NotSupportedError` for one that this release does not know. */
 export async function loadLanguages(languages: readonly (string | undefined)[]): Promise<void> {
@@ -79,4 +79,9 @@ export function writeTextEntries(
     to.end();
   }
   return counts.places.size;
+}
+
+/** Begins to collect the entries of many rows. */
+export function beginTextRun(text: TextFields): TextRun {
+  return new CollectedPostings(text);
 }

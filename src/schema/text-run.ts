@@ -3,12 +3,13 @@
  * has the primary key of a row. Words of ASCII are read as bytes: no text is made of them. To sort postings, only different words are
  * compared: the rows come in the order of their keys.
  */
-import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
+import { compareRanges, copyRange } from '../base/bytes.ts';
+import type { ByteWriter } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { writeCount } from '../format/counts.ts';
 import { KeyList } from '../format/key-list.ts';
 import { writeKeyComponent } from '../format/ordered-key.ts';
-import { heapPlace, isNull, readField } from '../format/row-decode.ts';
+import { heapPlace, isNull, readText } from '../format/row-decode.ts';
 import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
@@ -48,7 +49,8 @@ class Numbers {
   }
 }
 
-class Run implements TextRun {
+/** The entries of rows, as postings. */
+export class CollectedPostings implements TextRun {
   readonly #fields: readonly LayoutField[];
   readonly #analyzer;
   /** The words by their text, the bytes of each in an entry, the last row of each, and its place there. */
@@ -116,19 +118,14 @@ class Run implements TextRun {
 
   #addField(source: RowSource, base: number, field: LayoutField, number: number): void {
     this.#field = number;
-    if (field.typeId === Types.varchar && field.path === undefined) {
-      if (isNull(source, base, field)) return;
-      const at = base + field.offset;
-      const length = source.rowsView.getUint32(at, true);
-      if (length < nonAsciiFlag) {
-        const isInline = length <= inlineBytes;
-        const start = isInline ? at + 4 : heapPlace(source, at, length, field);
-        this.#addAscii(isInline ? source.rows : source.heap, start, start + length);
-        return;
-      }
-    }
-    const text = readField(source, base, field) as string | null;
-    if (text !== null) this.#analyzer.eachWord(text, this.#count);
+    if (isNull(source, base, field)) return;
+    const at = base + field.offset;
+    const length = source.rowsView.getUint32(at, true);
+    if (length < nonAsciiFlag) {
+      const isInline = length <= inlineBytes;
+      const start = isInline ? at + 4 : heapPlace(source, at, length, field);
+      this.#addAscii(isInline ? source.rows : source.heap, start, start + length);
+    } else this.#analyzer.eachWord(readText(source, at, field), this.#count);
   }
 
   #addAscii(bytes: Uint8Array, start: number, end: number): void {
@@ -273,7 +270,7 @@ class Sorted implements SortedPostings {
     const { writer } = to;
     const last = Math.min(this.#rowOf.length, this.#at + most);
     while (this.#at < last) {
-      while (this.#at >= (this.#ends[this.#word] as number)) this.#word++;
+      if (this.#at >= (this.#ends[this.#word] as number)) this.#word++;
       const wordStart = words.start(this.#word);
       const wordEnd = words.endOf(this.#word);
       const end = Math.min(last, this.#ends[this.#word] as number);
@@ -289,6 +286,7 @@ class Sorted implements SortedPostings {
         to.end();
       }
     }
+    while (this.#word < words.count && this.#at >= (this.#ends[this.#word] as number)) this.#word++;
   }
 
   #appendCount(writer: ByteWriter, count: number): void {
@@ -312,9 +310,4 @@ class Sorted implements SortedPostings {
     const [start, end] = [words.start(at - 1), words.endOf(at - 1)];
     return end - start <= from.length && compareRanges(words.bytes, start, end, from, 0, end - start) === 0;
   }
-}
-
-/** Begins to collect the entries of rows in an index on texts. */
-export function beginTextRun(text: TextFields): TextRun {
-  return new Run(text);
 }

@@ -20,7 +20,7 @@ export interface TextAnalyzer {
   words(text: string): string[];
   /** Whether an apostrophe between letters is a part of the word. */
   readonly joins: boolean;
-  /** Returns the word that a part of a text becomes: '' for none. The part is what {@link eachWord} would find. */
+  /** Returns the word that a part of a text becomes, which {@link eachWord} would find: '' for none. It is not remembered. */
   wordOf(part: string): string;
 }
 
@@ -86,8 +86,11 @@ function isAccent(character: string): boolean {
 const cyrillic = /[\u0400-\u052f]/;
 const stress = /[\u0300\u0301]/;
 
+const onlyAscii = /^[\0-\x7f]*$/;
+
 /** Returns a text without case, accents and forms of letters. */
 function fold(text: string): string {
+  if (onlyAscii.test(text)) return text.toLowerCase();
   const lower = text.normalize('NFKD').toLowerCase();
   let folded = '';
   let before = '';
@@ -211,15 +214,7 @@ class Analyzer implements TextAnalyzer {
   }
 
   #visit(text: string, start: number, end: number, visit: WordVisitor): void {
-    const forms = this.#knownForms(text.slice(start, end));
-    if (forms.word !== '') visit(forms.word, start, end, forms.folded);
-  }
-
-  wordOf(part: string): string {
-    return this.#knownForms(part).word;
-  }
-
-  #knownForms(token: string): Forms {
+    const token = text.slice(start, end);
     let forms = this.#known.get(token);
     if (forms === undefined) {
       forms = this.#formsOf(token);
@@ -229,7 +224,11 @@ class Analyzer implements TextAnalyzer {
         this.#known.set(`.${token}`.slice(1), forms);
       }
     }
-    return forms;
+    if (forms.word !== '') visit(forms.word, start, end, forms.folded);
+  }
+
+  wordOf(part: string): string {
+    return this.#formsOf(part).word;
   }
 
   #formsOf(token: string): Forms {
