@@ -64,15 +64,6 @@ export function startOfWork(): number {
   return realEnvironment.monotonicMs();
 }
 
-/** Tells the end alone, as `tracePromise` tells it: in half of its time. The listeners hear of it before the caller does. */
-function tellEnd<T>(asyncEnd: { publish(payload: object): void }, payload: TracedWork, work: Promise<T>): Promise<T> {
-  work.then(
-    (result) => asyncEnd.publish(Object.assign(payload, { result })),
-    (error: unknown) => asyncEnd.publish(Object.assign(payload, { error })),
-  );
-  return work;
-}
-
 export class WorkChannel<Payload extends TracedWork> {
   readonly #channel: ReturnType<NonNullable<typeof tracingChannel>> | undefined;
 
@@ -90,6 +81,13 @@ export class WorkChannel<Payload extends TracedWork> {
     return this.#channel?.start.hasSubscribers === true;
   }
 
+  /** Whether anybody listens to more than the end. If not, {@link end} or {@link fail} tell all that is heard. */
+  get isFollowed(): boolean {
+    if (this.#channel === undefined) return false;
+    const { start, end, asyncStart, error } = this.#channel;
+    return start.hasSubscribers || end.hasSubscribers || asyncStart.hasSubscribers || error.hasSubscribers;
+  }
+
   /** Does the work, and tells its beginning and its end if anybody listens. `payloadOf` gets the time for `startedMs`. */
   run<T>(payloadOf: (startedMs: number) => Payload, work: () => Promise<T>): Promise<T> {
     return this.isWatched ? this.tell(payloadOf(startOfWork()), work) : work();
@@ -97,13 +95,25 @@ export class WorkChannel<Payload extends TracedWork> {
 
   /** Does the work, and tells its beginning and its end: call it only if {@link isWatched}. */
   tell<T>(payload: Payload, work: () => Promise<T>): Promise<T> {
-    const channel = this.#channel;
-    if (channel === undefined) return work();
-    const { start, end, asyncStart, error } = channel;
-    if (start.hasSubscribers || end.hasSubscribers || asyncStart.hasSubscribers || error.hasSubscribers) {
-      return channel.tracePromise(work, payload);
-    }
-    return tellEnd(channel.asyncEnd, payload, work());
+    if (this.isFollowed) return this.#channel?.tracePromise(work, payload) as Promise<T>;
+    const working = work();
+    working.then(
+      (result) => this.end(payload, result),
+      (error: unknown) => this.fail(payload, error),
+    );
+    return working;
+  }
+
+  /** Tells that work is done. Called within the work, it takes half of the time of {@link tell}: no promise is made for it. */
+  end(payload: TracedWork, result: unknown): void {
+    (payload as { result?: unknown }).result = result;
+    this.#channel?.asyncEnd.publish(payload);
+  }
+
+  /** Tells that work has failed, as {@link end} does. */
+  fail(payload: TracedWork, error: unknown): void {
+    (payload as { error?: unknown }).error = error;
+    this.#channel?.asyncEnd.publish(payload);
   }
 }
 

@@ -18,7 +18,7 @@
  */
 import { namingAborts } from '../base/abort.ts';
 import type { SignalPool } from '../base/abort.ts';
-import { flushes } from '../base/tracing.ts';
+import { flushes, startOfWork } from '../base/tracing.ts';
 import type { TracedFlush } from '../base/tracing.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, StorageError } from '../base/errors.ts';
@@ -104,23 +104,33 @@ export class Flush {
    * not committed.
    */
   run(): Promise<void> {
-    const payloadOf = (startedMs: number): TracedFlush => {
-      const tables = this.#lists.map(({ shape }) => shape.name);
-      return { database: this.#context.engine.prefix, startedMs, tables, sizeBytes: this.#sizeBytes };
-    };
-    return flushes.run(payloadOf, () => this.#run());
+    if (!flushes.isWatched) return this.#run(undefined);
+    const told = this.#payload();
+    return flushes.isFollowed ? flushes.tell(told, () => this.#run(undefined)) : this.#run(told);
   }
 
-  async #run(): Promise<void> {
+  #payload(): TracedFlush {
+    const tables = this.#lists.map(({ shape }) => shape.name);
+    return { database: this.#context.engine.prefix, startedMs: startOfWork(), tables, sizeBytes: this.#sizeBytes };
+  }
+
+  /** `told`: the payload to tell its end with; undefined if nobody hears that. */
+  async #run(told: TracedFlush | undefined): Promise<void> {
     const { engine, signals } = this.#context;
     const { callName, signal } = this.#order;
-    // Blobs are uploaded first, so that the commit refers to bytes that are there. A table that has moved on to a newer version
-    // refuses the flush, and so does one that was dropped, so that is checked before the upload.
-    if (this.#hasBlobs) {
-      await this.#refuseOutdated(engine.view);
-      await namingAborts(callName, signal, () => this.#uploads.upload(engine.view.tail));
+    try {
+      // Blobs are uploaded first, so that the commit refers to bytes that are there. A table that has moved on to a newer version
+      // refuses the flush, and so does one that was dropped, so that is checked before the upload.
+      if (this.#hasBlobs) {
+        await this.#refuseOutdated(engine.view);
+        await namingAborts(callName, signal, () => this.#uploads.upload(engine.view.tail));
+      }
+      await engine.withDeadline(callName, signal, (deadline) => this.#append(deadline.signal), signals);
+    } catch (error) {
+      if (told !== undefined) flushes.fail(told, error);
+      throw error;
     }
-    await engine.withDeadline(callName, signal, (deadline) => this.#append(deadline.signal), signals);
+    if (told !== undefined) flushes.end(told, undefined);
   }
 
   /** Appends the flush to the log: it goes into the first free slot after a state on which it is valid. Resolves once that is confirmed. */
