@@ -5,9 +5,14 @@ import { realEnvironment } from './base/env.ts';
 import { InvalidOptionError } from './base/errors.ts';
 import { kinds, OptionTable } from './base/options.ts';
 import type { Database } from './api/database.ts';
-import { Durations } from './otel/durations.ts';
+import type { DurationProducer } from './otel/duration-producer.ts';
+import { HistogramDurations } from './otel/durations.ts';
 import { showFigures } from './otel/figures.ts';
 import { listen } from './otel/instrumentation.ts';
+
+export { DurationProducer } from './otel/duration-producer.ts';
+export type { CollectedDurations, DurationMetric, DurationProducerOptions } from './otel/duration-producer.ts';
+export type { DurationPoint } from './otel/distribution.ts';
 
 /** Options of `instrument()`. */
 export interface InstrumentOptions {
@@ -15,6 +20,8 @@ export interface InstrumentOptions {
   readonly tracerProvider?: TracerProvider;
   /** Where metrics go. Default: the provider that the application has registered. */
   readonly meterProvider?: MeterProvider;
+  /** What counts durations, for applications with many short flushes. Default: histograms of the provider. */
+  readonly durations?: DurationProducer;
   /** Whether to make spans. Default true. */
   readonly spans?: boolean;
   /** Whether to measure. Default true. */
@@ -35,6 +42,7 @@ export interface Instrumentation {
 const instrumentOptions = new OptionTable<InstrumentOptions>({
   tracerProvider: kinds.methods('a TracerProvider', 'getTracer'),
   meterProvider: kinds.methods('a MeterProvider', 'getMeter'),
+  durations: kinds.methods('a DurationProducer', 'collect', 'recorderOf'),
   spans: kinds.flag,
   metrics: kinds.flag,
 });
@@ -48,15 +56,17 @@ const scope = 'store-db';
  */
 export function instrument(options: InstrumentOptions = {}): Instrumentation {
   const given = instrumentOptions.check('instrument()', options);
+  if (given.durations !== undefined && given.metrics === false) {
+    throw new InvalidOptionError('durations', 'A DurationProducer measures: leave it out, or metrics: false.');
+  }
   const tracer = given.spans === false ? undefined : (given.tracerProvider ?? trace).getTracer(scope);
   const meter = given.metrics === false ? undefined : (given.meterProvider ?? metrics).getMeter(scope);
   const databases = new Map<Database, string>();
-  const durations = meter && new Durations(meter);
+  const histograms = meter === undefined || given.durations !== undefined ? undefined : new HistogramDurations(meter);
+  const durations = meter && (given.durations ?? histograms);
   const ends = [listen({ environment: realEnvironment, tracer, durations })];
-  if (meter !== undefined && durations !== undefined) {
-    const pass = (): void => durations.pass();
-    ends.push(showFigures(meter, databases, pass), pass);
-  }
+  const pass = (): void => histograms?.pass();
+  if (meter !== undefined) ends.push(showFigures(meter, databases, pass), pass);
   return {
     add: (db, name) => {
       // Programs without types may pass anything.

@@ -10,7 +10,7 @@ import type { Environment } from '../base/env.ts';
 import type { TracedWork } from '../base/tracing.ts';
 import { errorType, labelsOf, shown } from './attributes.ts';
 import type { Shown, WorkName } from './attributes.ts';
-import type { Durations, Told } from './durations.ts';
+import type { Durations, Told } from './measures.ts';
 
 export interface InstrumentationParts {
   readonly environment: Environment;
