@@ -66,6 +66,8 @@ export class DurationProducer {
   readonly #isDelta: boolean;
   readonly #series: Readonly<Record<MeasureName, Distribution[]>> = { operations: [], background: [] };
 
+  readonly #tables: SeriesTable<Distribution>[] = [];
+
   /** Throws `InvalidOptionError`. */
   constructor(options: DurationProducerOptions = {}) {
     const { temporality, boundaries } = producerOptions.check('new DurationProducer()', options);
@@ -79,6 +81,7 @@ export class DurationProducer {
     const metrics = (['operations', 'background'] as const)
       .map((name) => this.#metric(name, nowMs))
       .filter(({ dataPoints }) => dataPoints.length > 0);
+    if (this.#isDelta) this.#reset(nowMs);
     const resource = { attributes: {}, merge: <R>(other: R | null) => other as R, getRawAttributes: () => [] };
     const scopeMetrics = metrics.length === 0 ? [] : [{ scope: { name: 'store-db', version: '' }, metrics }];
     return Promise.resolve({ resourceMetrics: { resource, scopeMetrics }, errors: [] });
@@ -89,6 +92,7 @@ export class DurationProducer {
     if (one.in === undefined) return undefined;
     const series = this.#series[one.in];
     const table = new SeriesTable(one, (attributes) => this.#add(series, attributes));
+    this.#tables.push(table);
     return (told, nowMs) => table.of(told).record((nowMs - told.startedMs) / 1000);
   }
 
@@ -101,6 +105,15 @@ export class DurationProducer {
     return added;
   }
 
+  #reset(nowMs: number): void {
+    const all = Object.values(this.#series);
+    for (const one of all.flat()) one.reset(nowMs);
+    if (all.every(({ length }) => length < mostSeries)) return;
+    // Those that come from now on may be others.
+    for (const series of all) series.length = 0;
+    for (const table of this.#tables) table.clear();
+  }
+
   #metric(of: MeasureName, nowMs: number): DurationMetric {
     const { name, description } = measures[of];
     // Readers before the SDK's second version look at the type.
@@ -109,7 +122,6 @@ export class DurationProducer {
     for (const series of this.#series[of]) {
       const point = series.point(nowMs);
       if (point !== undefined) dataPoints.push(point);
-      if (this.#isDelta) series.reset(nowMs);
     }
     return { descriptor, aggregationTemporality: this.#isDelta ? 0 : 1, dataPointType: 0, dataPoints };
   }

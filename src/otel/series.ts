@@ -33,6 +33,13 @@ export class SeriesTable<Series> {
     return series;
   }
 
+  /** Forgets all series. */
+  clear(): void {
+    this.#known.clear();
+    this.#size = 0;
+    this.#last = undefined;
+  }
+
   #find(database: string, topic: string | undefined, error: string | undefined): Series {
     const known = this.#known.get(database)?.get(topic)?.get(error);
     if (known !== undefined) return known;

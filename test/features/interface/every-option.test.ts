@@ -35,7 +35,7 @@ import { browserCache, FetchDriver, openReader } from '../../../src/reader.ts';
 import type { Reader } from '../../../src/reader.ts';
 import { liveClient } from '../../../src/live-client.ts';
 import { liveHandler } from '../../../src/live-server.ts';
-import { instrument } from '../../../src/otel.ts';
+import { DurationProducer, instrument } from '../../../src/otel.ts';
 import { studio } from '../../../src/studio.ts';
 import { R2Driver } from '../../../src/workers.ts';
 import { createDatabase, driverConformance, FaultyDriver, VirtualEnvironment } from '../../../src/testing/index.ts';
@@ -322,6 +322,10 @@ const cases: Readonly<Record<string, Case>> = {
     call: (options) => studio(db, options),
     what: 'studio()',
     valid: { authorize: () => true, prices: { name: 'Ours', ...s3StandardPrices } },
+  },
+  'new DurationProducer(options)': {
+    call: (options) => new DurationProducer(options),
+    what: 'new DurationProducer()',
   },
   'new MemoryDriver(options)': { call: (options) => new MemoryDriver(options), what: 'new MemoryDriver()' },
   'new ObservedDriver(options)': {

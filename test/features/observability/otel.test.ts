@@ -1,4 +1,7 @@
 /** `store-db/otel` with the SDK of OpenTelemetry: spans under their parents, and metrics by the conventions for databases. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import {
@@ -13,9 +16,10 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
-import { instrument } from '../../../src/otel.ts';
+import { DurationProducer, instrument } from '../../../src/otel.ts';
 import type { InstrumentOptions, Instrumentation } from '../../../src/otel.ts';
-import { MemoryDriver } from '../../../src/storage/index.ts';
+import { FileDriver, MemoryDriver } from '../../../src/storage/index.ts';
+import type { StorageDriver } from '../../../src/storage/index.ts';
 import { FaultyDriver } from '../../../src/testing/index.ts';
 
 const fields = { id: { typeId: Types.uint32 }, text: { typeId: Types.varchar } };
@@ -42,7 +46,10 @@ function instrumented(options: InstrumentOptions = { tracerProvider, metrics: fa
   return instrumentation;
 }
 
-async function opened(driver = new MemoryDriver(), options: Partial<StoreDbOptions> = {}): Promise<Database> {
+async function opened(
+  driver: StorageDriver = new MemoryDriver(),
+  options: Partial<StoreDbOptions> = {},
+): Promise<Database> {
   const quiet = { dbPrefix: 'app', nodeId: 0, logLevel: 'silent', writeForwardInterval: 86_400_000 } as const;
   const db = StoreDb({ driver, ...quiet, ...options });
   db.registerSchema(notes);
@@ -274,6 +281,54 @@ describe('metrics', () => {
     instrumentation.stop();
     await write(db, 0, 1);
     expect(await counts()).toContainEqual(['notes', 669]);
+  });
+
+  it.each(['memory', 'folder'])('come from a DurationProducer as well, of a database in %s', async (kind) => {
+    const folder = kind === 'folder' ? await mkdtemp(path.join(tmpdir(), 'otel-')) : undefined;
+    if (folder !== undefined) closing.push(() => rm(folder, { recursive: true, force: true }));
+    const durations = new DurationProducer();
+    const own = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+    const ownReader = new PeriodicExportingMetricReader({
+      exporter: own,
+      exportIntervalMillis: 3_600_000,
+      metricProducers: [durations],
+    });
+    const ownProvider = new MeterProvider({ readers: [ownReader] });
+    closing.push(() => ownProvider.shutdown());
+    const readOwn = async (): Promise<MetricData[]> => {
+      own.reset();
+      await ownReader.forceFlush();
+      return own.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics));
+    };
+    const db = await opened(folder === undefined ? new MemoryDriver() : new FileDriver(folder));
+    const instrumentation = instrumented({ meterProvider: ownProvider, durations, spans: false });
+    instrumentation.add(db, 'app');
+    await write(db, 0, 3);
+    await write(db, 3, 4);
+    const batch = db.batch();
+    void batch.insert(notes, { id: 1, text: 'twice' });
+    await batch.flush().catch(() => undefined);
+    await db.checkpoint();
+    instrumentation.stop();
+    await write(db, 7, 8);
+    const metrics = await readOwn();
+    const named = metrics.filter(({ descriptor }) => descriptor.name === 'db.client.operation.duration');
+    expect(named).toHaveLength(1);
+    const flush = {
+      'db.system.name': 'store-db',
+      'db.namespace': 'app',
+      'db.collection.name': 'notes',
+      'db.operation.name': 'flush',
+    };
+    expect(points(named[0])).toMatchObject([
+      [flush, { count: 2 }],
+      [{ ...flush, 'error.type': 'DUPLICATE_KEY' }, { count: 1 }],
+    ]);
+    expect(metrics.map(({ descriptor }) => descriptor.name)).toContain('storedb.background.duration');
+  });
+
+  it('refuses a DurationProducer without metrics', () => {
+    expect(() => instrument({ metrics: false, durations: new DurationProducer() })).toThrow('leave it out');
   });
 
   it('refuses what is no database, and a name that is no text', async () => {
