@@ -20,7 +20,7 @@ export interface InstrumentOptions {
   readonly tracerProvider?: TracerProvider;
   /** Where metrics go. Default: the provider that the application has registered. */
   readonly meterProvider?: MeterProvider;
-  /** What counts durations, for applications with many short flushes. Default: histograms of the provider. */
+  /** Counts durations, for applications with many short flushes. Default: histograms of the provider do. */
   readonly durations?: DurationProducer;
   /** Whether to make spans. Default true. */
   readonly spans?: boolean;

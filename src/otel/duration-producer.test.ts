@@ -14,7 +14,6 @@ import type { Shown, WorkName } from './attributes.ts';
 import { DurationProducer } from './duration-producer.ts';
 import type { DurationProducerOptions } from './duration-producer.ts';
 import { HistogramDurations } from './durations.ts';
-import type { Told } from './measures.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -61,7 +60,7 @@ function both(options: DurationProducerOptions = {}, views: ViewOptions[] = []) 
   );
   const record = (name: WorkName, units: number, told: object): void => {
     for (const recorder of recorders.get(name) ?? []) {
-      recorder?.({ database: 'app', startedMs: 0, ...told } as Told, units * unitMs);
+      recorder?.({ database: 'app', startedMs: 0, ...told }, units * unitMs);
     }
   };
   return {
@@ -75,7 +74,7 @@ function both(options: DurationProducerOptions = {}, views: ViewOptions[] = []) 
 }
 
 function pointsOf({ dataPoints }: MetricData): DataPoint<unknown>[] {
-  return dataPoints as DataPoint<unknown>[];
+  return dataPoints;
 }
 
 /** A metric without times, its points in an order of their own, and of the descriptor what exporters read. */
@@ -153,6 +152,7 @@ describe.each(['cumulative', 'delta'] as const)('what is exported with temporali
     const beforeMs = Date.now();
     record('flush', 1, { tables: ['notes'] });
     const [firstStart = 0, firstEnd = 0] = await times();
+    await expect.poll(() => Date.now()).toBeGreaterThan(firstEnd);
     record('flush', 1, { tables: ['notes'] });
     const [start = 0, end = 0] = await times();
     expect([beforeMs, firstStart, firstEnd, end]).toEqual(

@@ -24,7 +24,7 @@ export interface DurationProducerOptions {
 
 /** The histograms of one name, as the SDK's readers and exporters have them. */
 export interface DurationMetric {
-  /** What is measured. */
+  /** The name, the meaning and the unit. */
   descriptor: { name: string; description: string; unit: string; valueType: ValueType };
   /** 0: since the reading before, 1: since the beginning. */
   aggregationTemporality: 0 | 1;
@@ -34,7 +34,7 @@ export interface DurationMetric {
   dataPoints: DurationPoint[];
 }
 
-/** What a reader gets of a `DurationProducer`: the SDK's type `CollectionResult`. */
+/** The answer of a `DurationProducer` to a reader: the SDK's type `CollectionResult`. */
 export interface CollectedDurations {
   /** The metrics. Readers put the resource of their own provider in the place of the empty one. */
   resourceMetrics: {
@@ -58,8 +58,8 @@ const producerOptions = new OptionTable<DurationProducerOptions>({
 const overflow: Attributes = { 'otel.metric.overflow': true };
 
 /**
- * Counts durations for readers of OpenTelemetry's SDK, at a tenth of what the SDK's histograms cost. Hand it to the option `metricProducers`
- * of a reader, and to the option `durations` of `instrument()`.
+ * Counts durations for readers of OpenTelemetry's SDK, for a fraction of what the SDK's histograms cost. Hand it to the option
+ * `metricProducers` of a reader, and to the option `durations` of `instrument()`.
  */
 export class DurationProducer {
   readonly #boundaries: readonly number[];

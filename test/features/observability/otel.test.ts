@@ -219,7 +219,7 @@ describe('metrics', () => {
 
   it('are durations in seconds by the conventions, and the figures of the databases that were added', async () => {
     const driver = new FaultyDriver(new MemoryDriver());
-    const db = await opened(driver as never);
+    const db = await opened(driver);
     const instrumentation = instrumented({ meterProvider, spans: false });
     instrumentation.add(db, 'app');
     await write(db, 0, 3);

@@ -39,7 +39,8 @@ async function pagesOfGuide(): Promise<string[]> {
   return found;
 }
 
-const pages = [...(await pagesOfGuide()), 'README.md', 'docs/backups.md', 'docs/errors.md', 'docs/encryption.md'];
+const others = ['README.md', 'docs/backups.md', 'docs/errors.md', 'docs/encryption.md', 'docs/observability.md'];
+const pages = [...(await pagesOfGuide()), ...others];
 const pagesOnABucket = ['docs/object-stores.md'];
 const bucket = 'my-bucket';
 

@@ -2,6 +2,8 @@
 import type { Mutant } from './mutant.ts';
 
 const health = 'test/features/observability/health.test.ts';
+const producer = 'src/otel/duration-producer.test.ts';
+const otel = 'test/features/observability/otel.test.ts';
 const channels = 'test/features/observability/channels.test.ts';
 
 function mutant(name: string, file: string, find: string, replace: string, tests: readonly string[]): Mutant {
@@ -50,5 +52,61 @@ export const healthMutants: readonly Mutant[] = [
     'this.#told = this.#payload(table, false);',
     'this.#told = this.#payload(table, true);',
     [channels],
+  ),
+  mutant(
+    'a duration on a boundary counts in the next bucket',
+    'src/otel/distribution.ts',
+    'seconds > (this.#boundaries[bucket] as number)',
+    'seconds >= (this.#boundaries[bucket] as number)',
+    [producer],
+  ),
+  mutant(
+    'differences begin with the next work',
+    'src/otel/distribution.ts',
+    'this.#startMs = this.#count === 0 ? undefined : nowMs;',
+    'this.#startMs = undefined;',
+    [producer],
+  ),
+  mutant(
+    'a reading shares its counts with later work',
+    'src/otel/distribution.ts',
+    'counts: [...this.#counts]',
+    'counts: this.#counts',
+    [producer],
+  ),
+  mutant(
+    'too many sets of attributes are all kept',
+    'src/otel/duration-producer.ts',
+    'if (last !== undefined && series.length === mostSeries) return last;',
+    'if (last !== undefined && series.length === mostSeries * 2) return last;',
+    [producer],
+  ),
+  mutant(
+    'sets of attributes that were too many stay together with differences',
+    'src/otel/duration-producer.ts',
+    'if (all.every(({ length }) => length < mostSeries)) return;',
+    'if (all.length > 0) return;',
+    [producer],
+  ),
+  mutant(
+    'work of another table counts for the table before it',
+    'src/otel/series.ts',
+    'last?.database === database && last.topic === topic',
+    'last?.database === database',
+    [producer],
+  ),
+  mutant(
+    'a producer is handed in and nothing counts',
+    'src/otel.ts',
+    'meter && (given.durations ?? histograms)',
+    'meter && histograms',
+    [otel],
+  ),
+  mutant(
+    'the failure of a flush is not told to who listens to its end alone',
+    'src/batch/flush.ts',
+    'if (told !== undefined) flushes.fail(told, error);',
+    'if (told === undefined) flushes.fail(this.#payload(), error);',
+    [otel],
   ),
 ];

@@ -3,6 +3,7 @@ import type { PagePromises } from './page-promises.ts';
 const health = 'test/features/observability/health.test.ts';
 const channels = 'test/features/observability/channels.test.ts';
 const otel = 'test/features/observability/otel.test.ts';
+const producer = 'src/otel/duration-producer.test.ts';
 const service = 'test/servers/example/health.test.ts';
 
 export const observability: PagePromises = {
@@ -36,4 +37,14 @@ export const observability: PagePromises = {
     `${channels}: tell who listens to the end alone only of queries that waited`,
   ],
   'A `db.get()` that memory does not answer': [`${channels}: tell nothing of a get from memory`],
+  "It exports what the SDK's histograms export of the same work.": [
+    `${producer}: equals what the SDK exports`,
+    `${otel}: come from a DurationProducer as well, of a database in %s`,
+  ],
+  'Its option `boundaries` sets other buckets, in seconds.': [
+    `${producer}: has the boundaries of the option, as with a view of the SDK`,
+  ],
+  'Beyond 2,000 different databases, tables and errors, it counts all others together, as the SDK does.': [
+    `${producer}: equals what the SDK exports of too many sets of attributes`,
+  ],
 };
