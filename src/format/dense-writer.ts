@@ -48,6 +48,37 @@ export class DenseWriter {
     this.#out.length = this.#endOf(this.#count);
   }
 
+  /**
+   * Takes over the entries that another writer has written from its key `from` on, as the first ones of `keys`, which are the same. Only
+   * where groups begin, in either writer, has an entry other bytes.
+   */
+  takeFrom(other: DenseWriter, from: number, keys: WrittenKeys): void {
+    const count = other.#count - from;
+    if (this.#count > 0 || count <= 0) return;
+    // The last key was one of other bytes.
+    this.#start = this.#wordEnd;
+    this.#ensureEnds(count);
+    const out = this.#out;
+    const ends = this.#ends;
+    const otherEnds = other.#ends;
+    const otherBytes = other.#out.bytes;
+    out.ensure(other.#endOf(other.#count) - other.#endOf(from));
+    for (let i = 0; i < count; ) {
+      if (i % groupEntries === 0 || (i + from) % groupEntries === 0) {
+        if (i > 0) this.#find(keys, i - 1);
+        this.#writeEntry(keys, i);
+        ends[i++] = out.length;
+        continue;
+      }
+      const start = other.#endOf(i + from);
+      const shift = out.length - start;
+      const next = Math.min(nextGroup(i), nextGroup(i + from) - from, count);
+      out.appendRange(otherBytes, start, otherEnds[next + from - 1] as number);
+      for (; i < next; i++) ends[i] = (otherEnds[i + from] as number) + shift;
+    }
+    this.#count = count;
+  }
+
   /** Returns the length of a block with the first `count` keys. Those of earlier calls are the same, unless they were truncated. */
   sizeOf(keys: WrittenKeys, count: number): number {
     this.#write(keys, count);
@@ -74,16 +105,19 @@ export class DenseWriter {
 
   #write(keys: WrittenKeys, count: number): void {
     if (count <= this.#count) return;
-    if (count > this.#ends.length) {
-      const grown = new Uint32Array(Math.max(count, this.#ends.length * 2));
-      grown.set(this.#ends.subarray(0, this.#count));
-      this.#ends = grown;
-    }
+    this.#ensureEnds(count);
     if (this.#count > 0) this.#find(keys, this.#count - 1);
     while (this.#count < count) {
       this.#writeEntry(keys, this.#count);
       this.#ends[this.#count++] = this.#out.length;
     }
+  }
+
+  #ensureEnds(count: number): void {
+    if (count <= this.#ends.length) return;
+    const grown = new Uint32Array(Math.max(count, this.#ends.length * 2));
+    grown.set(this.#ends.subarray(0, this.#count));
+    this.#ends = grown;
   }
 
   #writeEntry(keys: WrittenKeys, i: number): void {
@@ -97,28 +131,28 @@ export class DenseWriter {
     const wordEnd = this.#wordEnd;
     const keyEnd = this.#keyEnd;
     const keyLength = keyEnd - wordEnd;
-    out.ensure(numbersBytes);
+    out.ensure(numbersBytes + (keys.ends[i] as number) - start);
     if (i % groupEntries === 0) {
-      writeCount(out, wordEnd - start);
-      writeCount(out, keyLength);
+      this.#number(wordEnd - start);
+      this.#number(keyLength);
       out.appendRange(bytes, start, keyEnd);
     } else {
       const isSame = sharedWord === wordLengthBefore && wordEnd - start === sharedWord;
       const step = isSame && keyLength === keyLengthBefore ? stepOf(bytes, wordEndBefore, wordEnd, keyLength) : 0;
       if (step > 0) {
-        writeCount(out, step + 1);
+        this.#number(step + 1);
       } else {
         if (isSame) {
-          writeCount(out, 1);
+          this.#number(1);
         } else {
-          writeCount(out, 0);
-          writeCount(out, sharedWord);
-          writeCount(out, wordEnd - start - sharedWord);
+          this.#number(0);
+          this.#number(sharedWord);
+          this.#number(wordEnd - start - sharedWord);
           out.appendRange(bytes, start + sharedWord, wordEnd);
         }
         const sharedKey = sharedBytes(bytes, wordEndBefore, keyLengthBefore, wordEnd, keyLength);
-        writeCount(out, sharedKey * 2 + (keyLength === keyLengthBefore ? 1 : 0));
-        if (keyLength !== keyLengthBefore) writeCount(out, keyLength - sharedKey);
+        this.#number(sharedKey * 2 + (keyLength === keyLengthBefore ? 1 : 0));
+        if (keyLength !== keyLengthBefore) this.#number(keyLength - sharedKey);
         out.appendRange(bytes, wordEnd + sharedKey, keyEnd);
       }
     }
@@ -145,14 +179,21 @@ export class DenseWriter {
     const last = bytes[end - 1] as number;
     const words = last < 0x80 ? countIn(bytes, start, end - 1) : -1;
     if (words < 0) {
-      writeCount(out, (end - start) * 4 + RestForm.bytes);
+      this.#number((end - start) * 4 + RestForm.bytes);
       out.appendRange(bytes, start, end);
     } else if (last < 2) {
-      writeCount(out, words * 4 + RestForm.zero + last);
+      this.#number(words * 4 + RestForm.zero + last);
     } else {
-      writeCount(out, words * 4 + RestForm.one);
-      out.u8(last);
+      this.#number(words * 4 + RestForm.one);
+      out.bytes[out.length++] = last;
     }
+  }
+
+  /** Writes a number, for which there is room. */
+  #number(value: number): void {
+    const out = this.#out;
+    if (value < 0x80) out.bytes[out.length++] = value;
+    else writeCount(out, value);
   }
 }
 
@@ -162,6 +203,11 @@ const textTypes: readonly TypeId[] = [Types.varchar];
 
 function groupsOf(count: number): number {
   return Math.ceil(count / groupEntries);
+}
+
+/** The first place behind an entry at which a group begins. */
+function nextGroup(i: number): number {
+  return (Math.floor(i / groupEntries) + 1) * groupEntries;
 }
 
 /** Returns where components end in a key; the end of the key if it is malformed, which the form does not depend on. */

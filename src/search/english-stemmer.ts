@@ -54,8 +54,10 @@ function regionAfter(word: string, from: number): number {
   return Math.min(at + 1, word.length);
 }
 
+const longStarts = ['gener', 'arsen', 'commun'];
+
 function firstRegion(word: string): number {
-  for (const start of ['gener', 'arsen', 'commun']) if (word.startsWith(start)) return start.length;
+  for (const start of longStarts) if (word.startsWith(start)) return start.length;
   return regionAfter(word, 0);
 }
 
@@ -90,6 +92,7 @@ function markConsonants(word: string): string {
 
 /** Step 0 and 1a: possessives and plurals. */
 function withoutPlural(word: string): string {
+  if (!"sd'".includes(word[word.length - 1] ?? ' ')) return word;
   if (word.endsWith("'s'")) return withoutPlural(word.slice(0, -3));
   if (word.endsWith("'s")) return withoutPlural(word.slice(0, -2));
   if (word.endsWith("'")) return withoutPlural(word.slice(0, -1));
@@ -101,6 +104,7 @@ function withoutPlural(word: string): string {
 
 /** Step 1b: forms of verbs. */
 function withoutVerbForm(word: string, region1: number): string {
+  if (!'dgy'.includes(word[word.length - 1] ?? ' ')) return word;
   for (const ending of ['eedly', 'eed']) {
     if (!word.endsWith(ending)) continue;
     return word.length - ending.length >= region1 ? `${word.slice(0, -ending.length)}ee` : word;
