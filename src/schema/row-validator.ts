@@ -6,8 +6,8 @@ import { decodeRow } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { dateProblem, kindOf } from './field-kinds.ts';
 import type { PlainRow, SchemaDefinition } from './schema.ts';
-import { describeIssues, isStandardSchema, toRowIssue } from './standard-schema.ts';
-import type { RowIssue, StandardResult, StandardSchema } from './standard-schema.ts';
+import { describeIssues, isStandardSchema, issuesInAnswer } from './standard-schema.ts';
+import type { RowIssue, StandardSchema } from './standard-schema.ts';
 import type { TableShape } from './table-shape.ts';
 
 export class RowValidator {
@@ -76,15 +76,12 @@ function runSchema(
   schema: StandardSchema,
   values: readonly (readonly [string, unknown])[],
 ): readonly RowIssue[] | Promise<readonly RowIssue[]> {
-  let result: StandardResult<unknown> | PromiseLike<StandardResult<unknown>>;
   try {
-    result = schema['~standard'].validate(Object.fromEntries(values));
+    const answer: unknown = schema['~standard'].validate(Object.fromEntries(values));
+    return isThenable(answer) ? Promise.resolve(answer).then(issuesInAnswer).catch(failed) : issuesInAnswer(answer);
   } catch (error) {
     return failed(error);
   }
-  const issues = ({ issues: found = [] }: StandardResult<unknown>): readonly RowIssue[] =>
-    Array.from(found, toRowIssue);
-  return isThenable(result) ? Promise.resolve(result).then(issues, failed) : issues(result);
 }
 
 /** A schema that throws refuses the row: it has not said that the row is valid. */

@@ -3,6 +3,8 @@
  * schema is an object with the property `~standard`. Only the parts that StoreDb calls.
  */
 
+import { describeValue } from '../base/messages.ts';
+
 /** A problem that a schema finds in a value. */
 export interface StandardIssue {
   /** The problem, for people. */
@@ -43,10 +45,27 @@ export interface RowIssue {
   readonly path: readonly PropertyKey[];
 }
 
-/** Returns an issue with a path of names and positions only. */
-export function toRowIssue({ message, path = [] }: StandardIssue): RowIssue {
+/** Returns the issues in the answer of a schema. An answer that Standard Schema does not have is an issue: it does not say that the row is valid. */
+export function issuesInAnswer(answer: unknown): readonly RowIssue[] {
+  if (typeof answer !== 'object' || answer === null) return [noAnswer(describeValue(answer))];
+  const { issues = null } = answer as { issues?: Iterable<unknown> | null };
+  if (issues === null) return 'value' in answer ? [] : [noAnswer('an object without a value')];
+  if (typeof issues !== 'object' || !(Symbol.iterator in issues)) return [noAnswer(`issues: ${describeValue(issues)}`)];
   // Some libraries have lists of their own classes.
-  return { message, path: Array.from(path, (part) => (typeof part === 'object' ? part.key : part)) };
+  const found = Array.from(issues, toRowIssue);
+  return found.length > 0 ? found : [{ message: 'the schema refuses it, and does not say why', path: [] }];
+}
+
+function noAnswer(given: string): RowIssue {
+  const message = `the schema must answer { value } or { issues }, as Standard Schema has them, and answered ${given}`;
+  return { message, path: [] };
+}
+
+/** Returns an issue with a path of names and positions only. */
+function toRowIssue(issue: unknown): RowIssue {
+  const { message, path } = Object(issue) as Partial<StandardIssue>;
+  const parts = Array.from(path ?? [], (part) => (typeof part === 'object' ? part.key : part));
+  return { message: typeof message === 'string' ? message : 'it is not valid', path: parts };
 }
 
 /** Returns a path as it is written in code: `lines[2].price`. */

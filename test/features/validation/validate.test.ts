@@ -172,6 +172,27 @@ describe('validate', () => {
     await expect(write(db, 'insert', { id: 1 })).rejects.toThrow('the schema failed: Out of order');
   });
 
+  it.each([
+    [undefined, 'and answered undefined'],
+    [4, 'and answered 4'],
+    [{}, 'and answered an object without a value'],
+    [{ issues: 4 }, 'and answered issues: 4'],
+    [{ issues: [] }, 'does not say why'],
+    [{ issues: [{}, undefined] }, 'it is not valid; it is not valid'],
+    [{ issues: [{ message: 'Too old', path: null }] }, 'Too old'],
+    [{ issues: [{ message: 'Too old', path: 4 }] }, 'is not valid: Too old'],
+  ])('refuses a row where the schema answers %o', async (answer, message) => {
+    for (const given of [answer, Promise.resolve(answer)]) {
+      const odd = { '~standard': { version: 1, vendor: 'odd', validate: () => given } } as unknown as StandardSchema;
+      const db = await opened(odd, { dbPrefix: `app${String(given instanceof Promise)}` });
+      const refused = write(db, 'insert', { id: 1 });
+      await expect(refused).rejects.toThrow(ValidationError);
+      await expect(refused).rejects.toThrow(message);
+      expect(await db.query('articles').count()).toBe(0);
+      await db.stop();
+    }
+  });
+
   it('stores nothing of a batch that is too large for its commit', async () => {
     await using db = await opened(titled);
     const before = await objects();
