@@ -28,6 +28,7 @@ import type {
   OperatorOf,
   OrderedName,
   Selected,
+  SelectedName,
   ValueIn,
 } from './conditions/compared-types.ts';
 import { checkFunctionOperator, requireField } from './conditions/condition.ts';
@@ -257,13 +258,14 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
 
   /** Returns rows with these fields only. Conditions and order may use the others all the same. */
   select<const F extends (keyof R & string) | AnyPath, S extends object = Selected<R, F>>(
-    ...fields: readonly F[]
+    ...fields: readonly SelectedName<R, F>[]
   ): Query<S, Table> {
     if (fields.length === 0)
       throw new InvalidQueryError('select() takes the names of the fields that rows should have.');
     const shape = this.#host.shapeOf(this.#table);
-    if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
-    return new Query<S, Table>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
+    const names = fields as readonly string[];
+    if (shape !== undefined) for (const name of names) requireField(shape, name, 'select');
+    return new Query<S, Table>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(names)] });
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */

@@ -2,6 +2,7 @@
 import type { Hint } from '../base/options.ts';
 import type { TypeId, Types } from '../format/types.ts';
 import type { FunctionIndexDefinition, IndexDefinition, IndexedPath } from './index-definitions.ts';
+import type { ValueAt } from './path-types.ts';
 import type { DocumentOf, Elsewhere, FieldDefinition, InputOf, JsonField, SchemaDefinition } from './schema.ts';
 
 /** An error message for each unknown property. */
@@ -105,11 +106,31 @@ type CheckedIndex<F extends SchemaDefinition['fields'], I> = I extends { readonl
   ? Unknown<'An index on a function', I, keyof FunctionIndexDefinition>
   : I extends { readonly fields: infer N }
     ? {
-        readonly fields: I extends { readonly each: true } ? CheckedListNames<F, N> : CheckedNames<F, N>;
+        readonly fields: I extends { readonly text: object }
+          ? CheckedTextNames<F, N>
+          : I extends { readonly each: true }
+            ? CheckedListNames<F, N>
+            : CheckedNames<F, N>;
+        readonly unique?: I extends ManyEntries ? 'An index with several entries for a row cannot be unique' : boolean;
+        readonly text?: I extends { readonly text: { readonly weights: infer W } } ? CheckedWeights<N, W> : unknown;
         readonly where?: CheckedConditions<F, I>;
         readonly include?: I extends { readonly include: infer M } ? CheckedIncluded<F, M> : unknown;
       } & Unknown<'An index', I, keyof IndexDefinition>
     : CheckedKey<F, I, 'indexed'>;
+
+/** An index with entries for elements or words that is unique. */
+type ManyEntries = ({ readonly each: true } | { readonly text: object }) & { readonly unique: true };
+
+/** The weights of an index on texts, or error messages. */
+type CheckedWeights<N, W> = {
+  readonly weights: {
+    readonly [K in keyof W]: N extends readonly (infer M)[]
+      ? K extends M
+        ? number
+        : `The index is not on a field '${K & string}'${Hint<K & string, M & string>}`
+      : number;
+  };
+};
 
 /** The condition of an index, or error messages. */
 type CheckedConditions<F extends SchemaDefinition['fields'], I> = I extends { readonly where: infer W }
@@ -123,7 +144,9 @@ type AskedOf<F extends SchemaDefinition['fields'], N> = N extends keyof F & stri
       ? `Field '${N}' is of type blob, which no index asks for`
       : InputOf<F[N]> | null | readonly (InputOf<F[N]> | null)[] | { readonly not: null }
   : N extends PathName<F>
-    ? JsonScalar | readonly JsonScalar[] | { readonly not: null }
+    ? CheckedValue<F, N> extends N
+      ? JsonScalar | readonly JsonScalar[] | { readonly not: null }
+      : CheckedValue<F, N>
     : `There is no field '${N & string}'${Hint<N & string, keyof F & string>}`;
 
 /** A value with which the condition of an index compares the one at a path. */
@@ -146,7 +169,13 @@ type CheckedIndexes<F extends SchemaDefinition['fields'], I> = { readonly [N in 
 type WrongIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly fields: readonly (infer N)[] }
   ? keyof I extends keyof IndexDefinition
     ?
-        | (I extends { readonly each: true } ? WrongListKey<F, N> : WrongKey<F, N>)
+        | (I extends { readonly text: object }
+            ? WrongText<F, N>
+            : I extends { readonly each: true }
+              ? WrongListKey<F, N>
+              : WrongKey<F, N>)
+        | (I extends ManyEntries ? I : never)
+        | (I extends { readonly text: { readonly weights: infer W } } ? Exclude<keyof W, N> : never)
         | (I extends { readonly where: infer W } ? WrongConditions<F, W> : never)
         | (I extends { readonly include: readonly (infer M)[] } ? WrongIncluded<F, M> : never)
     : I
@@ -169,13 +198,26 @@ type CheckedPath<F extends SchemaDefinition['fields'], K, T = PathType> = K exte
       readonly path: P extends `${infer N}.${string}`
         ? N extends keyof F
           ? F[N]['typeId'] extends typeof Types.json
-            ? P
+            ? CheckedValue<F, P>
             : `Field '${N & string}' is not of type json, and has no paths`
           : P
         : 'A path is the name of a json field and keys behind it, joined by dots';
       readonly typeId: T;
     } & Unknown<'A path', K, keyof IndexedPath>
   : never;
+
+/** A path if there is a value at it, as far as the JSON is typed, or an error message. */
+type CheckedValue<F extends SchemaDefinition['fields'], P> = P extends `${infer N}.${infer Keys}`
+  ? N extends keyof F
+    ? F[N] extends JsonField<infer T>
+      ? Keys extends `${string}\\${string}`
+        ? P
+        : [ValueAt<T, Keys>] extends [never]
+          ? `There is no value at '${P}'`
+          : P
+      : P
+    : P
+  : P;
 
 type PathType = typeof Types.varchar | typeof Types.float64 | typeof Types.boolean | typeof Types.timestamp;
 
@@ -195,14 +237,26 @@ type WrongListKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
 type WrongIncluded<F extends SchemaDefinition['fields'], K> = K extends keyof F
   ? WrongKey<F, K>
   : K extends PathName<F>
-    ? never
+    ? Exclude<K, CheckedValue<F, K>>
     : K;
+
+/** The names that are not of fields with texts. */
+type WrongText<F extends SchemaDefinition['fields'], K> = K extends CheckedText<F, K> ? never : K;
+
+/** The name `K` if that field holds a text, else an error message. */
+type CheckedText<F extends SchemaDefinition['fields'], K> = K extends keyof F & string
+  ? F[K]['typeId'] extends typeof Types.varchar
+    ? K
+    : `Field '${K}' is not of type varchar, which an index on texts is on`
+  : keyof F & string;
+
+type CheckedTextNames<F extends SchemaDefinition['fields'], N> = { readonly [I in keyof N]: CheckedText<F, N[I]> };
 
 type CheckedIncluded<F extends SchemaDefinition['fields'], N> = {
   readonly [I in keyof N]: N[I] extends keyof F
     ? CheckedKey<F, N[I], 'indexed'>
     : N[I] extends PathName<F>
-      ? N[I]
+      ? CheckedValue<F, N[I]>
       : CheckedKey<F, N[I], 'indexed'>;
 };
 

@@ -6,6 +6,7 @@
  * as long. `test/features/types/compile-budget.slow.test.ts` has the bounds.
  */
 import type { Hint, Near } from '../../base/options.ts';
+import type { ValueAt } from '../../schema/path-types.ts';
 import type { ListOperator, Operator } from './comparison.ts';
 
 /** The name of a field or a path, with the known ones suggested. Any other name refers to a registered function. */
@@ -35,23 +36,6 @@ type KeysOf<V, Deep extends readonly unknown[]> = Deep extends readonly [unknown
 /** The text of a path, which {@link PathIn} looks at. */
 export type AnyPath = `${string}.${string}`;
 
-/** The value that one key leads to; never if there is none. */
-type Step<V, K extends string> = unknown extends V
-  ? unknown
-  : V extends readonly (infer E)[]
-    ? K extends `${number}`
-      ? E
-      : never
-    : V extends object
-      ? K extends keyof V
-        ? V[K]
-        : never
-      : never;
-
-type Walk<V, P extends string> = P extends `${infer K}.${infer Rest}`
-  ? Walk<Step<NonNullable<V>, K>, Rest>
-  : Step<NonNullable<V>, P>;
-
 /** The value at a path into the JSON of rows, of any type if that is not known; never if there is none, and for other names. */
 export type PathIn<R, F> = F extends `${infer N}.${infer P}`
   ? N extends keyof R
@@ -60,7 +44,7 @@ export type PathIn<R, F> = F extends `${infer N}.${infer P}`
       : IsJson<R[N]> extends true
         ? P extends `${string}\\${string}`
           ? unknown
-          : Walk<R[N], P>
+          : ValueAt<R[N], P>
         : never
     : never
   : never;
@@ -287,6 +271,15 @@ type OrderedPart<R, F> = F extends keyof R
       ? never
       : ComparedValue<R, F, '='>
   : ComparedValue<R, F, '='>;
+
+/** The names that `select()` takes, or a message about the mistake in a path. */
+export type SelectedName<R, F> = [F] extends [keyof R]
+  ? F
+  : string extends keyof R
+    ? F
+    : NoInfer<keyof Told<F, Exclude<F, WrongPath<R, F>> | NoPath<WrongPath<R, F>>>>;
+
+type WrongPath<R, F> = F extends keyof R ? never : [PathIn<R, F>] extends [never] ? F : never;
 
 /** Some fields of rows. The type is conditional so that editors show its result. */
 export type Selected<R, F extends string> = R extends unknown

@@ -142,6 +142,31 @@ const indexes: readonly Mistake[] = [
     "An index has no property 'uniqe': did you mean unique?",
   ],
   ['a second field that is none', having("indexes: ['id', { fields: ['name', 'mad'] }]"), `'"mad"' is not assignable`],
+  [
+    'a unique index on elements',
+    having("indexes: [{ fields: ['notes'], each: true, unique: true }]"),
+    'An index with several entries for a row cannot be unique',
+  ],
+  [
+    'a unique index on texts',
+    having("indexes: [{ fields: ['name'], text: {}, unique: true }]"),
+    'An index with several entries for a row cannot be unique',
+  ],
+  [
+    'an index on the words of a number',
+    having("indexes: [{ fields: ['name', 'id'], text: {} }]"),
+    "Field 'id' is not of type varchar, which an index on texts is on",
+  ],
+  [
+    'a weight of another field',
+    having("indexes: [{ fields: ['name'], text: { weights: { nmae: 3 } } }]"),
+    "The index is not on a field 'nmae': did you mean name?",
+  ],
+  [
+    'a language that is none',
+    having("indexes: [{ fields: ['name'], text: { language: 'english' } }]"),
+    `Type '"english"' is not assignable to type`,
+  ],
   ['unique that is no boolean', having("indexes: [{ fields: ['name'], unique: 1 }]"), 'is not assignable to type'],
   [
     'an index on a function that has more',
@@ -177,6 +202,9 @@ const migrations: readonly Mistake[] = [
 ];
 
 const right: readonly string[] = [
+  having(
+    "indexes: [{ fields: ['name'], text: { language: 'de', weights: { name: 3 } } }, { fields: ['notes', 'id'], each: true }]",
+  ),
   'defineSchema(loose)',
   'defineSchema({ ...loose, version: 2 })',
   "defineSchema({ ...loose, migrate: () => ({ anything: 5 }), indexes: ['anything'] })",

@@ -92,6 +92,8 @@ interface Address {
   active: boolean;
   at: { lat: number; tags: string[] } | null;
   lines: { sku: string; price: number }[];
+  more: unknown;
+  floors: { 1?: string };
 }
 
 it('has paths whose values are typed, and indexes on them', () => {
@@ -111,6 +113,8 @@ it('has paths whose values are typed, and indexes on them', () => {
   query.where(['address.city', 'id'], '=', ['Paris', 5]).where('address.city', '>', new Date());
   query.where(({ is, or }) => or(is('address.city', '=', 'Paris'), is('any.x', '=', 5)));
   query.orderBy('address.city').orderBy('any.x', 'desc');
+  // What JSON of any type holds is of any type, and keys may be numbers.
+  query.where('address.more.x.0', '=', 5).where('address.floors.1', 'PREFIX', 'a').select('address.more.x');
   const selected = query.select('id', 'address.city', 'address.at.lat', 'any.x');
   expectTypeOf<Awaited<ReturnType<typeof selected.first>>>().toEqualTypeOf<
     { id: number; 'address.city': string | null; 'address.at.lat': number | null; 'any.x': JsonValue } | undefined
@@ -146,6 +150,10 @@ it('has paths whose values are typed, and indexes on them', () => {
     () => query.where('id.x', '>', 5),
     // @ts-expect-error -- there is nothing to order by
     () => query.orderBy('address.town'),
+    // @ts-expect-error -- nor to select
+    () => query.select('id', 'address.town'),
+    // @ts-expect-error -- a floor has no such number
+    () => query.where('address.floors.2', '=', 'a'),
     // @ts-expect-error -- a city is no number
     () => query.sum('address.city'),
     // @ts-expect-error -- nor can a sum be of one
@@ -158,5 +166,13 @@ it('has paths whose values are typed, and indexes on them', () => {
     () => defineSchema({ ...base, indexes: [{ fields: [{ path: 'id.zip', typeId: Types.float64 }] }] }),
     // @ts-expect-error -- a path is named with its type
     () => defineSchema({ ...base, indexes: [{ fields: ['address.city'] }] }),
+    // @ts-expect-error -- and where there is a value
+    () => defineSchema({ ...base, indexes: [{ fields: [{ path: 'address.town', typeId: Types.varchar }] }] }),
+    // @ts-expect-error -- also one that it holds besides
+    () => defineSchema({ ...base, indexes: [{ fields: ['id'], include: ['address.town'] }] }),
+    // @ts-expect-error -- and one by which it takes rows
+    () => defineSchema({ ...base, indexes: [{ fields: ['id'], where: { 'address.town': 'Paris' } }] }),
   ];
+  const right = { fields: [city], include: ['address.at.lat', 'any.x', 'id'], where: { 'address.more.x': 5 } } as const;
+  expect(defineSchema({ ...base, indexes: [right] }).indexes).toEqual([right]);
 });
