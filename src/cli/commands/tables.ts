@@ -156,7 +156,7 @@ function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean
     ],
     found.map((index) => [
       index.name,
-      index.function === undefined ? onFields(index) : `function ${index.function}`,
+      onFields(index),
       index.unique ? 'unique' : '',
       index.where === undefined ? '' : describeConditions(index.where),
       ...(hasIncluded ? [(index.include ?? []).join(', ')] : []),
@@ -169,8 +169,10 @@ function print(terminal: Terminal, found: readonly IndexStatus[], sizes: boolean
   );
 }
 
-function onFields({ fields, each = false }: IndexStatus): string {
-  return each ? `each of ${fields.join(', ')}` : fields.join(', ');
+function onFields({ fields, function: called, each = false, text }: IndexStatus): string {
+  const names = called === undefined ? fields.join(', ') : `function ${called}`;
+  if (text === undefined) return each ? `each of ${names}` : names;
+  return text.language === undefined ? `words of ${names}` : `words of ${names} (${text.language})`;
 }
 
 /** Drops an index after confirmation. Throws `UsageError` if there is none of the name. */

@@ -1,6 +1,8 @@
 /** Turns the queries of the command line into runnable ones: for rows of a table, or groups of them. */
-import { compareValues } from '../../base/bytes.ts';
+import { compareBytes, compareValues } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
+import { defined } from '../../base/options.ts';
+import { sortableBytes } from '../../format/json-path.ts';
 import { bigintBounds, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import type { Aggregates } from '../../query/aggregate.ts';
@@ -180,8 +182,7 @@ function groupedQuery(query: Query<Row>, schema: SchemaDefinition, written: Writ
   const orders = orderBy.map((term) => {
     const named = term.aggregate === undefined ? columns.find(({ name }) => name === term.field?.value) : undefined;
     const { from, typeId } = named ?? found.find(orderNames, term);
-    if (typeId === Types.json) orderNames.fail('json has no order', term.at);
-    return { from, sign: term.direction === 'desc' ? -1 : 1 };
+    return { from, typeId, sign: term.direction === 'desc' ? -1 : 1 };
   });
   const { aggregates } = found;
   if (Object.keys(aggregates).length === 0) found.find(names, rowCount);
@@ -197,13 +198,26 @@ function groupedQuery(query: Query<Row>, schema: SchemaDefinition, written: Writ
   return { schema, columns, query, isGrouped: true, isLimited: written.limit !== undefined, answers };
 }
 
-function compareRows(a: Row, b: Row, orders: readonly { readonly from: string; readonly sign: number }[]): number {
-  for (const { from, sign } of orders) {
-    const [left, right] = [a[from] as OrderedValue, b[from] as OrderedValue];
-    const order = compareValues(left, right) * sign;
-    if (order !== 0) return order;
+interface GroupOrder {
+  readonly from: string;
+  readonly typeId: TypeId;
+  readonly sign: number;
+}
+
+function compareRows(a: Row, b: Row, orders: readonly GroupOrder[]): number {
+  for (const { from, typeId, sign } of orders) {
+    const [left, right] = [a[from], b[from]];
+    const order =
+      typeId === Types.json ? compareJson(left, right) : compareValues(left as OrderedValue, right as OrderedValue);
+    if (order !== 0) return order * sign;
   }
   return 0;
+}
+
+/** Compares values at paths, in the order that queries give them. */
+function compareJson(a: unknown, b: unknown): number {
+  if (a === null || b === null) return Number(b === null) - Number(a === null);
+  return compareBytes(sortableBytes(a), sortableBytes(b));
 }
 
 /** Replaces the `as` names of columns in orders by the fields that they stand for. */
@@ -254,6 +268,7 @@ export const searchOptions = {
     type: 'string',
     describe: 'Words to find by the index on texts of the table, the best rows first: \'red "glass of wine" -tea\'',
   },
+  index: { type: 'string', describe: 'Name of the index on texts to search, where the table has several' },
   any: { type: 'boolean', describe: 'Find rows with any of the words, not only those with all' },
   prefix: { type: 'boolean', describe: 'The last word also stands for words that begin with it' },
   fuzzy: { type: 'boolean', describe: 'Also find words in which a letter or two differ' },
@@ -274,6 +289,7 @@ export interface QueryArguments {
   readonly offset?: number | undefined;
   readonly fields?: string | undefined;
   readonly search?: string | undefined;
+  readonly index?: string | undefined;
   readonly any?: boolean | undefined;
   readonly prefix?: boolean | undefined;
   readonly fuzzy?: boolean | undefined;
@@ -315,10 +331,12 @@ function withOptions(written: WrittenQueryText, options: QueryArguments): Writte
 function withSearch(
   query: Query<Row>,
   { name, indexes = [] }: SchemaDefinition,
-  { search, any = false, prefix = false, fuzzy = false }: QueryArguments,
+  { search, index, any = false, prefix = false, fuzzy = false }: QueryArguments,
 ): Query<Row> {
   if (search === undefined) {
-    if (any || prefix || fuzzy) throw new UsageError('--any, --prefix and --fuzzy say how to search: add --search.');
+    if (any || prefix || fuzzy || index !== undefined) {
+      throw new UsageError('--index, --any, --prefix and --fuzzy say how to search: add --search.');
+    }
     return query;
   }
   const hasTexts = indexes.some((index) => typeof index !== 'string' && 'text' in index && index.text !== undefined);
@@ -328,7 +346,7 @@ function withSearch(
         "{ fields: ['title'], text: {} }, and start the application.",
     );
   }
-  return query.search(search, { prefix, fuzzy, match: any ? 'any' : 'all' });
+  return query.search(search, { prefix, fuzzy, match: any ? 'any' : 'all', ...defined({ index }) });
 }
 
 /** Makes the query that a command line asks for. `reads`: starts a query on a table, by default of the database. Throws `UsageError`. */

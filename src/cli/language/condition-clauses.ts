@@ -217,8 +217,9 @@ function valueOf({ source, schema, field, typeId }: ValuePlace, token: Token): u
   try {
     return typedValue(typeId, token);
   } catch (error) {
-    if (error instanceof ValueError) throw new LanguageError(`Field ${field}: ${error.message}`, source, at);
-    throw error;
+    if (!(error instanceof ValueError)) throw error;
+    const hint = typeId === Types.json ? `. To find an element of a list, write ${field} has ${value}` : '';
+    throw new LanguageError(`Field ${field}: ${error.message}${hint}`, source, at);
   }
 }
 

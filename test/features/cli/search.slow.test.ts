@@ -10,9 +10,18 @@ const articles = {
   version: 1,
   fields: { id: { typeId: Types.uint32 }, title: { typeId: Types.varchar }, body: { typeId: Types.varchar } },
   primaryKey: 'id',
-  indexes: [{ fields: ['title', 'body'], text: { language: 'en', weights: { title: 3 } } }],
+  indexes: [
+    { fields: ['title', 'body'], text: { language: 'en', weights: { title: 3 } } },
+    { fields: ['body'], text: {}, name: 'as written' },
+  ],
 } as const;
-const plain = { name: 'plain', version: 1, fields: { id: { typeId: Types.uint32 } }, primaryKey: 'id' } as const;
+const plain = {
+  name: 'plain',
+  version: 1,
+  fields: { id: { typeId: Types.uint32 }, meta: { typeId: Types.json } },
+  primaryKey: 'id',
+  indexes: [{ function: 'words', typeId: Types.json, each: true }],
+} as const;
 let folder: TestFolder;
 
 beforeAll(async () => {
@@ -27,7 +36,8 @@ beforeAll(async () => {
   await batch.insert(articles, { id: 1, title: 'Cellars', body: `${long}A cellar keeps\tred wine cool. ${long}` });
   await batch.insert(articles, { id: 2, title: 'Red wines', body: 'Grapes\nand casks' });
   await batch.insert(articles, { id: 3, title: 'Tea', body: 'Leaves, and no \u001b[31m wine' });
-  await batch.insert(plain, { id: 1 });
+  for (const [id, n] of ['b', 7, null, 'a', [1], 10, false, 7].entries())
+    await batch.insert(plain, { id, meta: { n } });
   await batch.flush();
   await db.stop();
 });
@@ -50,6 +60,11 @@ describe('query --search', () => {
     expect((await query('articles', '--search', 'wine', '--count')).output).toBe('3\n');
     const grouped = await query('select count() as all from articles', '--search', 'red wine', '--json');
     expect(jsonLines(grouped.output)).toEqual([{ all: 2 }]);
+    expect(await ids('--search', 'cellars')).toEqual([1]);
+    expect(await ids('--search', 'cellars', '--index', 'as written')).toEqual([]);
+    expect(await ids('--search', 'cellar', '--index', 'as written')).toEqual([1]);
+    const other = await query('articles', '--search', 'cellar', '--index', 'title');
+    expect(other.messages).toContain("no index on texts of the name 'title', but 'title,body', 'as written'");
     const plan = await run(['explain', folder.url(), 'articles', '--search', 'wine']);
     expect(plan.output).toContain('Finds 3 rows by the words in index');
   });
@@ -80,7 +95,29 @@ describe('query --search', () => {
     expect(without.messages).toContain(
       'Table plain has no index on texts, which --search needs. Add one to its schema',
     );
-    const alone = await query('articles', '--prefix');
-    expect(alone).toMatchObject({ status: 2, messages: expect.stringContaining('add --search') as unknown });
+    for (const words of [['--prefix'], ['--index', 'as written']]) {
+      const alone = await query('articles', ...words);
+      expect(alone).toMatchObject({ status: 2, messages: expect.stringContaining('add --search') as unknown });
+    }
   });
+});
+
+it('orders groups by values inside of JSON, as queries do', async () => {
+  const grouped = async (order: string): Promise<unknown[]> => {
+    const { output } = await query(
+      `select meta.n, count() as all from plain group by meta.n order by ${order}`,
+      '--json',
+    );
+    return (jsonLines(output) as { 'meta.n': unknown }[]).map((row) => row['meta.n']);
+  };
+  expect(await grouped('meta.n')).toEqual([null, false, 7, 10, 'a', 'b', [1]]);
+  expect(await grouped('meta.n desc')).toEqual([[1], 'b', 'a', 10, 7, false, null]);
+  expect(await grouped('all desc, max(meta.n)')).toEqual([7, null, false, 10, 'a', 'b', [1]]);
+});
+
+it('tells which indexes are on words and elements', async () => {
+  const told = async (table: string): Promise<string> => (await run(['indexes', folder.url(), table])).output;
+  expect(await told('articles')).toContain('words of title, body (en)');
+  expect(await told('articles')).toContain('words of body');
+  expect(await told('plain')).toContain('each of function words');
 });

@@ -32,14 +32,20 @@ export const validationMutants: readonly Mutant[] = [
   mutant(
     'a schema that answers later is taken for one that finds nothing',
     validator,
-    'isThenable(result) ? Promise.resolve(result).then(issues, failed)',
-    'isThenable(result) ? []',
+    'isThenable(answer) ? Promise.resolve(answer).then(issuesInAnswer).catch(failed)',
+    'isThenable(answer) ? []',
   ),
   mutant(
     'fields without a value are left out only',
     validator,
     'if (asNull.length > 0) return',
     'if (asNull.length < 0) return',
+  ),
+  mutant(
+    'an answer that is none finds nothing',
+    'src/schema/standard-schema.ts',
+    "return 'value' in answer ? []",
+    'return answer ? []',
   ),
   mutant('a schema that throws finds nothing', validator, 'return failed(error);', 'return [];'),
   mutant(
