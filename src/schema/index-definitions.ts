@@ -135,6 +135,21 @@ const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefin
   'name',
 ]);
 
+/** Returns the name of a field that an index can be on. Throws `InvalidSchemaError`, which says how JSON is indexed. */
+function checkIndexField(table: string, fields: readonly StoredField[], name: unknown): string {
+  const isJson = (one: unknown): boolean => fields.some((field) => field.name === one && field.typeId === Types.json);
+  if (isJson(name)) {
+    const hint = 'Name a path in it with its type, or add `each` to the index if it holds lists';
+    throw new InvalidSchemaError(table, `Field '${String(name)}' is of type json, which cannot be the index. ${hint}.`);
+  }
+  const isField = fields.some((field) => field.name === name);
+  if (!isField && partsOfPath(name, isJson) !== undefined) {
+    const hint = `{ path: ${describeValue(name)}, typeId: Types.varchar }`;
+    throw new InvalidSchemaError(table, `An index names a path with the type of its values: ${hint}, for instance.`);
+  }
+  return checkKeyField(table, fields, name, 'index');
+}
+
 /** Checks the fields that an index holds besides those that it is on, and besides the primary key. */
 function readIncluded(
   table: string,
@@ -147,7 +162,8 @@ function readIncluded(
   include: unknown,
 ): readonly string[] {
   if (!Array.isArray(include) || include.length === 0) {
-    const message = `\`include\` of the index '${name}' must be an array of names of fields, not ${describeValue(include)}.`;
+    const given = Array.isArray(include) ? 'an empty one' : describeValue(include);
+    const message = `\`include\` of the index '${name}' must be an array of names of fields, not ${given}.`;
     throw new InvalidSchemaError(table, message);
   }
   const isJson = (one: string): boolean => fields.some((field) => field.name === one && field.typeId === Types.json);
@@ -215,14 +231,15 @@ function readWeights(table: string, name: string, fields: readonly string[], wei
 
 function readIndex(table: string, fields: readonly StoredField[], key: readonly string[], index: unknown): StoredIndex {
   if (typeof index !== 'object' || index === null) {
-    const field = checkKeyField(table, fields, index, 'index');
+    const field = checkIndexField(table, fields, index);
     return { name: field, fields: [field] };
   }
   refuseUnknown(table, `an index of table '${table}'`, index, indexNames);
   const { fields: names, unique = false, where, include, each = false, text, name } = index as IndexDefinition;
   if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
     const allowed = `an array of 1 to ${maxIndexFields} names`;
-    throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${describeValue(names)}.`);
+    const given = Array.isArray(names) ? `one of ${names.length}` : describeValue(names);
+    throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${given}.`);
   }
   if (typeof each !== 'boolean') {
     const message = `\`each\` of an index of table '${table}' must be true or false, not ${describeValue(each)}.`;
@@ -233,7 +250,7 @@ function readIndex(table: string, fields: readonly StoredField[], key: readonly 
     each && [...fields, ...paths].some((of) => nameOf(of) === one && of.typeId === Types.json);
   const indexed = names.map((field: unknown) => {
     if (isObject(field)) return (field as unknown as IndexedPath).path;
-    return isList(field) ? (field as string) : checkKeyField(table, fields, field, 'index');
+    return isList(field) ? (field as string) : checkIndexField(table, fields, field);
   });
   if (new Set(indexed).size !== indexed.length) {
     throw new InvalidSchemaError(table, `The index on ${indexed.join(', ')} of table '${table}' has a field twice.`);

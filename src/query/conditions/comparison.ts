@@ -239,7 +239,7 @@ export function compareField(
   const compared = { table, field };
   if (field.typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
     if (value === undefined) refuse(compared, value);
-    const message = `Field '${field.name}' of table '${table}' is JSON, which has no order: it takes only = null and != null.`;
+    const message = `Field '${field.name}' of table '${table}' is JSON: it takes only = null, != null, and HAS for lists.`;
     throw new InvalidOperatorError(operator, message);
   }
   if (operator !== 'BETWEEN') return [compareOnce(compared, operator, value)];

@@ -173,7 +173,7 @@ describe('the definition of included fields', () => {
   it.each([
     [
       { fields: ['name'], include: [] },
-      /`include` of the index 'name' must be an array of names of fields, not an array/,
+      /`include` of the index 'name' must be an array of names of fields, not an empty one/,
     ],
     [{ fields: ['name'], include: 'price' }, /must be an array of names of fields, not 'price'/],
     [{ fields: ['name'], include: ['prize'] }, /'prize' is not a field of table 'products': did you mean price\?/],

@@ -285,7 +285,14 @@ describe('a mistake with lists', () => {
     [{ fields: ['tags', 'more'], each: true }, /must be on one json field, .*: tags and more are/],
     [{ fields: ['tags'], each: true, unique: true }, /cannot be both `unique` and with `each`/],
     [{ fields: ['tags'], each: 'yes' }, /`each` of an index of table 'posts' must be true or false, not 'yes'/],
-    [{ fields: ['tags'] }, /Field 'tags' is of type json, which cannot be the index/],
+    [{ fields: ['tags'] }, /Field 'tags' is of type json, which cannot be the index. Name a path .*, or add `each`/],
+    ['tags', /Field 'tags' is of type json, which cannot be the index. Name a path .*, or add `each`/],
+    [
+      { fields: ['tags.0'] },
+      /An index names a path with the type of its values: { path: 'tags.0', typeId: Types.varchar }/,
+    ],
+    ['more.x', /An index names a path with the type of its values: { path: 'more.x', typeId: Types.varchar }/],
+    [{ fields: [] }, /must be an array of 1 to 16 names, not one of 0/],
     [{ fields: ['tags'], each: true, include: ['tags'] }, /Field 'tags' is of type json/],
   ])('in the index %j is refused', (index, message) => {
     const fields = { ...posts.fields, more: { typeId: Types.json } };
