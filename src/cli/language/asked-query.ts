@@ -339,7 +339,7 @@ function withSearch(
     }
     return query;
   }
-  const hasTexts = indexes.some((index) => typeof index !== 'string' && 'text' in index && index.text !== undefined);
+  const hasTexts = indexes.some((one) => typeof one !== 'string' && 'text' in one && one.text !== undefined);
   if (!hasTexts) {
     throw new UsageError(
       `Table ${name} has no index on texts, which --search needs. Add one to its schema in the application, such as ` +
