@@ -1,6 +1,7 @@
 /** The exports of `store-db/react`: live queries in React 18 and 19. */
 import { useSyncExternalStore } from 'react';
 import type { LiveQueryStore, LiveSnapshot } from './live-client/live-store.ts';
+import { requireStore } from './live-client/required-store.ts';
 
 /** A snapshot that has data. */
 export type LoadedSnapshot<T> = LiveSnapshot<T> & { readonly data: T };
@@ -9,12 +10,13 @@ export type LoadedSnapshot<T> = LiveSnapshot<T> & { readonly data: T };
  * Returns the present data of a live query, and renders again when that changes. `store`: what `client.query()` of `liveClient()` returns,
  * which is the same for the same parameters, or `liveStore()`, made once. The query is watched while a component uses it. With
  * `suspense: true` the component waits in the nearest `Suspense` until there is data, and a failure before that reaches the nearest error
- * boundary.
+ * boundary. Throws `InvalidOptionError` for anything but a store.
  */
 export function useLiveQuery<T, S extends boolean = false>(
   store: LiveQueryStore<T>,
   options: { readonly suspense?: S } = {},
 ): S extends true ? LoadedSnapshot<T> : LiveSnapshot<T> {
+  requireStore('useLiveQuery()', store);
   const isWaiting = options.suspense === true;
   const snapshot = useSyncExternalStore(store.subscribe, store.getSnapshot, store.getServerSnapshot);
   if (!isWaiting || snapshot.data !== undefined) return snapshot as LoadedSnapshot<T>;

@@ -1,4 +1,5 @@
 /** The client of `liveHandler()`: a store for each query, and the data that a server has rendered a page with. */
+import { messageOf } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import type { Environment } from '../base/env.ts';
@@ -6,6 +7,7 @@ import { kinds, OptionTable } from '../base/options.ts';
 import { queryPath } from '../live-wire/messages.ts';
 import type { WireResult } from '../live-wire/messages.ts';
 import { encodeRow, joinedTypes } from '../live-wire/wire-values.ts';
+import { LiveQueryError } from './live-query-error.ts';
 import { FedStore } from './live-store.ts';
 import type { LiveSnapshot, LiveQueryStore } from './live-store.ts';
 import { dataOf, RemoteFeed } from './remote-feed.ts';
@@ -49,14 +51,41 @@ function isHydration(text: string): boolean {
   }
 }
 
-/** Returns parameters as JSON that is the same for the same parameters. */
-function textOf(params: LiveParams | undefined): string | undefined {
+/** Returns parameters as JSON that is the same for the same parameters. Throws `InvalidOptionError`. */
+function textOf(name: string, params: LiveParams | undefined): string | undefined {
+  if (params === undefined) return undefined;
+  if (typeof params !== 'object' || params === null || Array.isArray(params)) {
+    const given = describeValue(params);
+    throw new InvalidOptionError(
+      'params',
+      `The parameters of live query ${name} are ${given}; they must be an object, such as { list: 1 }.`,
+    );
+  }
   const sorted = (_: string, value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
     return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   };
-  return params === undefined ? undefined : JSON.stringify(params, sorted);
+  try {
+    return JSON.stringify(params, sorted);
+  } catch (error) {
+    const message = `The parameters of live query ${name} are not JSON: ${messageOf(error)}. Pass texts and numbers.`;
+    throw new InvalidOptionError('params', message);
+  }
 }
+
+/** How long React may take to render after a component has waited. */
+const keepReadyMs = 1000;
+
+/** Requests by the `fetch` of the runtime. A path is one of the page; outside of pages there is nothing that would make it a URL. */
+const fetchHere: LiveFetch = async (url, init) => {
+  if (!/^[a-z][a-z\d+.-]*:/i.test(url) && !('location' in globalThis)) {
+    throw new LiveQueryError(
+      'LIVE_URL',
+      `liveClient() was given the path ${url.slice(0, 60)}, and there is no page here that it is a path of. On a server, pass the whole URL and the fetch of the handler.`,
+    );
+  }
+  return globalThis.fetch(url, init);
+};
 
 /** A store, and the feed that it has its data from. */
 interface Opened {
@@ -86,9 +115,15 @@ export class LiveQueryClient<Api = Record<string, unknown>> {
     this.#hydrated = new Map(Object.entries(JSON.parse(options.hydrate ?? '{}') as Record<string, Dehydrated>));
   }
 
-  /** Returns the store of a query: the same one for the same name and parameters, so that it may be called at each rendering. */
+  /**
+   * Returns the store of a query: the same one for the same name and parameters, so that it may be called at each rendering. Throws
+   * `InvalidOptionError`, for instance for parameters that JSON cannot say.
+   */
   query<N extends keyof Api & string>(name: N, params?: LiveParams): LiveQueryStore<Api[N]> {
-    const path = queryPath(name, textOf(params));
+    if (typeof name !== 'string' || name === '') {
+      throw new InvalidOptionError('name', `query() takes the name of a live query; it is ${describeValue(name)}.`);
+    }
+    const path = queryPath(name, textOf(name, params));
     const { store } = this.#opened.get(path) ?? this.#open(path);
     return store as LiveQueryStore<unknown> as LiveQueryStore<Api[N]>;
   }
@@ -112,7 +147,7 @@ export class LiveQueryClient<Api = Record<string, unknown>> {
   }
 
   #open(path: string): Opened {
-    const { headers, fetch = (url, init) => globalThis.fetch(url, init), keepMs = 5000 } = this.#options;
+    const { headers, fetch = fetchHere, keepMs = 5000 } = this.#options;
     const environment = this.#environment;
     const hydrated = this.#hydrated.get(path);
     const feed = new RemoteFeed({ environment, url: `${this.#url}${path}`, fetch, headers }, hydrated?.id);
@@ -122,7 +157,10 @@ export class LiveQueryClient<Api = Record<string, unknown>> {
       if (isUsed) this.#opened.set(path, opened);
       else if (hydrated === undefined && this.#opened.get(path) === opened) this.#opened.delete(path);
     };
-    const opened: Opened = { feed, store: new FedStore<unknown>({ environment, feed, keepMs, initial, onUse }) };
+    const opened: Opened = {
+      feed,
+      store: new FedStore<unknown>({ environment, feed, keepMs, keepReadyMs, initial, onUse }),
+    };
     this.#opened.set(path, opened);
     return opened;
   }

@@ -4,6 +4,8 @@
  */
 import { newAbortController } from '../base/abort.ts';
 import type { Environment, Timer } from '../base/env.ts';
+import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../base/messages.ts';
 
 /** The contents of a store at one moment. The same object until something changes. */
 export interface LiveSnapshot<T> {
@@ -22,7 +24,10 @@ export interface LiveSnapshot<T> {
 
 /** A store of one live query. Its functions may be passed on without the object. */
 export interface LiveQueryStore<T> {
-  /** Calls `listener` after each change, until the returned function is called. The query is watched while anybody listens. */
+  /**
+   * Calls `listener` after each change, until the returned function is called. The query is watched while anybody listens. An error that
+   * a listener throws is an unhandled rejection of the process or page. Throws `InvalidOptionError` if `listener` is no function.
+   */
   readonly subscribe: (listener: () => void) => () => void;
   /** Returns the present snapshot. */
   readonly getSnapshot: () => LiveSnapshot<T>;
@@ -52,8 +57,10 @@ export interface StoreOptions<T> {
   readonly feed: Feed<T>;
   /** How long the query is watched after the last listener has left. */
   readonly keepMs: number;
+  /** The least of that time after `ready()`: whoever has waited begins to listen only then. */
+  readonly keepReadyMs?: number;
   readonly initial: LiveSnapshot<T> | undefined;
-  /** The store is used from now on, or not any more. */
+  /** The store is used from now on, or not any more. A store that has failed is used as long as anybody may look why. */
   readonly onUse?: (isUsed: boolean) => void;
 }
 
@@ -86,14 +93,10 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
   readonly getServerSnapshot = (): LiveSnapshot<T> => this.#options.initial ?? this.#snapshot;
 
   readonly subscribe = (listener: () => void): (() => void) => {
-    // The same function may be passed twice.
-    const own = (): void => listener();
-    this.#listeners.add(own);
-    this.#use();
-    return () => {
-      this.#listeners.delete(own);
-      this.#leave();
-    };
+    if (typeof listener !== 'function') {
+      throw new InvalidOptionError('listener', `subscribe() takes a function; it is ${describeValue(listener)}.`);
+    }
+    return this.#listen(listener, this.#options.keepMs);
   };
 
   readonly ready = (): Promise<LiveSnapshot<T>> => {
@@ -110,6 +113,7 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
       this.#set(data === undefined ? loading : { status: 'reconnecting', data, position, error: undefined });
     }
     if (this.#listeners.size > 0) this.#use();
+    else this.#leave(this.#options.keepMs);
   };
 
   show(data: T, position: number): void {
@@ -126,7 +130,18 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
 
   /** Ends the watch. Listeners stay, and get nothing. */
   close(): void {
-    this.#stop();
+    this.#forget();
+  }
+
+  #listen(listener: () => void, keepMs: number): () => void {
+    // The same function may be passed twice.
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    this.#use();
+    return () => {
+      this.#listeners.delete(own);
+      this.#leave(keepMs);
+    };
   }
 
   #whenReady(): Promise<LiveSnapshot<T>> {
@@ -140,35 +155,41 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
         return true;
       };
       if (look()) return;
-      const end = this.subscribe(() => {
-        if (look()) end();
-      });
+      const { keepMs, keepReadyMs = 0 } = this.#options;
+      const end = this.#listen(
+        () => {
+          if (look()) end();
+        },
+        Math.max(keepMs, keepReadyMs),
+      );
     });
   }
 
   #use(): void {
     this.#leaving?.cancel();
     this.#leaving = undefined;
+    this.#options.onUse?.(true);
     if (this.#following !== undefined || this.#snapshot.status === 'failed') return;
     const following = newAbortController();
     this.#following = following;
-    this.#options.onUse?.(true);
     void this.#follow(following.signal);
   }
 
-  #leave(): void {
-    if (this.#listeners.size > 0 || this.#leaving !== undefined || this.#following === undefined) return;
-    const { environment, keepMs } = this.#options;
-    this.#leaving = environment.setTimer(() => this.#stop(), keepMs, { background: true });
+  #leave(keepMs: number): void {
+    if (this.#listeners.size > 0 || this.#leaving !== undefined) return;
+    this.#leaving = this.#options.environment.setTimer(() => this.#forget(), keepMs, { background: true });
+  }
+
+  #forget(): void {
+    this.#stop();
+    this.#options.onUse?.(false);
   }
 
   #stop(): void {
     this.#leaving?.cancel();
     this.#leaving = undefined;
-    if (this.#following === undefined) return;
-    this.#following.abort();
+    this.#following?.abort();
     this.#following = undefined;
-    this.#options.onUse?.(false);
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
@@ -179,12 +200,21 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
       const { data, position } = this.#snapshot;
       this.#stop();
       this.#set({ status: 'failed', data, position, error: error as Error });
+      this.#leave(this.#options.keepMs);
     }
   }
 
   #set(snapshot: LiveSnapshot<T>): void {
     this.#snapshot = snapshot;
     // Without those that listen from now on.
-    Array.from(this.#listeners).forEach((listener) => listener());
+    for (const listener of Array.from(this.#listeners)) {
+      try {
+        listener();
+      } catch (error) {
+        // An error of the application, and none of the connection: others hear of the change all the same.
+        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what it has thrown
+        void Promise.reject(error);
+      }
+    }
   }
 }

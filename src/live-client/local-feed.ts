@@ -1,4 +1,5 @@
 /** Follows a watched query in the same process. */
+import { watchedResults } from '../live-wire/watched-results.ts';
 import type { LiveResults, LiveRows, LiveValue } from '../query/live-results.ts';
 import type { Feed, Sink } from './live-store.ts';
 
@@ -12,9 +13,9 @@ export class LocalFeed<T> implements Feed<T> {
     this.#open = open;
   }
 
-  follow(sink: Sink<T>, signal: AbortSignal): Promise<void> {
-    const results = this.#open();
-    return new Promise((resolve, reject) => {
+  async follow(sink: Sink<T>, signal: AbortSignal): Promise<void> {
+    const results = watchedResults('The function of liveStore()', this.#open());
+    await new Promise<void>((resolve, reject) => {
       const end = results.subscribe((result) => {
         sink.show(('rows' in result ? result.rows : result.value) as T, result.position);
       }, reject);

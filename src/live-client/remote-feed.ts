@@ -67,6 +67,15 @@ async function refusalOf(answer: Response): Promise<LiveQueryError> {
   return new LiveQueryError(error?.code ?? 'LIVE_CONNECTION', message, answer.status);
 }
 
+/** Refuses an answer that is no stream, such as a page of the application for paths that it does not know. Throws `LiveQueryError`. */
+function requireEvents({ headers, status }: Response, hasData: boolean): void {
+  const type = headers.get('content-type') ?? 'text/event-stream';
+  if (type.startsWith('text/event-stream')) return;
+  const message = `A live query was answered with ${type}, and not with a stream of events: look whether liveHandler() is mounted at this URL.`;
+  // Whoever has got data knows that the URL is right: something in between has answered.
+  throw new LiveQueryError('LIVE_CONNECTION', message, hasData ? undefined : status);
+}
+
 export class RemoteFeed<T> implements Feed<T> {
   readonly #options: RemoteFeedOptions;
   /** The last event; empty: the next request gets the whole result. */
@@ -116,6 +125,7 @@ export class RemoteFeed<T> implements Feed<T> {
       } as const;
       const answer = await fetch(url, init);
       if (!answer.ok || answer.body === null) throw await refusalOf(answer);
+      requireEvents(answer, sink.snapshot.data !== undefined);
       reader = (answer.body as ReadableStream<Uint8Array>).getReader();
       return await this.#read(reader, sink, signal, watchdog);
     } catch (error) {

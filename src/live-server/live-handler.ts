@@ -9,6 +9,7 @@ import type { Database } from '../api/database.ts';
 import type { Environment, Timer } from '../base/env.ts';
 import { NotStartedError, StoreDbError } from '../base/errors.ts';
 import { errorAnswer, heartbeatMs } from '../web/answers.ts';
+import { watchedResults } from '../live-wire/watched-results.ts';
 import { RefusedRequest, requireMethod } from '../web/refused-request.ts';
 import type { AskedQuery, LiveHandlerOptions, LiveQueryDefinition } from './live-options.ts';
 import { LiveStream } from './live-stream.ts';
@@ -166,12 +167,16 @@ export class LiveRequests {
     // Its result may be older than that of the client, which another instance has shown: a new watch begins with the present state.
     const isOld = known !== undefined && known.leastPosition < (resumed?.position ?? 0);
     if (known !== undefined && (!isOld || known.newest?.digest === resumed?.digest)) return known;
-    const made: SharedWatch = new SharedWatch(watch(asked.params), this.#db.position, (error) => {
-      this.#forget(made);
-      this.#options.onError?.(error, asked);
-      const { code, message } = this.#shown(error);
-      for (const stream of made.streams) stream.fail(code, message);
-    });
+    const made: SharedWatch = new SharedWatch(
+      watchedResults(`Function watch of query ${asked.name}`, watch(asked.params)),
+      this.#db.position,
+      (error) => {
+        this.#forget(made);
+        this.#options.onError?.(error, asked);
+        const { code, message } = this.#shown(error);
+        for (const stream of made.streams) stream.fail(code, message);
+      },
+    );
     if (key !== undefined) this.#watches.set(key, made);
     return made;
   }

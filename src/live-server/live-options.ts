@@ -74,6 +74,10 @@ function checkQueries(callName: string, path: string, queries: unknown): void {
         `Option \`${where}\` of ${callName} is ${describeValue(value)}; it must be ${allowed}.`,
       );
     };
+    if (['', '.', '..'].includes(name)) {
+      const message = `Option \`${path}\` of ${callName} has a query '${name}'; a name must be one that a URL can end with.`;
+      throw new InvalidOptionError(path, message);
+    }
     if (typeof watch !== 'function') refuse('watch', watch, 'a function that returns query.watch()');
     if (params !== undefined && typeof params !== 'function' && !isStandardSchema(params)) {
       refuse('params', params, 'a function that checks parameters, or a standard schema');

@@ -11,8 +11,11 @@ type Todos = LiveQueryStore<readonly { readonly id: number; readonly text: strin
 /** Times that the list of each was rendered. */
 export const renders: string[] = [];
 
-function List({ store, suspense }: { readonly store: Todos; readonly suspense: boolean }): ReactNode {
-  const { data, status } = useLiveQuery(store, { suspense });
+/** A store, or a function that is asked for it at each rendering, as components ask their client. */
+type Given = Todos | (() => Todos);
+
+function List({ store, suspense }: { readonly store: Given; readonly suspense: boolean }): ReactNode {
+  const { data, status } = useLiveQuery(typeof store === 'function' ? store() : store, { suspense });
   const texts = data?.map(({ text }) => text).join() ?? 'nothing';
   renders.push(texts);
   return createElement('p', null, `${status}: ${texts}`);
@@ -28,13 +31,13 @@ class Boundary extends Component<{ readonly children: ReactNode }> {
   }
 }
 
-function page(store: Todos, suspense: boolean): ReactNode {
+function page(store: Given, suspense: boolean): ReactNode {
   const list = createElement(List, { store, suspense });
   return createElement(Boundary, null, createElement(Suspense, { fallback: 'waiting' }, list));
 }
 
 /** Renders on a server. With `suspense`, it waits for the data. */
-export function renderOnServer(store: Todos, suspense: boolean): Promise<string> {
+export function renderOnServer(store: Given, suspense: boolean): Promise<string> {
   if (!suspense) return Promise.resolve(server.renderToString(page(store, false)));
   return new Promise((resolve, reject) => {
     const chunks: string[] = [];
@@ -66,11 +69,11 @@ export class Shown {
     this.#faults = faults;
   }
 
-  static async open(element: Element, store: Todos, suspense: boolean, isHydrated = false): Promise<Shown> {
+  static async open(element: Element, store: Given, suspense: boolean, isHydrated = false): Promise<Shown> {
     const faults: unknown[] = [];
     const replaced: { shown?: Shown } = {};
     const Page = (): ReactNode => {
-      const [shown, show] = useState(store);
+      const [shown, show] = useState<Given>(() => store);
       if (replaced.shown !== undefined) replaced.shown.#show = show;
       return page(shown, suspense);
     };

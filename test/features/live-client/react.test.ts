@@ -123,6 +123,17 @@ describe.each(versions)('React %s', (_, react, dom) => {
       const shown = await cases.Shown.open(element(), clientOf().query('list', { list: 1 }), true);
       await shown.until('failed: You may not see query list.');
       await shown.close();
+      // Components ask the client at each rendering. It must not ask the server each time.
+      const client = clientOf();
+      const asking = await cases.Shown.open(element(), () => client.query('list', { list: 1 }), true);
+      await asking.until('failed: You may not see query list.');
+      await asking.close();
+      const plain = await cases.Shown.open(element(), () => client.query('list', { list: 2 }), false);
+      await plain.until('failed: nothing');
+      await plain.close();
+      await expect(cases.renderOnServer(() => client.query('list', { list: 3 }), true)).rejects.toThrow(
+        'You may not see query list.',
+      );
     } finally {
       printed.mockRestore();
       page.removeEventListener('error', told);

@@ -189,7 +189,8 @@ describe('a lost connection', () => {
   it('with a change of another result leads to the whole result', async () => {
     await put(db, { id: 1, list: 1 });
     const text = 'event: change\nid: 9.0\ndata: {"position":9,"kept":[[5,9]],"rows":[],"types":{}}\n\n';
-    instead = () => (requests.length === 1 ? new Response(text) : undefined);
+    instead = () =>
+      requests.length === 1 ? new Response(text, { headers: { 'content-type': 'text/event-stream' } }) : undefined;
     const store = clientOf().query('list', list);
     const end = store.subscribe(() => undefined);
     await kit.environment.advance(2000);
