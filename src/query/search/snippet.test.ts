@@ -43,6 +43,17 @@ describe('a snippet', () => {
     }
   });
 
+  it('marks no half of a word where no space is near', () => {
+    const random = new SeededRandom(7);
+    for (let round = 0; round < 200; round++) {
+      const text = Array.from({ length: 40 }, () => random.pick(['wine', 'a,', '-', ' ', '.'])).join('');
+      const spans = spansOf(text, 'wine');
+      const part = snippet(text, spans, { maxLength: random.integer(16, 60) });
+      for (const { start, end } of part.spans) expect(part.text.slice(start, end)).toBe('wine');
+      expect(part.spans.length > 0).toBe(spans.length > 0);
+    }
+  });
+
   it('refuses what is no text and options that it does not know', () => {
     expect(() => snippet(null as never)).toThrow('snippet() takes a text, not null.');
     expect(() => snippet('x', [], { maxLength: 3 })).toThrow('maxLength');

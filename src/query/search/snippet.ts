@@ -71,6 +71,11 @@ export function snippet(
     const space = text.lastIndexOf(' ', end);
     if (space > start && space >= to) end = space;
   }
+  // Where there is no space, the marks of words are whole all the same.
+  for (const span of spans) {
+    if (span.end <= from && span.start < start && span.end > start) start = span.end;
+    if (span.start >= to && span.start < end && span.end > end) end = span.start;
+  }
   const before = start > 0 ? ellipsis : '';
   const shift = before.length - start;
   return {
