@@ -53,9 +53,9 @@ function signature(module: Module, name: string, node: SyntaxNode): string {
   return `${start}(\n${parameters.map((parameter) => `  ${parameter},\n`).join('')})${end}`;
 }
 
-/** Splits a docstring's `Default x.` from the rest. */
+/** Splits a docstring's `Default x.` from the rest. A point within a number does not end it. */
 function splitDefault(text: string): { meaning: string; fallback: string | undefined } {
-  const match = /\bDefault:? ((?:`[^`]*`|\[[^\]]*\]|[^.;`])+)[.;]\s*/.exec(text);
+  const match = /\bDefault:? ((?:`[^`]*`|\[[^\]]*\]|[^.;`]|\.(?=\d))+)[.;]\s*/.exec(text);
   if (match === null) return { meaning: text, fallback: undefined };
   const rest = text.slice(match.index + match[0].length);
   const meaning = `${text.slice(0, match.index)}${rest.slice(0, 1).toUpperCase()}${rest.slice(1)}`;

@@ -28,6 +28,11 @@ describe('the API reference', () => {
     expect(names.filter((name) => !isListed(name))).toEqual([]);
   });
 
+  it('ends no default within a number', () => {
+    expect(markdown).toMatch(/\| `errorShare` \| [^|]+ \| degraded from 0\.05 on, failing from 0\.5 on \| /);
+    expect(markdown.split('\n').filter((line) => /\. \d+ on,/.test(line))).toEqual([]);
+  });
+
   it('leaves out internal declarations', () => {
     expect(markdown).not.toContain('new Database(');
     expect(markdown).not.toContain('keptVersions');
