@@ -4,6 +4,7 @@ import type { Environment } from '../base/env.ts';
 import { ChangesExpiredError, InvalidOptionError, NotStartedError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { anySignal, newAbortController, abortedError } from '../base/abort.ts';
+import { describeValue } from '../base/messages.ts';
 import { isNotKnown, kinds, OptionTable } from '../base/options.ts';
 import type { OptionKind } from '../base/options.ts';
 import { positionKind } from './options.ts';
@@ -47,6 +48,7 @@ export interface ChangesOptions extends CallOptions {
 const tablesKind: OptionKind = {
   allowed: 'an array with the name or the schema definition of at least one table',
   accepts: (value) => Array.isArray(value) && value.length > 0,
+  describe: (value) => (Array.isArray(value) ? 'an empty array' : describeValue(value)),
 };
 
 export const changesOptions: OptionTable<ChangesOptions> = new OptionTable({

@@ -2,6 +2,7 @@
  * How an instance is: `ok`, `degraded` or `failing`, and why. Everything comes from what the instance knows already, so that a probe
  * may ask each second.
  */
+import { InvalidOptionError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import type { OptionKind } from '../base/options.ts';
 import type { Polling } from '../coordination/polling-pace.ts';
@@ -89,7 +90,17 @@ const thresholdOptions = new OptionTable<HealthThreshold>({
   degraded: kinds.number(0, Infinity),
   failing: kinds.number(0, Infinity),
 });
-const threshold = kinds.options(thresholdOptions);
+const threshold: OptionKind = {
+  ...kinds.options(thresholdOptions),
+  look: (callName, path, value) => {
+    const { degraded, failing } = thresholdOptions.check(callName, value as HealthThreshold, path);
+    if (degraded === undefined || failing === undefined || failing >= degraded) return;
+    throw new InvalidOptionError(
+      `${path}.failing`,
+      `Option \`${path}.failing\` of ${callName} is ${failing}, below \`degraded\`, which is ${degraded}: an instance is degraded before it is failing.`,
+    );
+  },
+};
 
 /** The kind of the option `health`. */
 export const healthKind: OptionKind = kinds.options(

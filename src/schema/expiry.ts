@@ -18,7 +18,7 @@ export function readExpiry(
   const refuse = (problem: string): never => {
     throw new InvalidSchemaError(table, `\`expireAfter\` of table '${table}' ${problem}`);
   };
-  if (typeof given !== 'object' || given === null) {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     return refuse(`must be an object { field, seconds }, not ${describeValue(given)}.`);
   }
   const unknown = firstUnknown(given, names);

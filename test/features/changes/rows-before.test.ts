@@ -195,6 +195,7 @@ describe('the tables of a feed', () => {
     }
     expect(() => wrong(['item'])).toThrow(/has table 'item', which is not known; did you mean `items`\?/);
     expect(() => wrong(['_blobs'])).toThrow(expect.objectContaining({ option: 'tables' }));
+    expect(() => wrong([])).toThrow('is an empty array; it must be an array with the name');
     const stored = cluster.make(1);
     await cluster.run(cluster.put({ db, environment: stored.environment, driver: stored.driver }, [1], 'row'));
     expect(() => wrong(['items', others])).not.toThrow();

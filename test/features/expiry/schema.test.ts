@@ -36,6 +36,7 @@ describe('expireAfter', () => {
     ],
     ['another type', { field: 'name', seconds: 1 }, /which is of type varchar/],
     ['no seconds', { field: 'seen' }, /takes `seconds` from 0 to/],
+    ['a list', [{ field: 'seen', seconds: 1 }], /must be an object \{ field, seconds \}, not an array/],
     ['negative seconds', { field: 'seen', seconds: -1 }, /takes `seconds` from 0 to/],
     ['a fraction', { field: 'seen', seconds: 0.5 }, /an integer, not 0\.5/],
     ['a partial index', { field: 'other', seconds: 1 }, /no index on all rows begins with it: add 'other'/],

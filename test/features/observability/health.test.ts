@@ -313,6 +313,14 @@ async function* keysOf(store: MemoryDriver): AsyncGenerator<string> {
   for (const { key } of (await store.list('app/')).entries) yield key;
 }
 
+it('refuses a threshold of failing that is below that of degraded', () => {
+  const options = { dbPrefix: 'health', nodeId: 0, driver: new MemoryDriver() };
+  expect(() => StoreDb({ ...options, health: { stalenessMs: { degraded: 10, failing: 5 } } })).toThrow(
+    'Option `health.stalenessMs.failing` of StoreDb() is 5, below `degraded`, which is 10',
+  );
+  expect(() => StoreDb({ ...options, health: { stalenessMs: { degraded: 5, failing: 5 } } })).not.toThrow();
+});
+
 it('shows the worst reason first', async () => {
   const world = new World({ health: { backlogShare: { degraded: 0 }, clockMs: { failing: 0 } } });
   await world.run(world.db.start());
