@@ -2,20 +2,33 @@
 import type { TableState } from '../view/table-state.ts';
 import type { WrittenSearch } from './conditions/search-options.ts';
 import { describePlan, RunMeter, stepsOf } from './explain.ts';
-import type { ExplainedRun, Explanation } from './explain.ts';
+import type { Alternative, ExplainedRun, Explanation } from './explain.ts';
 import { Execution } from './operators/executor.ts';
-import type { CompiledQuery, Plan } from './planner/access-paths.ts';
+import type { CompiledQuery, IntersectionAccess, Plan, RankedAccess } from './planner/access-paths.ts';
 import { PlanCosts } from './planner/plan-cost.ts';
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
 import type { QueryHost } from './planner/query-host.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import { searchRows } from './search/search-rows.ts';
+import type { SearchWay } from './search/search-ways.ts';
+
+function indexesOf({ first, others }: IntersectionAccess): string[] {
+  return [first, ...others].map(({ index }) => index.name);
+}
 
 /** Estimates the cost of a plan that has no others to be compared with. */
 function estimateOf(state: TableState, query: CompiledQuery, plan: Plan): CostEstimate {
   const costs = new PlanCosts(state, query);
   const [one] = costs.open([plan]) as [Estimated];
   return costs.estimate(plan, one.access, plan.residual.length === 0 ? one.access.entries : costs.matches([one]));
+}
+
+/** Names the indexes that a way uses, as an explanation does. */
+function namesOf({ others }: SearchWay, index: string): Pick<Explanation, 'access' | 'index' | 'indexes'> {
+  const access = others?.plan.access;
+  const names =
+    access?.kind === 'index' ? [access.index.name] : access?.kind === 'intersection' ? indexesOf(access) : [];
+  return { access: 'search', index, ...(names.length > 0 && { indexes: [...names, index] }) };
 }
 
 /** Explains a search. The words are looked up in the index in any case: how many rows have them decides everything else. */
@@ -29,15 +42,32 @@ export async function explainSearch(
   const { name } = state.shape;
   const meter = new RunMeter();
   const metered = meter.metered(state);
-  const { query, plan, entries } = await searchRows(host, metered, written, search, options.signal);
+  const { query, plan, entries, way, ways } = await searchRows(host, metered, written, search, options.signal);
   const index = meter.index(entries);
-  const estimate = estimateOf(state, query, plan);
   const { prices } = host;
-  const done = { ...estimate, entries, indexBlocks: index.blocks, indexReads: index.requests };
-  if (!options.isRun) return { ...describePlan(name, plan), steps: stepsOf(name, plan, query, done, { prices }) };
+  // Rows are looked for in order only when the query is run.
+  const isDone = way.kind !== 'order';
+  const looked = { entries, indexBlocks: index.blocks, indexReads: index.requests };
+  const done = isDone ? { ...estimateOf(state, query, plan), ...looked } : way.estimate;
+  const { access } = plan as { readonly access: RankedAccess };
+  const described: Explanation = {
+    ...describePlan(name, plan),
+    ...namesOf(way, access.index.name),
+    alternatives: ways
+      .filter((one) => one !== way)
+      .toSorted((a, b) => a.estimate.cost - b.estimate.cost)
+      .map((one) => alternativeTo(way, one, access.index.name)),
+  };
+  if (!options.isRun) return { ...described, steps: stepsOf(name, plan, query, done, { prices }) };
   const execution = new Execution(metered, query, plan, options);
   const { length: returned } = await execution.rows();
   const { work } = execution;
-  const actual = { index, table: meter.table(work.lookups), matches: work.matches, returned };
-  return { ...describePlan(name, plan), steps: stepsOf(name, plan, query, done, { prices, actual }) };
+  const used = isDone ? index : meter.index(entries + work.entries);
+  const actual = { index: used, table: meter.table(work.lookups), matches: work.matches, returned };
+  return { ...described, steps: stepsOf(name, plan, query, done, { prices, actual }) };
+}
+
+function alternativeTo({ estimate: chosen }: SearchWay, other: SearchWay, index: string): Alternative {
+  const relativeCost = Math.round((10 * other.estimate.cost) / Math.max(chosen.cost, 0.01)) / 10;
+  return { ...namesOf(other, index), relativeCost };
 }

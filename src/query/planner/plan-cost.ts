@@ -29,7 +29,7 @@ import { sampleMatches } from './sampling.ts';
 import { estimateEntries, estimateRanges } from './range-estimate.ts';
 
 /** Costs in microseconds, as measured on one core with everything in memory, but for the request. */
-const cost = {
+export const cost = {
   /** A block that must be read. A store takes longer; several reads are under way at a time. */
   read: 5000,
   /** Testing a row in its leaf. */
@@ -86,12 +86,12 @@ const noOthers: WholeRead = { entries: 0, leaves: 0, missing: 0 };
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Returns the expected number of leaves that hold `rows` rows at random places. */
-function leavesOf(rows: number, leaves: number): number {
+export function leavesOf(rows: number, leaves: number): number {
   return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
 }
 
 /** Returns the cost of testing a row by a selector. */
-function testCost(selector: Selector): number {
+export function testCost(selector: Selector): number {
   const { cost: own } = selector;
   if (selector.timeBy !== undefined) return selector.timeBy(testCost);
   if (own >= slowCost) return cost.slowTest;
@@ -201,7 +201,7 @@ export interface CostEstimate {
   readonly cost: number;
 }
 
-const notEstimated: CostEstimate = {
+export const notEstimated: CostEstimate = {
   matches: 0,
   entries: 0,
   rows: 0,

@@ -9,7 +9,10 @@ import type { Tree } from '../../tree/tree.ts';
 import { openCursor } from '../../tree/cursor-sequence.ts';
 import { countRange } from '../operators/range-count.ts';
 import { HeldPostings } from './held-postings.ts';
+import { SourceProbe } from './posting-probe.ts';
+import type { ProbedWord } from './posting-probe.ts';
 import { KeyBuffer } from './posting-run.ts';
+import type { PostingRun } from './posting-run.ts';
 import { PostingReader, rangeOf } from './postings.ts';
 import type { PostingSource } from './postings.ts';
 import { RankedRows } from './ranked-rows.ts';
@@ -52,15 +55,23 @@ export interface FindOptions {
   readonly most: number;
   readonly pacer: Pacer;
   readonly scratch: Scratch;
+  /** How many rows are looked for at a time. */
+  readonly together: number;
   /** Lets the event loop run if it is time to. Throws if the search was given up. */
   readonly breathe: () => void | Promise<void>;
 }
 
 /** A word in one source. */
-interface OpenWord {
+export interface OpenWord extends ProbedWord {
   readonly postings: WordPostings;
-  /** About how many rows have it there. */
-  readonly count: number;
+}
+
+/** The words of a search in each of the sources. A search moves over them once. */
+export interface OpenedWords {
+  readonly words: SearchedWords;
+  readonly sources: readonly { readonly words: readonly OpenWord[]; readonly excluded: readonly OpenWord[] }[];
+  /** How many rows have each word. */
+  readonly counts: readonly number[];
 }
 
 /** Rows that are looked at between two pauses. */
@@ -75,6 +86,8 @@ export class RowSearch {
   readonly #ranked: RankedRows;
   /** The entries that were read. */
   entries = 0;
+  /** How often a word was looked for in a row. */
+  asked = 0;
   /** The memory of ranked rows that was taken. */
   #takenBytes = 0;
 
@@ -84,31 +97,75 @@ export class RowSearch {
     this.#ranked = new RankedRows(options.most);
   }
 
-  /** Returns the rows with the words of a search. */
-  async find({ words, excluded, any }: SearchedWords): Promise<RankedRows> {
-    const { sources, rows, words: total } = this.#corpus;
-    if (words.length === 0) return this.#ranked;
-    const opened = await Promise.all(
-      sources.map(async ({ tree }) => ({
-        words: await Promise.all(words.map((word) => this.#open(tree, word))),
-        excluded: await Promise.all(excluded.map((word) => this.#open(tree, word))),
+  /** Finds out how many rows have each word, and reads the rows of words that are looked for together. */
+  async open(words: SearchedWords): Promise<OpenedWords> {
+    const sources = await Promise.all(
+      this.#corpus.sources.map(async ({ tree }) => ({
+        words: await Promise.all(words.words.map((word) => this.#open(tree, word))),
+        excluded: await Promise.all(words.excluded.map((word) => this.#open(tree, word))),
       })),
     );
-    const factors = words.map((_, i) => {
-      const count = opened.reduce((sum, source) => sum + (source.words[i] as OpenWord).count, 0);
-      return inverseFrequency(Math.max(rows, count), count);
+    const counts = words.words.map((_, i) => {
+      return sources.reduce((sum, source) => sum + (source.words[i] as OpenWord).count, 0);
     });
-    for (const [i, source] of sources.entries()) {
-      const { words: found, excluded: without } = opened[i] as (typeof opened)[number];
-      const meanLength = rows === 0 ? 0 : total / rows;
+    return { words, sources, counts };
+  }
+
+  /** Returns the rows with the words of a search. `among`: only those of these, which come by ascending primary key. */
+  async find(opened: OpenedWords, among?: PostingRun): Promise<RankedRows> {
+    const { words, any } = opened.words;
+    if (words.length === 0) return this.#ranked;
+    if (among === undefined) await this.#findAll(opened, any);
+    else for (const probe of this.probes(opened)) await this.#findAmong(among, probe);
+    this.#ranked.close();
+    return this.#ranked;
+  }
+
+  async #findAll(opened: OpenedWords, any: boolean): Promise<void> {
+    const { factors, meanLength } = this.#ranking(opened);
+    for (const [i, source] of this.#corpus.sources.entries()) {
+      const { words: found, excluded: without } = opened.sources[i] as OpenedWords['sources'][number];
       for (const [word, { postings }] of found.entries()) postings.rankBy(factors[word] as number, meanLength);
       const merge = any ? new AnyWord(found) : new AllWords(found);
       const isAlone = found.length === 1 && without.length === 0 && source.isHidden === undefined;
       await (isAlone ? this.#rankOne(merge.row) : this.#rank(source, merge, without));
       for (const { postings } of found) this.entries += postings.read;
     }
-    this.#ranked.close();
-    return this.#ranked;
+  }
+
+  /** Returns what the scores of rows depend on: the factor of each word, and the mean number of words of a row. */
+  #ranking({ counts }: OpenedWords): { readonly factors: readonly number[]; readonly meanLength: number } {
+    const { rows, words } = this.#corpus;
+    return {
+      factors: counts.map((count) => inverseFrequency(Math.max(rows, count), count)),
+      meanLength: rows === 0 ? 0 : words / rows,
+    };
+  }
+
+  /** Returns what looks for rows by their primary keys, for each source. */
+  probes(opened: OpenedWords): SourceProbe[] {
+    const ranking = this.#ranking(opened);
+    const { any } = opened.words;
+    return this.#corpus.sources.map(({ isHidden }, i) => {
+      const { words, excluded } = opened.sources[i] as OpenedWords['sources'][number];
+      return new SourceProbe({ ...ranking, words, excluded, any, isHidden });
+    });
+  }
+
+  async #findAmong(among: PostingRun, probe: SourceProbe): Promise<void> {
+    const key = new KeyBuffer();
+    const { together } = this.#options;
+    for (let from = 0; from < among.count; from += together) {
+      const scores = await probe.scores(among, from, Math.min(among.count, from + together));
+      for (let i = 0; i < scores.length; i++) {
+        const score = scores[i] as number;
+        if (score < 0) continue;
+        among.readKey(from + i, key);
+        this.#ranked.add(key.bytes, 0, key.length, score);
+      }
+      await this.#pause();
+    }
+    this.asked += probe.asked;
   }
 
   async #open(tree: Tree, { alternatives }: SearchedWord): Promise<OpenWord> {
@@ -119,12 +176,13 @@ export class RowSearch {
     const isOne = alternatives.length === 1 && first?.isPrefix === false && weights.every((weight) => weight > 0);
     if (isOne) {
       const range = rangeOf(first.word, false);
-      return { postings: new WordPostings({ source, range }), count: await countRange(tree, range) };
+      const place = { source, range };
+      return { postings: new WordPostings(place), place, count: await countRange(tree, range) };
     }
     const held = new HeldPostings();
     for (const { word, isPrefix } of alternatives) await this.#hold(held, source, rangeOf(word, isPrefix));
     const run = await held.sorted(pacer);
-    return { postings: new WordPostings(run), count: run.count };
+    return { postings: new WordPostings(run), place: run, count: run.count };
   }
 
   async #hold(held: HeldPostings, source: PostingSource, range: KeyRange): Promise<void> {

@@ -40,7 +40,7 @@ function runOf(node: Node, from: number, to: number, source: PostingSource): Pos
 }
 
 /** Where the entries of a word are. */
-interface WordPlace {
+export interface WordPlace {
   readonly source: PostingSource;
   readonly range: KeyRange;
 }

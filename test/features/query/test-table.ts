@@ -26,7 +26,7 @@ import type { TableShape } from '../../../src/schema/table-shape.ts';
 import { layeredState } from '../../../src/view/layered-state.ts';
 import type { TableState } from '../../../src/view/table-state.ts';
 import { ViewContext } from '../../../src/view/view.ts';
-import { BlockReader } from '../../../src/tree/block-source.ts';
+import { StoredBlocks } from '../../../src/tree/stored-blocks.ts';
 import { Uploads } from '../../../src/tree/block-writer.ts';
 import { Tree, treeOfNode } from '../../../src/tree/tree.ts';
 
@@ -57,7 +57,7 @@ export class TestTable implements QueryHost {
   requests = 0;
   readonly #cache: BlockCache;
   readonly #arena = new RowArena('test/rows');
-  readonly #reader: BlockReader;
+  readonly #reader: StoredBlocks;
   readonly #blockSizeBytes: number;
   readonly #inlineRoots: boolean;
   #birth = 0;
@@ -69,7 +69,7 @@ export class TestTable implements QueryHost {
       this.requests++;
       return get(key, given);
     };
-    this.#reader = new BlockReader(this.driver, prefix, this.#cache);
+    this.#reader = new StoredBlocks(this.driver, prefix, this.#cache);
     this.#inlineRoots = options.inlineRoots ?? false;
     this.#blockSizeBytes = options.blockSizeBytes ?? 2048;
     this.state = new ViewContext(this.#reader).emptyTable(toStoredSchema(schema));
