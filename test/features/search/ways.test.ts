@@ -62,6 +62,10 @@ describe('a search among the rows of an index', () => {
     expect(byWords?.use.words).toBeGreaterThan(1900);
     expect(byWords?.lookups).toBeGreaterThan(1900);
     expect(run.requests).toBeLessThan((byWords?.requests as number) / 2);
+    // Excluded words are looked for in these rows as well.
+    const others = await runOneWay(table, { ...ofTenant, text: 'house -water' });
+    expect(others.way.kind).toBe('keys');
+    expect(others.rows.map(({ id }) => id)).toEqual(run.rows.map(({ id }) => id));
     // With a limit, the best rows are known before they are read.
     table.forgetBlocks();
     const best = await runOneWay(table, { ...ofTenant, limit: 5 });

@@ -14,6 +14,11 @@ const ranked = 'src/query/search/ranked-rows.ts';
 const dense = 'src/format/dense-leaf.ts';
 const denseWriter = 'src/format/dense-writer.ts';
 const denseTests = 'src/cache/dense-node.test.ts';
+const ways = 'src/query/search/search-ways.ts';
+const probing = 'src/query/search/posting-probe.ts';
+const carrying = 'src/query/search/search-rows.ts';
+const waysTests = 'test/features/search/ways.test.ts';
+const everyWay = 'test/features/search/ways.slow.test.ts';
 const corpus = 'src/query/search/corpus.ts';
 
 function mutant(name: string, file: string, find: string, replace: string, tests: readonly string[]): Mutant {
@@ -21,6 +26,37 @@ function mutant(name: string, file: string, find: string, replace: string, tests
 }
 
 export const searchMutants: readonly Mutant[] = [
+  mutant(
+    'all rows with the words are read although an index has few',
+    ways,
+    'return eligible.reduce(',
+    'return eligible.slice(0, 1).reduce(',
+    [waysTests],
+  ),
+  mutant('rows that others hide are found among some', probing, 'if (hidden) sums[at]', 'if (!hidden) sums[at]', [
+    everyWay,
+  ]),
+  mutant(
+    'rows with excluded words are found among some',
+    probing,
+    'if (score >= 0) sums[at] = notThere;',
+    'if (score < -1) sums[at] = notThere;',
+    [waysTests],
+  ),
+  mutant(
+    'conditions are forgotten that the other rows do not fulfil',
+    carrying,
+    ': residualOf(query, others.plan.covered);',
+    ': [];',
+    [everyWay],
+  ),
+  mutant(
+    'rows in order are read that nobody wants',
+    'src/query/search/ordered-search.ts',
+    'filter.empty ? Math.min(step, batch.wanted) : step',
+    'step',
+    [waysTests],
+  ),
   mutant('a page goes on behind an old score', paged, 'let stays = await isThere(place.key);', 'let stays = false;', [
     pages,
   ]),
