@@ -83,7 +83,7 @@ const rareness = 16;
 export class RowSearch {
   readonly #corpus: Corpus;
   readonly #options: FindOptions;
-  readonly #ranked: RankedRows;
+  #rows: RankedRows | undefined;
   /** The entries that were read. */
   entries = 0;
   /** How often a word was looked for in a row. */
@@ -94,7 +94,12 @@ export class RowSearch {
   constructor(corpus: Corpus, options: FindOptions) {
     this.#corpus = corpus;
     this.#options = options;
-    this.#ranked = new RankedRows(options.most);
+  }
+
+  /** Made on first use: a search that only opens words ranks none. */
+  get #ranked(): RankedRows {
+    this.#rows ??= new RankedRows(this.#options.most);
+    return this.#rows;
   }
 
   /** Finds out how many rows have each word, and reads the rows of words that are looked for together. */
