@@ -272,11 +272,10 @@ export class TupleRangeCondition extends Condition {
   }
 
   /**
-   * Returns the keys of the last of some fields, in a tree whose keys begin with the values of the other fields. `begin`: the bytes of
-   * those values. `from`: the number of the other fields.
+   * Returns the keys of a field, in a tree whose keys begin with the values of the fields before it. `begin`: the bytes of those values.
+   * `fields`: the fields before it, and those from it on. Where the values alone decide, all keys are returned, or none.
    */
-  keysBehind(begin: Uint8Array, fields: readonly LayoutField[], from: number): KeyAccess | undefined {
-    if (!fields.slice(0, from + 1).every((field, i) => this.fields[i] === field)) return undefined;
+  keysBehind(begin: Uint8Array, fields: readonly LayoutField[]): KeyAccess | undefined {
     const keys = this.keysOver(fields);
     if (keys?.kind !== 'ranges') return undefined;
     const within = rangeOfComponent(begin);

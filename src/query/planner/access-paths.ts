@@ -214,7 +214,7 @@ function accessesSingly(
       if (at < 0 || count < 0 || count > before.length) return undefined;
       if (count === 0) return condition.keysOver(fields.slice(i));
       const begin = before.slice(-count).reduce(concatBytes);
-      return condition.keysBehind(begin, fields.slice(at), count);
+      return condition.keysBehind(begin, fields.slice(at));
     };
     const access = accessBy(keysOf, conditions);
     if (hasRanges) {

@@ -185,6 +185,15 @@ describe('a comparison with a tuple', () => {
     }
   });
 
+  it('is not tested where the fixed values alone decide', async () => {
+    const fixed = all.where('sheet', '=', 's05').where('y', '=', 3);
+    const isFixed = (row: Row): boolean => row.sheet === 's05' && row.y === 3;
+    expect(await found(fixed.where(['sheet', 'y'], '>=', ['s05', 3]), isFixed)).toMatchObject(range);
+    expect((await found(fixed.where(['sheet', 'y'], '>', ['s05', 3]), () => false)).access).toBe('nothing');
+    const apart = fixed.where(['sheet', 'x'], '>', ['s05', 0]);
+    expect(await found(apart, (row) => isFixed(row) && row.x > 0)).toMatchObject({ ...range, filters: ['sheet', 'x'] });
+  });
+
   it('of other fields, or in another order, is tested', async () => {
     const turned = await found(all.where(['y', 'sheet'], '>', [18, 's05']), (row) =>
       holds(row, ['y', 'sheet'], '>', [18, 's05']),
@@ -266,12 +275,13 @@ describe('a comparison with a tuple', () => {
       rank: [...ranks, 0.5, 40_000, -40_000],
     };
     const names = Object.keys(domains) as Name[];
+    const ordered: readonly (readonly Name[])[] = [['sheet', 'y', 'x'], ['sheet', 'x'], ['y', 'x'], ['text', 'rank']];
     const accesses = new Set<string>();
-    for (let i = 0; i < 80; i++) {
+    for (let i = 0; i < 400; i++) {
       const tests: ((row: Row) => boolean)[] = [];
       let query = all;
       for (let count = random.integer(1, 2); count > 0; count--) {
-        const order = random.pick([['sheet', 'y', 'x'], ['y', 'x'], ['text', 'rank'], random.shuffled(names)] as const);
+        const order = random.pick([...ordered, random.shuffled(names)]);
         const on = order.slice(0, random.integer(2, order.length)) as readonly Name[];
         const tuple = (): Value[] => on.map((name) => random.pick(random.chance(0.1) ? [null] : domains[name]));
         const operator = random.pick(['<', '<=', '>', '>=', 'BETWEEN'] as const);
@@ -293,6 +303,14 @@ describe('a comparison with a tuple', () => {
       if (random.chance(0.3)) {
         query = query.where('y', '<', 9);
         tests.push((row) => row.y < 9);
+      } else if (random.chance(0.4)) {
+        query = query.where('y', '=', 3);
+        tests.push((row) => row.y === 3);
+      }
+      if (random.chance(0.1)) {
+        const text = random.pick(texts.slice(1));
+        query = query.where('text', '=', text as string);
+        tests.push((row) => row.text === text);
       }
       const plan = await found(query, (row) => tests.every((test) => test(row)));
       accesses.add(plan.access === 'nothing' || plan.filters.length === 0 ? plan.access : `${plan.access} tested`);

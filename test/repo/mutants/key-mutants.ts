@@ -392,17 +392,6 @@ export const keyMutants: readonly Mutant[] = [
     tests: ['test/features/compound-keys/ranges.slow.test.ts'],
   },
   {
-    name: 'tuples: fields that do not come first are read as a range',
-    edits: [
-      {
-        file: tuple,
-        find: '    if (!fields.slice(0, from + 1).every((field, i) => this.fields[i] === field)) return undefined;\n',
-        replace: '',
-      },
-    ],
-    tests: ['test/features/compound-keys/ranges.slow.test.ts'],
-  },
-  {
     name: 'tuples: tuples that are equal up to a null match',
     edits: [
       {
