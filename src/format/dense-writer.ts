@@ -30,7 +30,7 @@ export class DenseWriter {
   /** Where each entry ends. */
   #ends = new Uint32Array(64);
   #count = 0;
-  /** Where the parts of the last key begin and end. */
+  /** Where the parts of the key found last begin and end: one of the present keys, or the word is empty. */
   #start = 0;
   #wordEnd = 0;
   #keyEnd = 0;
@@ -46,37 +46,8 @@ export class DenseWriter {
   truncate(count: number): void {
     if (count < this.#count) this.#count = count;
     this.#out.length = this.#endOf(this.#count);
-  }
-
-  /**
-   * Takes over the entries that another writer has written from its key `from` on, as the first ones of `keys`, which are the same. Only
-   * where groups begin, in either writer, has an entry other bytes.
-   */
-  takeFrom(other: DenseWriter, from: number, keys: WrittenKeys): void {
-    const count = other.#count - from;
-    if (this.#count > 0 || count <= 0) return;
-    // The last key was one of other bytes.
+    // Other keys follow, which may have other bytes where that key was.
     this.#start = this.#wordEnd;
-    this.#ensureEnds(count);
-    const out = this.#out;
-    const ends = this.#ends;
-    const otherEnds = other.#ends;
-    const otherBytes = other.#out.bytes;
-    out.ensure(other.#endOf(other.#count) - other.#endOf(from));
-    for (let i = 0; i < count; ) {
-      if (i % groupEntries === 0 || (i + from) % groupEntries === 0) {
-        if (i > 0) this.#find(keys, i - 1);
-        this.#writeEntry(keys, i);
-        ends[i++] = out.length;
-        continue;
-      }
-      const start = other.#endOf(i + from);
-      const shift = out.length - start;
-      const next = Math.min(nextGroup(i), nextGroup(i + from) - from, count);
-      out.appendRange(otherBytes, start, otherEnds[next + from - 1] as number);
-      for (; i < next; i++) ends[i] = (otherEnds[i + from] as number) + shift;
-    }
-    this.#count = count;
   }
 
   /** Returns the length of a block with the first `count` keys. Those of earlier calls are the same, unless they were truncated. */
@@ -105,19 +76,16 @@ export class DenseWriter {
 
   #write(keys: WrittenKeys, count: number): void {
     if (count <= this.#count) return;
-    this.#ensureEnds(count);
+    if (count > this.#ends.length) {
+      const grown = new Uint32Array(Math.max(count, this.#ends.length * 2));
+      grown.set(this.#ends.subarray(0, this.#count));
+      this.#ends = grown;
+    }
     if (this.#count > 0) this.#find(keys, this.#count - 1);
     while (this.#count < count) {
       this.#writeEntry(keys, this.#count);
       this.#ends[this.#count++] = this.#out.length;
     }
-  }
-
-  #ensureEnds(count: number): void {
-    if (count <= this.#ends.length) return;
-    const grown = new Uint32Array(Math.max(count, this.#ends.length * 2));
-    grown.set(this.#ends.subarray(0, this.#count));
-    this.#ends = grown;
   }
 
   #writeEntry(keys: WrittenKeys, i: number): void {
@@ -131,28 +99,28 @@ export class DenseWriter {
     const wordEnd = this.#wordEnd;
     const keyEnd = this.#keyEnd;
     const keyLength = keyEnd - wordEnd;
-    out.ensure(numbersBytes + (keys.ends[i] as number) - start);
+    out.ensure(numbersBytes);
     if (i % groupEntries === 0) {
-      this.#number(wordEnd - start);
-      this.#number(keyLength);
+      writeCount(out, wordEnd - start);
+      writeCount(out, keyLength);
       out.appendRange(bytes, start, keyEnd);
     } else {
       const isSame = sharedWord === wordLengthBefore && wordEnd - start === sharedWord;
       const step = isSame && keyLength === keyLengthBefore ? stepOf(bytes, wordEndBefore, wordEnd, keyLength) : 0;
       if (step > 0) {
-        this.#number(step + 1);
+        writeCount(out, step + 1);
       } else {
         if (isSame) {
-          this.#number(1);
+          writeCount(out, 1);
         } else {
-          this.#number(0);
-          this.#number(sharedWord);
-          this.#number(wordEnd - start - sharedWord);
+          writeCount(out, 0);
+          writeCount(out, sharedWord);
+          writeCount(out, wordEnd - start - sharedWord);
           out.appendRange(bytes, start + sharedWord, wordEnd);
         }
         const sharedKey = sharedBytes(bytes, wordEndBefore, keyLengthBefore, wordEnd, keyLength);
-        this.#number(sharedKey * 2 + (keyLength === keyLengthBefore ? 1 : 0));
-        if (keyLength !== keyLengthBefore) this.#number(keyLength - sharedKey);
+        writeCount(out, sharedKey * 2 + (keyLength === keyLengthBefore ? 1 : 0));
+        if (keyLength !== keyLengthBefore) writeCount(out, keyLength - sharedKey);
         out.appendRange(bytes, wordEnd + sharedKey, keyEnd);
       }
     }
@@ -179,21 +147,14 @@ export class DenseWriter {
     const last = bytes[end - 1] as number;
     const words = last < 0x80 ? countIn(bytes, start, end - 1) : -1;
     if (words < 0) {
-      this.#number((end - start) * 4 + RestForm.bytes);
+      writeCount(out, (end - start) * 4 + RestForm.bytes);
       out.appendRange(bytes, start, end);
     } else if (last < 2) {
-      this.#number(words * 4 + RestForm.zero + last);
+      writeCount(out, words * 4 + RestForm.zero + last);
     } else {
-      this.#number(words * 4 + RestForm.one);
-      out.bytes[out.length++] = last;
+      writeCount(out, words * 4 + RestForm.one);
+      out.u8(last);
     }
-  }
-
-  /** Writes a number, for which there is room. */
-  #number(value: number): void {
-    const out = this.#out;
-    if (value < 0x80) out.bytes[out.length++] = value;
-    else writeCount(out, value);
   }
 }
 
@@ -203,11 +164,6 @@ const textTypes: readonly TypeId[] = [Types.varchar];
 
 function groupsOf(count: number): number {
   return Math.ceil(count / groupEntries);
-}
-
-/** The first place behind an entry at which a group begins. */
-function nextGroup(i: number): number {
-  return (Math.floor(i / groupEntries) + 1) * groupEntries;
 }
 
 /** Returns where components end in a key; the end of the key if it is malformed, which the form does not depend on. */

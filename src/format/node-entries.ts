@@ -202,12 +202,8 @@ export class NodeEntries {
     if (!other.#uniform || (this.count > 0 && other.#keyLength(from) !== this.#keyLength(0))) this.#uniform = false;
     const keyShift = this.#keys.length - keysFrom;
     this.#keys.appendRange(other.#keys.bytes, keysFrom, other.#keyEnd(to - 1));
-    const isFirst = this.count === 0;
     const heapShift = this.#heapBefore(this.count) - other.#heapBefore(from);
     this.#keyEnds.addFrom(other.#keyEnds, from, to, keyShift);
-    if (isFirst && to === other.count && other.#dense !== undefined) {
-      this.#dense?.takeFrom(other.#dense, from, this.#writtenKeys);
-    }
     if (this.#hasHeap) this.#heapEnds.addFrom(other.#heapEnds, from, to, heapShift);
     if (other.#children.length > 0) for (let i = from; i < to; i++) this.#children.push(other.child(i));
     if (other.#sources.length === 0) return;

@@ -275,7 +275,12 @@ describe('a comparison with a tuple', () => {
       rank: [...ranks, 0.5, 40_000, -40_000],
     };
     const names = Object.keys(domains) as Name[];
-    const ordered: readonly (readonly Name[])[] = [['sheet', 'y', 'x'], ['sheet', 'x'], ['y', 'x'], ['text', 'rank']];
+    const ordered: readonly (readonly Name[])[] = [
+      ['sheet', 'y', 'x'],
+      ['sheet', 'x'],
+      ['y', 'x'],
+      ['text', 'rank'],
+    ];
     const accesses = new Set<string>();
     for (let i = 0; i < 400; i++) {
       const tests: ((row: Row) => boolean)[] = [];

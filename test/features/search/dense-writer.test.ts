@@ -1,64 +1,55 @@
-/** Dense leaves whose first entries another writer has written: they have the bytes that they would have had anyway. */
-import { describe, expect, it } from 'vitest';
+/** One writer makes the dense leaves of a tree, one after the other: each has the bytes that a new writer would have given it. */
+import { expect, it } from 'vitest';
 import { ByteWriter } from '../../../src/base/bytes.ts';
 import { writeCount } from '../../../src/format/counts.ts';
 import { DenseWriter } from '../../../src/format/dense-writer.ts';
 import type { WrittenKeys } from '../../../src/format/dense-writer.ts';
-import { KeyList } from '../../../src/format/key-list.ts';
 import { writeKeyComponent } from '../../../src/format/ordered-key.ts';
 import { Types } from '../../../src/format/types.ts';
-import { Random } from '../../properties/model/random.ts';
+import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 
-/** Entries of words, each with some rows; keys are numbers, or texts of any length. */
-function entriesOf(random: Random, keyType: typeof Types.uint32 | typeof Types.varchar): KeyList {
-  const list = new KeyList();
-  for (let word = 0; word < 30; word++) {
-    const text = `${'word'.repeat(1 + random.below(3))}${word + 10}`;
-    for (let id = random.below(9); id < 60; id += 1 + random.below(20)) {
-      writeKeyComponent(list.writer, Types.varchar, text);
-      writeKeyComponent(list.writer, keyType, keyType === Types.uint32 ? id : `${id}`.repeat(1 + random.below(3)));
-      writeCount(list.writer, 1 + random.below(300));
-      writeCount(list.writer, random.below(200));
-      list.end();
-    }
-  }
-  return list;
-}
-
-function part(list: KeyList, from: number): WrittenKeys {
+/** The entries of some words in order, from a random one on. */
+function entriesFrom(random: SeededRandom, keyType: typeof Types.uint32 | typeof Types.varchar): WrittenKeys {
   const writer = new ByteWriter();
   const ends: number[] = [];
-  for (let i = from; i < list.count; i++) {
-    writer.append(list.key(i));
-    ends.push(writer.length);
+  let word = random.integer(0, 99);
+  for (let words = random.integer(1, 6); words > 0; words--, word += random.integer(1, 9)) {
+    const text = `w${String(word).padStart(3, '0')}${'long'.repeat(word % 4)}`;
+    let id = random.integer(0, 5);
+    for (let rows = random.integer(1, 30); rows > 0; rows--, id += random.integer(1, 700)) {
+      writeKeyComponent(writer, Types.varchar, text);
+      writeKeyComponent(
+        writer,
+        keyType,
+        keyType === Types.uint32
+          ? id
+          : String(id)
+              .padStart(6, '0')
+              .repeat(1 + (id % 3)),
+      );
+      writeCount(writer, random.integer(1, 300));
+      writeCount(writer, random.integer(0, 3));
+      ends.push(writer.length);
+    }
   }
   return { bytes: writer.bytes, ends: Uint32Array.from(ends) };
 }
 
-describe('the entries of a dense leaf', () => {
-  it.each([
-    ['numbers', Types.uint32],
-    ['texts', Types.varchar],
-  ] as const)('of rows whose keys are %s are those of another leaf, from any of them on', (_, keyType) => {
-    const random = new Random(5);
-    // One writer takes over again and again, as leaves of a tree do.
-    const taking = new DenseWriter([keyType]);
-    for (let round = 0; round < 12; round++) {
-      const list = entriesOf(random, keyType);
-      const all = part(list, 0);
-      const other = new DenseWriter([keyType]);
-      other.sizeOf(all, list.count);
-      for (const from of [0, 1, 63, 64, 65, 100, list.count - 1]) {
-        const rest = part(list, from);
-        const count = list.count - from;
-        // Some entries may be left for it to write.
-        const written = count - random.below(Math.min(3, count));
-        other.truncate(from + written);
-        taking.takeFrom(other, from, rest);
-        expect(taking.block(rest, count)).toEqual(new DenseWriter([keyType]).block(rest, count));
-        taking.truncate(0);
-        other.sizeOf(all, list.count);
-      }
+it.each([
+  ['numbers', Types.uint32],
+  ['texts', Types.varchar],
+] as const)('that is used again, where keys are %s', (_, keyType) => {
+  const random = new SeededRandom(5);
+  const writer = new DenseWriter([keyType]);
+  for (let leaf = 0; leaf < 400; leaf++) {
+    const keys = entriesFrom(random, keyType);
+    const count = keys.ends.length;
+    // Keys are added bit by bit, and the last ones may go again.
+    for (let to = random.integer(1, count); to < count; to += random.integer(1, 20)) {
+      writer.sizeOf(keys, to);
+      if (random.chance(0.3)) writer.truncate(random.integer(0, to));
     }
-  });
+    expect(writer.block(keys, count)).toEqual(new DenseWriter([keyType]).block(keys, count));
+    writer.truncate(0);
+  }
 });

@@ -122,6 +122,13 @@ export const searchMutants: readonly Mutant[] = [
     [denseTests],
   ),
   mutant(
+    'the first key of a dense leaf is compared with one of the leaf before',
+    denseWriter,
+    'this.#start = this.#wordEnd;',
+    '',
+    ['test/features/search/dense-writer.test.ts'],
+  ),
+  mutant(
     'the entries of texts are in plain leaves',
     'src/schema/text-postings.ts',
     'if (index?.text === undefined) return indexLeafShape;',
