@@ -240,9 +240,9 @@ describe('a journal that stays open', () => {
     writeFileSync(journal(), bytes);
     const kept = open().driver;
     expect(await text(kept, 1)).toBe('commit 1');
-    // The same file, with as many bytes.
+    // The same file, with as many bytes. Its time moves by ticks of the system, of up to ten milliseconds.
     await new Promise((resolve) => {
-      setTimeout(resolve, 5);
+      setTimeout(resolve, 50);
     });
     writeFileSync(journal(), readFileSync(`${folder}-other`));
     rmSync(`${folder}-other`);
