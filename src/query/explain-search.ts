@@ -1,20 +1,16 @@
 /** Explains searches. */
 import type { TableState } from '../view/table-state.ts';
 import type { WrittenSearch } from './conditions/search-options.ts';
-import { describePlan, RunMeter, stepsOf } from './explain.ts';
+import { describePlan, indexesOf, RunMeter, stepsOf } from './explain.ts';
 import type { Alternative, ExplainedRun, Explanation } from './explain.ts';
 import { Execution } from './operators/executor.ts';
-import type { CompiledQuery, IntersectionAccess, Plan, RankedAccess } from './planner/access-paths.ts';
+import type { CompiledQuery, Plan, RankedAccess } from './planner/access-paths.ts';
 import { PlanCosts } from './planner/plan-cost.ts';
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
 import type { QueryHost } from './planner/query-host.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
 import { searchRows } from './search/search-rows.ts';
 import type { SearchWay } from './search/search-ways.ts';
-
-function indexesOf({ first, others }: IntersectionAccess): string[] {
-  return [first, ...others].map(({ index }) => index.name);
-}
 
 /** Estimates the cost of a plan that has no others to be compared with. */
 function estimateOf(state: TableState, query: CompiledQuery, plan: Plan): CostEstimate {

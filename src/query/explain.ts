@@ -115,7 +115,8 @@ function rangesOf(access: Access): number {
   }
 }
 
-function indexesOf({ first, others }: IntersectionAccess): string[] {
+/** Returns the names of the indexes of an intersection. */
+export function indexesOf({ first, others }: IntersectionAccess): string[] {
   return [first, ...others].map(({ index }) => index.name);
 }
 

@@ -260,10 +260,6 @@ class Sorted implements SortedPostings {
     this.#others = others;
   }
 
-  get left(): number {
-    return this.#rowOf.length - this.#at;
-  }
-
   append(to: KeyList, most: number): void {
     const words = this.#words;
     const rows = this.#rows;

@@ -17,8 +17,6 @@ export type WordWriter = (
 
 /** The entries of rows in an index on texts, in the order of their keys. */
 export interface SortedPostings {
-  /** The number of entries that are left. */
-  readonly left: number;
   /** Appends up to `most` entries to a list. */
   append(to: KeyList, most: number): void;
   /** Whether entries from `from` to `to`, inclusive, may be left. */

@@ -77,7 +77,7 @@ export interface OpenedWords {
 /** Rows that are looked at between two pauses. */
 const rowsAtOnce = 1024;
 /** Where so many times more rows have the other word, they are searched for one by one. */
-const rareness = 16;
+export const rareness = 16;
 
 /** A search in the entries of an index. */
 export class RowSearch {

@@ -301,8 +301,7 @@ function nameOf({ plan: { access } }: OtherRows, table: string): string {
 function amongWhich({ others }: SearchWay, table: string, among: PostingRun | undefined): string {
   if (others === undefined || among === undefined) return '';
   const { count } = among;
-  const kind = others.plan.access.kind === 'union' ? 'several indexes' : nameOf(others, table);
-  return `, among ${count} ${count === 1 ? 'row' : 'rows'} of ${kind}`;
+  return `, among ${count} ${count === 1 ? 'row' : 'rows'} of ${nameOf(others, table)}`;
 }
 
 /**

@@ -14,6 +14,7 @@ import { cost, leavesOf, notEstimated, PlanCosts, testCost } from '../planner/pl
 import type { CostEstimate, Estimated } from '../planner/plan-cost.ts';
 import { candidatesOf, comparePlans } from '../planner/planner.ts';
 import { estimateRanges } from '../planner/range-estimate.ts';
+import { rareness } from './find-rows.ts';
 import type { Corpus, OpenedWords, OpenWord } from './find-rows.ts';
 import { PostingRun } from './posting-run.ts';
 
@@ -51,8 +52,6 @@ const times = {
 const phraseShare = 0.5;
 /** Rows that are found may lie behind many that are not: a way in order may have to go so much further. */
 const clusteringPenalty = 4;
-/** A part of a word that many more rows have than the rarest is read only where rows may be. See `AllWords`. */
-const rareness = 16;
 /** The cost of a search from which a block or two are read to plan it better. */
 const worthReads = 3 * cost.read;
 /** The most ranges of an index that are counted for a plan. */
@@ -348,6 +347,7 @@ function wordsRead({ words, sources }: OpenedWords): WordsRead {
     const fewest = Math.min(...source.words.map(({ count: rows }) => rows));
     for (const word of source.words) {
       const all = leavesIn(word);
+      // A part of a word that many more rows have is read only where rows may be.
       const isSkipped = !words.any && word.count >= fewest * rareness;
       const part = isSkipped && all.leaves > 0 ? Math.min(1, leavesOf(fewest, all.leaves) / all.leaves) : 1;
       // Rows are looked for that have the rarest word.
