@@ -1,6 +1,7 @@
 /** The tables that Studio shows: it registers stored tables that the application has not registered. */
 import { defined } from '../base/options.ts';
 import { asList } from '../base/one-or-list.ts';
+import { partsOfPath } from '../format/path-text.ts';
 import { InvalidOptionError, Types } from '../index.ts';
 import type { Database, FieldDefinition, SchemaDefinition, TypeId, TypeName } from '../index.ts';
 import { fromJson, toJson, ValueError } from '../text/cell-values.ts';
@@ -24,6 +25,8 @@ export class KnownTable {
   readonly fields: ReadonlyMap<string, FieldDefinition>;
   /** The definition that has the stored indexes. */
   readonly #stored: SchemaDefinition;
+  /** The types in which indexes read paths. */
+  readonly #paths: ReadonlyMap<string, TypeId>;
 
   constructor(definition: SchemaDefinition, stored: SchemaDefinition) {
     this.name = definition.name;
@@ -31,6 +34,7 @@ export class KnownTable {
     this.keyNames = asList(definition.primaryKey);
     this.fields = new Map(Object.entries(definition.fields));
     this.#stored = stored;
+    this.#paths = pathsOf(stored);
   }
 
   /** The names of all fields. */
@@ -41,8 +45,9 @@ export class KnownTable {
   get info(): TableInfo {
     const fields = [...this.fields].map(([name, field]) => fieldInfo(name, field));
     const indexes = (this.#stored.indexes ?? []).map(indexInfo);
+    const paths = [...this.#paths].map(([name, typeId]) => ({ name, type: nameOfType(typeId) }));
     const { version, expireAfter } = this.definition;
-    return { name: this.name, version, fields, primaryKey: this.keyNames, indexes, ...defined({ expireAfter }) };
+    return { name: this.name, version, fields, primaryKey: this.keyNames, indexes, paths, ...defined({ expireAfter }) };
   }
 
   /** Returns a field. Throws `InvalidOptionError` if the table has none of this name. */
@@ -50,6 +55,17 @@ export class KnownTable {
     const field = this.fields.get(name);
     if (field !== undefined) return field;
     throw new InvalidOptionError('field', `Table ${this.name} has no field ${name}: reload the page if it is new.`);
+  }
+
+  /** Whether a name is that of no field, and a path into a json field. */
+  isPath(name: string): boolean {
+    const isJson = (field: string): boolean => this.fields.get(field)?.typeId === Types.json;
+    return !this.fields.has(name) && partsOfPath(name, isJson) !== undefined;
+  }
+
+  /** Returns the type of a field, or of what is at a path: json. Throws `InvalidOptionError` if a name is neither. */
+  typeOf(name: string): TypeId {
+    return this.isPath(name) ? Types.json : this.field(name).typeId;
   }
 
   cell(name: string, value: unknown): Cell {
@@ -60,10 +76,13 @@ export class KnownTable {
     return Object.fromEntries([...this.fields].map(([name, { typeId }]) => [name, toJson(typeId, values[name])]));
   }
 
-  /** Decodes a cell. Throws `InvalidOptionError`. */
+  /** Decodes a cell, or a value for what is at a path. Throws `InvalidOptionError`. */
   value(name: string, cell: Cell): unknown {
+    const typeId = this.typeOf(name);
+    // An index on times is of use to conditions with times only.
+    const isTime = typeof cell === 'string' && typeId === Types.json && this.#paths.get(name) === Types.timestamp;
     try {
-      return fromJson(this.field(name).typeId, cell);
+      return fromJson(isTime ? Types.timestamp : typeId, cell);
     } catch (error) {
       if (!(error instanceof ValueError)) throw error;
       throw new InvalidOptionError(name, `Field ${name} of table ${this.name}: ${error.message}.`);
@@ -99,6 +118,12 @@ function fieldInfo(
     ...(oneOf !== undefined && { oneOf: oneOf.map((value) => toJson(typeId, value)) }),
     hasDefault: fallback !== undefined && fallback !== null,
   };
+}
+
+/** Returns the paths that the indexes of a table read, and their types. */
+function pathsOf({ indexes = [] }: SchemaDefinition): ReadonlyMap<string, TypeId> {
+  const all = indexes.flatMap((index) => (typeof index === 'string' || 'function' in index ? [] : index.fields));
+  return new Map(all.flatMap((field) => (typeof field === 'string' ? [] : [[field.path, field.typeId] as const])));
 }
 
 function indexInfo(index: NonNullable<SchemaDefinition['indexes']>[number]): IndexInfo {

@@ -14,6 +14,7 @@ import type {
   MigrationStatus,
   ObjectGroup,
   PriceTable,
+  SearchOptions,
   SnapshotInfo,
   StoreReport,
   TypeName,
@@ -54,6 +55,13 @@ export interface IndexInfo {
   readonly isText?: boolean;
 }
 
+/** A path into a json field that an index reads, such as `address.city`. */
+export interface PathInfo {
+  readonly name: string;
+  /** The type in which the index reads it; json: any. */
+  readonly type: TypeName;
+}
+
 /** A table that the store holds. */
 export interface TableInfo {
   readonly name: string;
@@ -61,6 +69,8 @@ export interface TableInfo {
   readonly fields: readonly FieldInfo[];
   readonly primaryKey: readonly string[];
   readonly indexes: readonly IndexInfo[];
+  /** The paths that its indexes read. Others can be asked for, too. */
+  readonly paths: readonly PathInfo[];
   /** The field with the time of rows that expire, and how long after it they do. */
   readonly expireAfter?: { readonly field: string; readonly seconds: number };
 }
@@ -87,13 +97,19 @@ export interface NamedPrices extends PriceTable {
 
 /** A condition on a field. Conditions of a list must all hold. */
 export interface Condition {
+  /** A field, or a path into a json field. */
   readonly field: string;
   readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN' | 'PREFIX' | 'HAS' | 'HAS ANY' | 'HAS ALL';
   /** A cell; a list of cells for `IN`, `BETWEEN`, `HAS ANY` and `HAS ALL`. */
   readonly value: Cell;
 }
 
-/** A field that rows are sorted by. */
+/** Words to search for in texts, and how. */
+export interface SearchAsked extends Pick<SearchOptions, 'match' | 'prefix' | 'fuzzy' | 'index'> {
+  readonly text: string;
+}
+
+/** A field, or a path into one, that rows are sorted by. */
 export interface Order {
   readonly field: string;
   readonly direction: 'asc' | 'desc';
@@ -106,8 +122,8 @@ export type Moment = { readonly generation: number } | { readonly time: string }
 export interface Selection {
   readonly table: string;
   readonly where: readonly Condition[];
-  /** Words to search for, the last of which may be the beginning of one. Without orders, the best rows come first. */
-  readonly search?: string;
+  /** Words to search for. Without orders, the best rows come first. */
+  readonly search?: SearchAsked;
   readonly orderBy: readonly Order[];
   /** The fields that rows have. Default: all. */
   readonly fields?: readonly string[];
@@ -195,6 +211,8 @@ export interface QueryAsked extends Selection {
 export interface QueryResult {
   readonly columns: readonly { readonly name: string; readonly type: TypeName | null }[];
   readonly rows: readonly (readonly Cell[])[];
+  /** Of a search for rows: where its words are in each cell of each row. */
+  readonly marks?: readonly RowMarks[];
   /** Whether there are more rows, which were left out. */
   readonly isCut?: boolean;
   readonly cost: Cost;

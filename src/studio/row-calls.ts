@@ -1,7 +1,8 @@
 /** Calls that read rows: pages of them, a single one, queries and their plans. */
-import { compareValues } from '../base/bytes.ts';
+import { compareBytes, compareValues } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
+import { sortableBytes } from '../format/json-path.ts';
 import { InvalidOptionError, Types } from '../index.ts';
 import type { Aggregates, Database, Snapshot, TypeName } from '../index.ts';
 import { toJson } from '../text/cell-values.ts';
@@ -11,7 +12,7 @@ import { CostMeter } from './cost-meter.ts';
 import { nameOfType } from './known-tables.ts';
 import type { KnownTable } from './known-tables.ts';
 import type { Calls, RowMarks } from './messages.ts';
-import { columnsOf, conditionedQuery, fieldIn, ordersOf, selectingQuery } from './selection.ts';
+import { columnsOf, conditionedQuery, fieldIn, maxConditions, ordersOf, selectingQuery } from './selection.ts';
 import type { CheckedOrder, LooseBuilder, LooseQuery } from './selection.ts';
 
 const maxPage = 1000;
@@ -37,18 +38,25 @@ export async function rows(context: CallContext, asked: Asked, signal: AbortSign
     const selecting = selectingQuery(source, table, asked);
     const page = await selecting.page({ size, signal, ...defined({ after }) });
     const cells = page.rows.map((values) => columns.map((name) => table.cell(name, values[name])));
-    const isSearch = asked.optionalText('search') !== undefined;
-    const marks = isSearch
-      ? await Promise.all(page.rows.map((values) => marksIn(selecting, columns, values)))
-      : undefined;
+    const marks = await marksOf(selecting, asked, columns, page.rows);
     return { columns, rows: cells, ...defined({ marks, next: page.next, position }), cost: meter.cost };
   });
 }
 
-/** Returns where the words of a search are in the cells of a row. */
-async function marksIn(selecting: LooseQuery, columns: readonly string[], values: Values): Promise<RowMarks> {
-  const spans = await selecting.highlight(values);
-  return columns.map((name) => (spans[name] ?? []).map(({ start, end }) => [start, end] as const));
+/** Returns where the words of a search are in the cells of rows; undefined for a query without a search. */
+async function marksOf(
+  selecting: LooseQuery,
+  asked: Asked,
+  columns: readonly string[],
+  found: readonly Values[],
+): Promise<readonly RowMarks[] | undefined> {
+  if (asked.optionalPart('search') === undefined) return undefined;
+  return Promise.all(
+    found.map(async (values) => {
+      const spans = await selecting.highlight(values);
+      return columns.map((name) => (spans[name] ?? []).map(({ start, end }) => [start, end] as const));
+    }),
+  );
 }
 
 /** `count`: the number of rows that match. */
@@ -88,7 +96,7 @@ interface Folding {
 /** Returns the type of an aggregate's values. */
 function typeOfAggregate(table: KnownTable, kind: string, field: string | undefined): TypeName {
   if (kind === 'count') return 'uint64';
-  const type = nameOfType(table.field(field as string).typeId);
+  const type = nameOfType(table.typeOf(field as string));
   if (kind === 'min' || kind === 'max' || (kind === 'sum' && type.endsWith('int64'))) return type;
   return 'float64';
 }
@@ -100,7 +108,7 @@ function foldingOf(table: KnownTable, asked: Asked): Folding | undefined {
   if (groupBy.length === 0 && given.length === 0) return undefined;
   if (given.length === 0)
     throw new InvalidOptionError('aggregates', 'Groups need an aggregate: a count, for instance.');
-  const columns = [...new Set(groupBy)].map((name) => ({ name, type: nameOfType(table.field(name).typeId) }));
+  const columns = [...new Set(groupBy)].map((name) => ({ name, type: nameOfType(table.typeOf(name)) }));
   const taken: string[] = [];
   const aggregates = given.map((part) => {
     const name = part.text('name');
@@ -127,13 +135,16 @@ function sortGroups(groups: Values[], orders: readonly CheckedOrder[], { columns
     if (columns.some(({ name }) => name === field)) continue;
     throw new InvalidOptionError('orderBy', `Groups are not sorted by ${field}: it is no column of the result.`);
   }
-  const compare = (a: unknown, b: unknown): number => {
+  const isJson = new Set(columns.filter(({ type }) => type === 'json').map(({ name }) => name));
+  const compare = (a: unknown, b: unknown, name: string): number => {
     if (a === null || b === null) return Number(a !== null) - Number(b !== null);
+    // What is at a path may be of any type.
+    if (isJson.has(name)) return compareBytes(sortableBytes(a), sortableBytes(b));
     return compareValues(a as OrderedValue, b as OrderedValue);
   };
   return groups.toSorted((a, b) => {
     for (const { field, direction } of orders) {
-      const order = compare(a[field], b[field]);
+      const order = compare(a[field], b[field], field);
       if (order !== 0) return direction === 'asc' ? order : -order;
     }
     return 0;
@@ -166,16 +177,17 @@ export async function query(context: CallContext, asked: Asked, signal: AbortSig
   const columns =
     folding?.columns ?? columnsOf(table, asked).map((name) => ({ name, type: nameOfType(table.field(name).typeId) }));
   return context.states.use(asked.optionalPart('at'), signal, async (source) => {
-    const found =
+    const selecting = folding === undefined ? withBudget(selectingQuery(source, table, asked), asked) : undefined;
+    const found: readonly Values[] =
       folding === undefined
-        ? await withBudget(selectingQuery(source, table, asked), asked)
-            .limit(limit <= maxRows ? limit : maxRows + 1)
-            .execute({ signal })
+        ? ((await selecting?.limit(limit <= maxRows ? limit : maxRows + 1).execute({ signal })) ?? [])
         : await foldedRows(source, table, asked, folding, signal);
     const shown = found.slice(0, most);
-    const cells = shown.map((values: Values) => columns.map(({ name, type }) => toJson(Types[type], values[name])));
+    const cells = shown.map((values) => columns.map(({ name, type }) => toJson(Types[type], values[name])));
+    const names = columns.map(({ name }) => name);
+    const marks = selecting && (await marksOf(selecting, asked, names, shown));
     const isCut = limit > maxRows && found.length > maxRows;
-    return { columns, rows: cells, ...(isCut && { isCut }), cost: meter.cost };
+    return { columns, rows: cells, ...defined({ marks }), ...(isCut && { isCut }), cost: meter.cost };
   });
 }
 
@@ -206,12 +218,25 @@ export async function explain(context: CallContext, asked: Asked, signal: AbortS
     if (limit !== undefined && folding === undefined) asking = asking.limit(limit);
     const explanation = await withBudget(asking, asked).explain({ run, signal });
     const { missingIndex } = explanation;
-    return { explanation, ...(missingIndex !== undefined && { indexLine: lineOf(missingIndex) }) };
+    return { explanation, ...(missingIndex !== undefined && { indexLine: lineOf(table, asked, missingIndex) }) };
   });
 }
 
 /** Returns the line of a schema that defines an index. */
-function lineOf(fields: readonly string[]): string {
-  const names = fields.map((name) => `'${name.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`).join(', ');
-  return `indexes: [${fields.length === 1 ? names : `{ fields: [${names}] }`}]`;
+function lineOf(table: KnownTable, asked: Asked, fields: readonly string[]): string {
+  const quoted = (name: string): string => `'${name.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+  const written = fields.map((name) => {
+    return table.isPath(name) ? `{ path: ${quoted(name)}, typeId: Types.${comparedType(asked, name)} }` : quoted(name);
+  });
+  const isName = fields.length === 1 && !table.isPath(fields[0] as string);
+  return `indexes: [${isName ? written[0] : `{ fields: [${written.join(', ')}] }`}]`;
+}
+
+/** Returns the type in which an index would read a path: that of the first value that a condition compares it with. */
+function comparedType(asked: Asked, path: string): TypeName {
+  const conditions = asked.parts('where', maxConditions);
+  const value = conditions.find((condition) => condition.any('field') === path)?.any('value');
+  const first: unknown = Array.isArray(value) ? value[0] : value;
+  if (typeof first === 'number') return 'float64';
+  return typeof first === 'boolean' ? 'boolean' : 'varchar';
 }

@@ -1,6 +1,7 @@
 /** Queries of the page: conditions, order and fields as they were asked for, as queries of the library. */
+import { defined } from '../base/options.ts';
 import { InvalidOptionError } from '../index.ts';
-import type { Database, Query, Snapshot } from '../index.ts';
+import type { Database, Query, SearchOptions, Snapshot } from '../index.ts';
 import type { Asked } from './asked.ts';
 import type { KnownTable } from './known-tables.ts';
 
@@ -16,7 +17,8 @@ export interface LooseBuilder {
 
 const operators = ['=', '!=', '<', '<=', '>', '>=', 'IN', 'BETWEEN', 'PREFIX', 'HAS', 'HAS ANY', 'HAS ALL'] as const;
 const listOperators: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'HAS ANY', 'HAS ALL']);
-const maxConditions = 100;
+/** Most conditions of a call. */
+export const maxConditions = 100;
 const maxOrders = 16;
 const maxValues = 10_000;
 
@@ -27,10 +29,10 @@ function valueOf(table: KnownTable, condition: Asked, field: string, operator: s
   return cells.map((cell) => table.value(field, cell));
 }
 
-/** Returns a name that must be that of a field. Throws `InvalidOptionError`. */
+/** Returns a name that must be that of a field, or a path into one. Throws `InvalidOptionError`. */
 export function fieldIn(table: KnownTable, asked: Asked, name = 'field'): string {
   const field = asked.text(name);
-  table.field(field);
+  table.typeOf(field);
   return field;
 }
 
@@ -51,8 +53,14 @@ export function conditionedQuery(source: Database | Snapshot, table: KnownTable,
     const operator = condition.oneOf('operator', operators);
     query = (query as LooseBuilder).where(field, operator, valueOf(table, condition, field, operator));
   }
-  const words = asked.optionalText('search');
-  return words === undefined ? query : query.search(words, { prefix: true });
+  const search = asked.optionalPart('search');
+  return search === undefined ? query : query.search(search.text('text'), searchOptionsOf(search));
+}
+
+/** Returns the options of a search, which the query checks. */
+function searchOptionsOf(search: Asked): SearchOptions {
+  const [match, prefix, fuzzy, index] = ['match', 'prefix', 'fuzzy', 'index'].map((name) => search.any(name));
+  return defined({ match, prefix, fuzzy, index }) as SearchOptions;
 }
 
 /** An order, as it was asked for. */
@@ -72,7 +80,7 @@ export function ordersOf(asked: Asked): CheckedOrder[] {
 export function selectingQuery(source: Database | Snapshot, table: KnownTable, asked: Asked): LooseQuery {
   let query = conditionedQuery(source, table, asked);
   for (const { field, direction } of ordersOf(asked)) {
-    table.field(field);
+    table.typeOf(field);
     query = (query as LooseBuilder).orderBy(field, direction);
   }
   return (query as LooseBuilder).select(...columnsOf(table, asked));

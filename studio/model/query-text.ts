@@ -1,13 +1,14 @@
 /** A query as TypeScript, to copy into code. */
-import type { AggregateAsked, Cell, Condition, QueryAsked, TableInfo } from '../../src/studio/messages.ts';
-import type { TypeName } from './format.ts';
+import type { AggregateAsked, Cell, Condition, QueryAsked, SearchAsked, TableInfo } from '../../src/studio/messages.ts';
+import { comparedIn } from './values.ts';
+import type { ComparedType } from './values.ts';
 
 function quoted(text: string): string {
   return `'${JSON.stringify(text).slice(1, -1).replaceAll(String.raw`\"`, '"').replaceAll("'", String.raw`\'`)}'`;
 }
 
 /** Returns a value as TypeScript. */
-function valueText(type: TypeName, value: Cell): string {
+function valueText(type: ComparedType, value: Cell): string {
   if (value === null || value === undefined) return 'null';
   if (Array.isArray(value)) return `[${(value as readonly Cell[]).map((each) => valueText(type, each)).join(', ')}]`;
   const text = typeof value === 'string' ? value : JSON.stringify(value);
@@ -23,16 +24,26 @@ function aggregateText({ name, kind, field }: AggregateAsked): string {
   return kind === 'count' && field === undefined ? `${key}: 'count'` : `${key}: { ${kind}: ${quoted(field ?? '')} }`;
 }
 
+function searchText({ text, match, prefix, fuzzy, index }: SearchAsked): string {
+  const options = [
+    ...(match === undefined ? [] : [`match: '${match}'`]),
+    ...(prefix === undefined ? [] : [`prefix: ${prefix}`]),
+    ...(fuzzy === undefined ? [] : [`fuzzy: ${fuzzy}`]),
+    ...(index === undefined ? [] : [`index: ${quoted(index)}`]),
+  ];
+  return `.search(${quoted(text)}${options.length === 0 ? '' : `, { ${options.join(', ')} }`})`;
+}
+
 /** Returns the lines of a query. */
 export function queryText(table: TableInfo, asked: QueryAsked): string {
-  const typeOf = (name: string): TypeName => table.fields.find((field) => field.name === name)?.type ?? 'varchar';
   const where = ({ field, operator, value }: Condition): string =>
-    `.where(${quoted(field)}, '${operator}', ${valueText(typeOf(field), value)})`;
+    `.where(${quoted(field)}, '${operator}', ${valueText(comparedIn(table, field).type, value)})`;
   const { groupBy = [], aggregates = [], budget } = asked;
   const budgetParts = Object.entries(budget ?? {}).map(([name, value]) => `${name}: ${value}`);
   const isGrouped = groupBy.length > 0 || aggregates.length > 0;
   const calls = [
     `.query(${quoted(asked.table)})`,
+    ...(asked.search === undefined ? [] : [searchText(asked.search)]),
     ...asked.where.map(where),
     ...(isGrouped ? [] : asked.orderBy).map(
       ({ field, direction }) => `.orderBy(${quoted(field)}${direction === 'desc' ? ", 'desc'" : ''})`,

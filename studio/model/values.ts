@@ -1,7 +1,30 @@
 /** Values that people type: text for a value, and the value of a text. */
-import type { Cell, Condition, FieldInfo } from '../../src/studio/messages.ts';
+import type { Cell, Condition, FieldInfo, TableInfo } from '../../src/studio/messages.ts';
 import { fromBase64, hexText, isNumeric, toBase64 } from './format.ts';
 import type { TypeName } from './format.ts';
+
+/** The type of what a condition compares: that of a field, or of a path that an index reads; any for other paths. */
+export type ComparedType = TypeName | 'any';
+
+/** What a condition compares. */
+export interface Compared extends Pick<FieldInfo, 'required' | 'oneOf'> {
+  readonly type: ComparedType;
+}
+
+/** Returns what a name stands for: a field, or a path into one. */
+export function comparedIn({ fields, paths }: TableInfo, name: string): Compared {
+  const field = fields.find((each) => each.name === name);
+  if (field !== undefined) return field;
+  const type = paths.find((path) => path.name === name)?.type ?? 'any';
+  return { type: type === 'json' ? 'any' : type, required: false };
+}
+
+/** Returns the json field that a path leads into; undefined for the name of a field. */
+export function jsonFieldOf({ fields }: TableInfo, name: string): string | undefined {
+  if (fields.some((field) => field.name === name)) return undefined;
+  const roots = fields.filter((field) => field.type === 'json' && name.startsWith(`${field.name}.`));
+  return roots.map((field) => field.name).sort((a, b) => b.length - a.length)[0];
+}
 
 /** A text that is no value, and why. */
 export class NoValue extends Error {}
@@ -23,9 +46,11 @@ function bytes(text: string, name: string): Cell {
 }
 
 /** Returns the value of a text. Throws {@link NoValue}. */
-export function parseValue(type: TypeName, text: string, name: string): Cell {
+export function parseValue(type: ComparedType, text: string, name: string): Cell {
   const trimmed = text.trim();
   switch (type) {
+    case 'any':
+      return elementOf(trimmed);
     case 'varchar':
     case 'blob':
       return text;
@@ -65,7 +90,8 @@ export function parseValue(type: TypeName, text: string, name: string): Cell {
 }
 
 /** Returns the text of a value, for a field to edit it. */
-export function editText(type: TypeName, value: Cell): string {
+export function editText(type: ComparedType, value: Cell): string {
+  if (type === 'any') return elementText(value);
   if (value === null || value === undefined) return '';
   if (type === 'json') return JSON.stringify(value, undefined, 2);
   if (type === 'bytes' && typeof value === 'string') return hexText(fromBase64(value));
@@ -93,15 +119,14 @@ const names: Readonly<Record<Operator, string>> = {
 };
 
 /** Returns the operators that a field takes, with their names. */
-export function operatorsOf({
-  type,
-  required,
-}: Pick<FieldInfo, 'type' | 'required'>): readonly (readonly [Operator, string])[] {
+export function operatorsOf({ type, required }: Compared): readonly (readonly [Operator, string])[] {
   const compared: readonly Operator[] = ['<', '<=', '>', '>=', 'BETWEEN'];
   const nulls: readonly Operator[] = required ? [] : ['null', 'not null'];
   const named = (list: readonly Operator[]): readonly (readonly [Operator, string])[] =>
     list.map((operator) => [operator, names[operator]] as const);
-  if (type === 'json') return named(['HAS', 'HAS ANY', 'HAS ALL', ...nulls]);
+  const lists: readonly Operator[] = ['HAS', 'HAS ANY', 'HAS ALL'];
+  if (type === 'json') return named([...lists, ...nulls]);
+  if (type === 'any') return named(['=', 'PREFIX', '!=', 'IN', ...compared, ...lists, ...nulls]);
   if (type === 'blob') return named(['null', 'not null']);
   if (type === 'boolean') return named(['=', '!=', ...nulls]);
   if (type === 'varchar') return named(['=', 'PREFIX', '!=', 'IN', ...compared, ...nulls]);
@@ -146,23 +171,26 @@ function partsOf(text: string): readonly string[] {
 }
 
 /** Returns the condition of a draft. Throws {@link NoValue}. */
-export function conditionOf({ field, operator, text, second }: Draft, type: TypeName): Condition {
+export function conditionOf({ field, operator, text, second }: Draft, type: ComparedType): Condition {
   const value = (from: string): Cell => parseValue(type, from, field);
   if (operator === 'null') return { field, operator: '=', value: null };
   if (operator === 'not null') return { field, operator: '!=', value: null };
   if (operator === 'BETWEEN') return { field, operator, value: [value(text), value(second)] };
   if (operator === 'HAS') return { field, operator, value: elementOf(text.trim()) };
   if (operator === 'HAS ANY' || operator === 'HAS ALL') return { field, operator, value: partsOf(text).map(elementOf) };
+  if (operator === 'PREFIX' && type === 'any') return { field, operator, value: text };
   if (operator !== 'IN') return { field, operator, value: value(text) };
-  const parts = text.split(',').filter((part) => part.trim() !== '');
+  const parts = type === 'any' ? partsOf(text) : text.split(',').filter((part) => part.trim() !== '');
   return { field, operator, value: parts.map((part) => value(part.trim())) };
 }
 
 /** Returns the draft of a condition. */
-export function draftOf({ field, operator, value }: Condition, type: TypeName): Draft {
+export function draftOf({ field, operator, value }: Condition, type: ComparedType): Draft {
   if (value === null && (operator === '=' || operator === '!=')) {
     return { field, operator: operator === '=' ? 'null' : 'not null', text: '', second: '' };
   }
+  if (operator === 'PREFIX' && typeof value === 'string' && type === 'any')
+    return { field, operator, text: value, second: '' };
   const list = Array.isArray(value) ? (value as readonly Cell[]) : [value];
   if (operator === 'BETWEEN')
     return { field, operator, text: editText(type, list[0]), second: editText(type, list[1]) };
@@ -172,8 +200,9 @@ export function draftOf({ field, operator, value }: Condition, type: TypeName): 
 }
 
 /** What an empty field for a value says. */
-export function hintOf(type: TypeName, operator: Operator): string {
+export function hintOf(type: ComparedType, operator: Operator): string {
   if (takesList(operator)) return 'a, b, c';
+  if (type === 'any') return 'value';
   if (type === 'timestamp') return '2026-01-31 12:00';
   if (type === 'bytes') return '0a1b…';
   return isNumeric(type) ? '0' : 'value';

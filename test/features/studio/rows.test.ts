@@ -2,7 +2,6 @@
 import { conditionOf, draftOf, operatorsOf } from '../../../studio/model/values.ts';
 import type { Operator } from '../../../studio/model/values.ts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { defineSchema, Types } from '../../../src/index.ts';
 import type { Condition, Row } from '../../../src/studio/messages.ts';
 import { addCities, city, citySchema, requestsOf, Shown } from './shown.ts';
 
@@ -126,36 +125,6 @@ it('finds rows by the elements of lists, as people type them', async () => {
   expect(await ids('HAS ALL', 'port, "a, b"')).toEqual([3]);
   const where = [{ field: 'tags', operator: 'HAS ANY', value: 'port' } as const];
   await expect(page.call('count', { table: 'cities', where, orderBy: [] })).rejects.toThrow(/where\[0\]\.value/);
-});
-
-it('searches texts, the best rows first, and says where the words are', async () => {
-  const db = await shown.withCities(3);
-  const articles = defineSchema({
-    name: 'articles',
-    version: 1,
-    fields: { id: { typeId: Types.uint32 }, title: { typeId: Types.varchar } },
-    primaryKey: 'id',
-    indexes: [{ fields: ['title'], text: {}, name: 'words' }],
-  });
-  db.registerSchema(articles);
-  const batch = db.batch();
-  await batch.insert(articles, { id: 1, title: 'red and white wine' });
-  await batch.insert(articles, { id: 2, title: 'wine' });
-  await batch.insert(articles, { id: 3, title: 'tea' });
-  await batch.flush();
-  const page = shown.page(db);
-  const { tables } = await page.call('overview', {});
-  expect(tables.find(({ name }) => name === 'articles')?.indexes).toEqual([
-    { name: 'words', fields: ['title'], unique: false, isPartial: false, isText: true },
-  ]);
-  const asked = { table: 'articles', search: 'win', where: [], orderBy: [] };
-  const first = await page.call('rows', { ...asked, size: 1 });
-  expect(first).toMatchObject({ rows: [[2, 'wine']], marks: [[[], [[0, 4]]]] });
-  const second = await page.call('rows', { ...asked, size: 1, after: first.next ?? '' });
-  expect(second).toMatchObject({ rows: [[1, 'red and white wine']], marks: [[[], [[14, 18]]]] });
-  expect(second.next).toBeUndefined();
-  expect(await page.call('count', asked)).toMatchObject({ count: 2 });
-  await expect(page.call('count', { ...asked, table: 'cities' })).rejects.toThrow('has no index on texts');
 });
 
 it('sorts by any field', async () => {

@@ -1,0 +1,196 @@
+/** Searches of texts and paths into json as Studio's page asks for them, and as people write them. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { defineSchema, Types } from '../../../src/index.ts';
+import type { Database } from '../../../src/index.ts';
+import type { Condition, SearchAsked, TableInfo } from '../../../src/studio/messages.ts';
+import { queryText } from '../../../studio/model/query-text.ts';
+import { conditionOf, draftOf } from '../../../studio/model/values.ts';
+import type { Operator } from '../../../studio/model/values.ts';
+import { Shown } from './shown.ts';
+
+const articles = defineSchema({
+  name: 'articles',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint32 },
+    title: { typeId: Types.varchar },
+    note: { typeId: Types.varchar },
+    address: { typeId: Types.json },
+  },
+  primaryKey: 'id',
+  indexes: [
+    { fields: ['title'], text: {}, name: 'words' },
+    { fields: ['note'], text: {}, name: 'others', where: { title: 'tea' } },
+    { fields: [{ path: 'address.city', typeId: Types.varchar }] },
+    { fields: [{ path: 'address.since', typeId: Types.timestamp }] },
+  ],
+});
+
+/** Adds three articles. */
+async function addArticles(db: Database): Promise<void> {
+  db.registerSchema(articles);
+  const batch = db.batch();
+  const since = ['2026-01-01T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
+  const lyon = { city: 'Lyon', zip: 'x', tags: ['old'], since: since[0] };
+  const paris = { city: 'Paris', zip: 100, tags: ['new', 'all'], since: since[1] };
+  await batch.insert(articles, { id: 1, title: 'red and white wine', address: lyon });
+  await batch.insert(articles, { id: 2, title: 'wine', note: 'A note', address: paris });
+  await batch.insert(articles, { id: 3, title: 'tea', note: 'A note', address: {} });
+  await batch.flush();
+}
+
+let shown: Shown;
+beforeEach(() => {
+  shown = new Shown();
+});
+afterEach(async () => {
+  await shown[Symbol.asyncDispose]();
+});
+
+async function withArticles(): Promise<Database> {
+  const { db } = await shown.open();
+  await addArticles(db);
+  return db;
+}
+
+it('searches texts, the best rows first, and says where the words are', async () => {
+  const db = await shown.withCities(3);
+  await addArticles(db);
+  const page = shown.page(db);
+  const { tables } = await page.call('overview', {});
+  expect(tables.find(({ name }) => name === 'articles')?.indexes).toEqual([
+    { name: 'words', fields: ['title'], unique: false, isPartial: false, isText: true },
+    { name: 'others', fields: ['note'], unique: false, isPartial: true, isText: true },
+    { name: 'address.city', fields: ['address.city'], unique: false, isPartial: false },
+    { name: 'address.since', fields: ['address.since'], unique: false, isPartial: false },
+  ]);
+  const search = { text: 'win', prefix: true };
+  const asked = { table: 'articles', search, where: [], orderBy: [], fields: ['id', 'title'] };
+  const first = await page.call('rows', { ...asked, size: 1 });
+  expect(first).toMatchObject({ rows: [[2, 'wine']], marks: [[[], [[0, 4]]]] });
+  const second = await page.call('rows', { ...asked, size: 1, after: first.next ?? '' });
+  expect(second).toMatchObject({ rows: [[1, 'red and white wine']], marks: [[[], [[14, 18]]]] });
+  expect(second.next).toBeUndefined();
+  expect(await page.call('count', asked)).toMatchObject({ count: 2 });
+  await expect(page.call('count', { ...asked, table: 'cities' })).rejects.toThrow('has no index on texts');
+});
+
+it('queries by words as they are asked for, with conditions, order and limit', async () => {
+  const page = shown.page(await withArticles());
+  const asked = { table: 'articles', where: [], orderBy: [], fields: ['id', 'title'] };
+  const ids = async (text: string, options: Partial<SearchAsked> = {}, more: object = {}): Promise<unknown[]> => {
+    const { rows } = await page.call('query', { ...asked, search: { text, ...options }, ...more });
+    return rows.map(([id]) => id);
+  };
+  expect(await ids('red wine')).toEqual([1]);
+  expect(await ids('tea wine', { match: 'any' })).toEqual([3, 2, 1]);
+  expect(await ids('win')).toEqual([]);
+  expect(await ids('win', { prefix: true })).toEqual([2, 1]);
+  expect(await ids('winr', { fuzzy: true })).toEqual([2, 1]);
+  expect(await ids('note', { index: 'others' })).toEqual([3]);
+  expect(await ids('wine', {}, { where: [{ field: 'address.city', operator: '=', value: 'Lyon' }] })).toEqual([1]);
+  expect(await ids('wine', {}, { orderBy: [{ field: 'id', direction: 'asc' }] })).toEqual([1, 2]);
+  expect(await ids('wine', {}, { limit: 1 })).toEqual([2]);
+  const found = await page.call('query', { ...asked, search: { text: 'wine' } });
+  expect(found.marks).toEqual([
+    [[], [[0, 4]]],
+    [[], [[14, 18]]],
+  ]);
+  const aggregates = [{ name: 'all', kind: 'count' }] as const;
+  const counted = await page.call('query', { ...asked, search: { text: 'wine' }, aggregates });
+  expect(counted).toMatchObject({ rows: [[2]] });
+  expect(counted.marks).toBeUndefined();
+  expect((await page.call('explain', { ...asked, search: { text: 'wine' } })).explanation).toMatchObject({
+    access: 'search',
+    index: 'words',
+  });
+  const failures: readonly (readonly [search: object, message: RegExp])[] = [
+    [{ text: 'wine', index: 'nope' }, /no index on texts of the name 'nope', but 'words', 'others'/],
+    [{ text: 'wine', match: 'some' }, /match/],
+    [{ text: 'a b c d e f g h i j '.repeat(7) }, /64 words/],
+    [{ text: '' }, /`search\.text` is/],
+  ];
+  for (const [search, message] of failures) {
+    for (const name of ['query', 'explain'] as const) {
+      const failure = await page.failure(name, { ...asked, search });
+      expect(failure.message).toMatch(message);
+      expect(failure.status).toBe(400);
+    }
+  }
+});
+
+it('takes paths into json in conditions, orders, groups and figures', async () => {
+  const page = shown.page(await withArticles());
+  const [table] = (await page.call('overview', {})).tables;
+  expect(table?.paths).toEqual([
+    { name: 'address.city', type: 'varchar' },
+    { name: 'address.since', type: 'timestamp' },
+  ]);
+  const ids = async (field: string, operator: string, value: unknown): Promise<unknown[]> => {
+    const where = [{ field, operator: operator as '=', value }];
+    const orderBy = [{ field: 'address.city', direction: 'desc' }] as const;
+    return (await page.call('query', { table: 'articles', where, orderBy, fields: ['id'] })).rows.map(([id]) => id);
+  };
+  expect(await ids('address.city', '!=', null)).toEqual([2, 1]);
+  expect(await ids('address.zip', '>=', 100)).toEqual([2]);
+  expect(await ids('address.tags', 'HAS ANY', ['new', 'old'])).toEqual([2, 1]);
+  // By the index on times.
+  const since = [{ field: 'address.since', operator: '>', value: '2026-01-02T00:00:00.000Z' }] as const;
+  const timed = await page.call('explain', { table: 'articles', where: since, orderBy: [] });
+  expect(timed.explanation).toMatchObject({ index: 'address.since' });
+  expect(await ids('address.since', '>', '2026-01-02T00:00:00.000Z')).toEqual([2]);
+  const groups = await page.call('query', {
+    table: 'articles',
+    where: [],
+    groupBy: ['address.zip'],
+    aggregates: [{ name: 'last', kind: 'max', field: 'address.city' }],
+    orderBy: [{ field: 'address.zip', direction: 'desc' }],
+  });
+  expect(groups.columns.map(({ type }) => type)).toEqual(['json', 'json']);
+  expect(groups.rows).toEqual([
+    ['x', 'Lyon'],
+    [100, 'Paris'],
+    [null, null],
+  ]);
+  const failure = await page.failure('count', {
+    table: 'articles',
+    where: [{ field: 'title.city', operator: '=', value: 1 }],
+    orderBy: [],
+  });
+  expect(failure).toMatchObject({ status: 400, message: expect.stringContaining('no field title.city') });
+});
+
+it('reads values for paths as people type them', () => {
+  const draft = (operator: Operator, text: string): Condition =>
+    conditionOf({ field: 'address.zip', operator, text, second: '9' }, 'any');
+  for (const operator of ['=', 'PREFIX', 'IN', 'BETWEEN', 'HAS', 'HAS ALL', 'null'] as const) {
+    const condition = draft(operator, '7');
+    expect(conditionOf(draftOf(condition, 'any'), 'any')).toEqual(condition);
+  }
+  expect(draft('=', '7').value).toBe(7);
+  expect(draft('=', '"7"').value).toBe('7');
+  expect(draft('=', 'Lyon').value).toBe('Lyon');
+  expect(draft('PREFIX', '7').value).toBe('7');
+  expect(draft('IN', 'Lyon, "7", 7').value).toEqual(['Lyon', '7', 7]);
+  expect(draft('BETWEEN', '7').value).toEqual([7, 9]);
+});
+
+it('writes queries as TypeScript, with their search and their paths', async () => {
+  const page = shown.page(await withArticles());
+  const [table] = (await page.call('overview', {})).tables;
+  const text = queryText(table as TableInfo, {
+    table: 'articles',
+    search: { text: `red "wine's" -tea`, match: 'any', prefix: true, index: 'words' },
+    where: [
+      { field: 'address.city', operator: 'HAS ALL', value: ['a', 7] },
+      { field: 'address.since', operator: '>', value: '2026-01-02T00:00:00.000Z' },
+    ],
+    orderBy: [],
+  });
+  expect(text).toBe(`const rows = await db
+  .query('articles')
+  .search('red "wine\\'s" -tea', { match: 'any', prefix: true, index: 'words' })
+  .where('address.city', 'HAS ALL', ['a', 7])
+  .where('address.since', '>', new Date('2026-01-02T00:00:00.000Z'))
+  .execute();`);
+});
