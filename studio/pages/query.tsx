@@ -20,6 +20,7 @@ import { Chart, mostPoints } from '../parts/chart.tsx';
 import { Conditions } from '../parts/conditions.tsx';
 import { Grid } from '../parts/grid.tsx';
 import { Plan } from '../parts/plan.tsx';
+import { isSearchable, SearchBox } from '../parts/search-box.tsx';
 
 type Form = Omit<QueryAsked, 'table' | 'at' | 'limit'> & { readonly limit?: number | undefined };
 
@@ -60,6 +61,8 @@ function QueryView({
   const [run, setRun] = useState<Run>({});
   const [isRunning, setRunning] = useState(false);
   const running = useRef<AbortController | undefined>(undefined);
+  /** Whether the query runs as soon as what was typed last is a part of it. */
+  const isWanted = useRef(false);
   useEffect(() => () => running.current?.abort(), []);
   const askedText = JSON.stringify(asked);
   const plan = useCall(askedText, (signal) => call('explain', asked, signal));
@@ -95,6 +98,12 @@ function QueryView({
       ),
     [askedText],
   );
+  const [enters, setEnters] = useState(0);
+  useEffect(() => {
+    if (!isWanted.current) return;
+    isWanted.current = false;
+    void start();
+  }, [enters, askedText]);
   const shown = run.explained ?? plan.value;
   return (
     <div class="page query">
@@ -114,7 +123,15 @@ function QueryView({
       <div class="query-columns">
         <div class="query-main">
           <section class="card" aria-label="What to ask for">
-            <Builder table={table} form={form} onChange={change} />
+            <Builder
+              table={table}
+              form={form}
+              onChange={change}
+              onEnter={() => {
+                isWanted.current = true;
+                setEnters(enters + 1);
+              }}
+            />
           </section>
           {isRunning && <Running onStop={() => running.current?.abort()} />}
           <Failure failure={run.failure} onRetry={() => void start()} />
@@ -165,11 +182,13 @@ interface BuilderProps {
   readonly table: TableInfo;
   readonly form: Form;
   readonly onChange: (part: Partial<Form>) => void;
+  /** Is told of Enter behind words. */
+  readonly onEnter: () => void;
 }
 
-function Builder({ table, form, onChange }: BuilderProps): preact.JSX.Element {
-  const { where, orderBy, limit, groupBy = [], aggregates = [], budget = {} } = form;
-  const sortable = table.fields.filter(({ type }) => type !== 'json').map(({ name }) => name);
+function Builder({ table, form, onChange, onEnter }: BuilderProps): preact.JSX.Element {
+  const { search, where, orderBy, limit, groupBy = [], aggregates = [], budget = {} } = form;
+  const sortable = [...table.fields, ...table.paths].filter(({ type }) => type !== 'json').map(({ name }) => name);
   const named = sortable.map((name) => [name, name] as const);
   // Groups are sorted by what they have.
   const ordered = groupBy.length > 0 ? [...groupBy, ...aggregates.map(({ name }) => name)] : sortable;
@@ -177,6 +196,18 @@ function Builder({ table, form, onChange }: BuilderProps): preact.JSX.Element {
   const number = (text: string): number | undefined => (/^\d+$/.test(text) ? Number(text) : undefined);
   return (
     <div class="builder">
+      {isSearchable(table) && (
+        <>
+          <h2>Search</h2>
+          <SearchBox
+            table={table}
+            search={search}
+            first={{}}
+            onChange={(next) => onChange({ search: next })}
+            onEnter={onEnter}
+          />
+        </>
+      )}
       <h2>Conditions</h2>
       <Conditions table={table} where={where} onChange={(next) => onChange({ where: next })} />
       <h2>Order</h2>
@@ -354,7 +385,7 @@ interface AggregateRowProps {
 
 function AggregateRow({ table, aggregate, onChange }: AggregateRowProps): preact.JSX.Element {
   const fieldsOf = (kind: AggregateAsked['kind']): readonly string[] =>
-    table.fields
+    [...table.fields, ...table.paths]
       .filter(({ type }) => (kind === 'sum' || kind === 'avg' ? isNumeric(type) : type !== 'json' && type !== 'blob'))
       .map(({ name }) => name);
   const changeKind = (kind: AggregateAsked['kind']): void => {
@@ -388,7 +419,7 @@ function AggregateRow({ table, aggregate, onChange }: AggregateRowProps): preact
 }
 
 function Result({ result, groups }: { readonly result: QueryResult; readonly groups: number }): preact.JSX.Element {
-  const { columns, rows, cost } = result;
+  const { columns, rows, marks, cost } = result;
   const [view, setView] = useState<'table' | 'bar' | 'line'>('table');
   const values = columns.slice(groups).map(({ name }) => name);
   const [chosen, setChosen] = useState('');
@@ -437,6 +468,7 @@ function Result({ result, groups }: { readonly result: QueryResult; readonly gro
             columns={columns.map((column) => ({ name: column.name, type: column.type }))}
             count={rows.length}
             rowAt={(index) => rows[index]}
+            marksAt={marks && ((index) => marks[index])}
             empty={<Empty title="No row matches" />}
           />
         </div>

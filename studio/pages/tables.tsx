@@ -1,6 +1,15 @@
 /** The page of tables: a list of them, the rows of one, and one row in full. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { Cell, Condition, Moment, Order, RowMarks, Selection, TableInfo } from '../../src/studio/messages.ts';
+import type {
+  Cell,
+  Condition,
+  Moment,
+  Order,
+  RowMarks,
+  SearchAsked,
+  Selection,
+  TableInfo,
+} from '../../src/studio/messages.ts';
 import { call, failureOf } from '../model/api.ts';
 import type { CallFailure } from '../model/api.ts';
 import { countText, durationText, isNumeric, plural } from '../model/format.ts';
@@ -11,6 +20,7 @@ import { Button, Dialog, Empty, Failure } from '../parts/basics.tsx';
 import { Conditions } from '../parts/conditions.tsx';
 import { Grid } from '../parts/grid.tsx';
 import type { Column } from '../parts/grid.tsx';
+import { isSearchable, SearchBox } from '../parts/search-box.tsx';
 import { RowPanel } from './row-panel.tsx';
 
 export function TablesPage(): preact.JSX.Element {
@@ -126,8 +136,7 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
   const at = moment.value;
   const where = jsonOf<readonly Condition[]>('where', []);
   const orderBy = jsonOf<readonly Order[]>('order', []);
-  const isSearchable = table.indexes.some(({ isText }) => isText === true);
-  const search = isSearchable ? jsonOf<string>('search', '') : '';
+  const search = isSearchable(table) ? jsonOf<SearchAsked | undefined>('search', undefined) : undefined;
   const names = jsonOf<readonly string[]>('cols', []);
   const rowKey = jsonOf<readonly Cell[] | 'new' | undefined>('row', undefined);
   const isWritable = overview.value?.writable === true && at === undefined;
@@ -204,7 +213,15 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
         )}
       </header>
       <div class="filters">
-        {isSearchable && <SearchBox table={table} search={search} />}
+        {isSearchable(table) && (
+          <SearchBox
+            table={table}
+            search={search}
+            first={{ prefix: true }}
+            delayMs={250}
+            onChange={(next) => setQuery({ search: next && JSON.stringify(next), row: undefined }, true)}
+          />
+        )}
         <Conditions
           table={table}
           where={where}
@@ -220,14 +237,14 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
             columns={columns}
             count={count}
             rowAt={rowAt}
-            marksAt={search === '' ? undefined : marksAt}
+            marksAt={search && marksAt}
             onRange={onRange}
-            orderBy={orderBy.length > 0 || search !== '' ? orderBy : fullOrder(table, []).slice(0, 1)}
+            orderBy={orderBy.length > 0 || search !== undefined ? orderBy : fullOrder(table, []).slice(0, 1)}
             onSort={(field) => {
               const next = nextOrder(orderBy, field);
               announce(
                 next[0] === undefined
-                  ? search === ''
+                  ? search === undefined
                     ? 'Sorted by primary key.'
                     : 'The best rows first.'
                   : `Sorted by ${field}, ${next[0].direction === 'asc' ? 'ascending' : 'descending'}.`,
@@ -236,7 +253,7 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
             }}
             onOpen={open}
             opened={openedIndex}
-            empty={source.isCounted.value && <NoRows isFiltered={where.length > 0} search={search} />}
+            empty={source.isCounted.value && <NoRows isFiltered={where.length > 0} isSearch={search !== undefined} />}
           />
           <Walking source={source} />
         </div>
@@ -265,7 +282,7 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
         </span>
         <span class="grow" />
         {table.expireAfter !== undefined && <span>{expiryText(table.expireAfter)}</span>}
-        <span>{search !== '' && orderBy.length === 0 ? 'The best rows first.' : indexHint(table, orderBy)}</span>
+        <span>{search !== undefined && orderBy.length === 0 ? 'The best rows first.' : indexHint(table, orderBy)}</span>
       </footer>
       {isDropping && <DropDialog table={table.name} onClose={() => setDropping(false)} />}
       {isChoosing && <ColumnChooser table={table} names={names} onClose={() => setChoosing(false)} />}
@@ -279,12 +296,18 @@ function selectionOf(
   orderBy: readonly Order[],
   names: readonly string[],
   at: Moment | undefined,
-  search: string,
+  search: SearchAsked | undefined,
 ): Selection {
   // The key of a row is needed to open it.
   const fields = [...new Set([...names, ...table.primaryKey])];
-  const searched = search === '' ? {} : { search };
-  return { table: table.name, where, ...searched, orderBy, ...(names.length > 0 && { fields }), ...(at && { at }) };
+  return {
+    table: table.name,
+    where,
+    ...(search && { search }),
+    orderBy,
+    ...(names.length > 0 && { fields }),
+    ...(at && { at }),
+  };
 }
 
 function indexIn(source: RowSource, count: number, isIt: (index: number) => boolean): number | undefined {
@@ -304,40 +327,9 @@ function indexHint(table: TableInfo, orderBy: readonly Order[]): string {
     : `In the order of index ${index.name}.`;
 }
 
-/** The words that people search for, which apply a moment after the last letter. */
-function SearchBox({ table, search }: { readonly table: TableInfo; readonly search: string }): preact.JSX.Element {
-  const [text, setText] = useState(search);
-  useEffect(() => setText(search), [search]);
-  const apply = (next: string): void => {
-    const words = next.trim();
-    if (words !== search) setQuery({ search: words === '' ? undefined : JSON.stringify(words), row: undefined }, true);
-  };
-  useEffect(() => {
-    const timer = setTimeout(() => apply(text), 250);
-    return () => clearTimeout(timer);
-  }, [text]);
-  const fields = table.indexes.find(({ isText }) => isText === true)?.fields ?? [];
-  return (
-    <input
-      type="search"
-      class="search-rows"
-      aria-label={`Search ${table.name}`}
-      placeholder={`Search ${fields.join(', ')}`}
-      title={'All words; "a phrase" in double quotes; - before a word leaves out rows with it'}
-      value={text}
-      spellcheck={false}
-      autocomplete="off"
-      onInput={(event) => setText(event.currentTarget.value)}
-      onKeyDown={(event) => {
-        if (event.key === 'Enter') apply(event.currentTarget.value);
-      }}
-    />
-  );
-}
-
 interface NoRowsProps {
   readonly isFiltered: boolean;
-  readonly search: string;
+  readonly isSearch: boolean;
 }
 
 function expiryText({ field, seconds }: NonNullable<TableInfo['expireAfter']>): string {
@@ -391,10 +383,10 @@ function DropDialog({ table, onClose }: { readonly table: string; readonly onClo
   );
 }
 
-function NoRows({ isFiltered, search }: NoRowsProps): preact.JSX.Element {
+function NoRows({ isFiltered, isSearch }: NoRowsProps): preact.JSX.Element {
   return (
-    <Empty title={isFiltered || search !== '' ? 'No row matches' : 'This table has no rows'}>
-      {search !== '' ? (
+    <Empty title={isFiltered || isSearch ? 'No row matches' : 'This table has no rows'}>
+      {isSearch ? (
         <Button onClick={() => setQuery({ search: undefined })}>Remove the search</Button>
       ) : isFiltered ? (
         <Button onClick={() => setQuery({ where: undefined })}>Remove the conditions</Button>

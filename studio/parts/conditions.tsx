@@ -1,8 +1,17 @@
 /** A row of conditions on fields, with the operators that fit the type of each. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Condition, TableInfo } from '../../src/studio/messages.ts';
-import { conditionOf, draftOf, hintOf, takesList, NoValue, operatorsOf } from '../model/values.ts';
-import type { Draft } from '../model/values.ts';
+import {
+  comparedIn,
+  conditionOf,
+  draftOf,
+  hintOf,
+  jsonFieldOf,
+  takesList,
+  NoValue,
+  operatorsOf,
+} from '../model/values.ts';
+import type { ComparedType, Draft } from '../model/values.ts';
 import { Button, Select } from './basics.tsx';
 
 export interface ConditionsProps {
@@ -13,8 +22,7 @@ export interface ConditionsProps {
 
 /** Shows conditions, and lets them be changed. They apply on Enter, or when a field is left. */
 export function Conditions({ table, where, onChange }: ConditionsProps): preact.JSX.Element {
-  const typeOf = (name: string): TableInfo['fields'][number]['type'] =>
-    table.fields.find((field) => field.name === name)?.type ?? 'varchar';
+  const typeOf = (name: string): ComparedType => comparedIn(table, name).type;
   const written = JSON.stringify(where);
   const [drafts, setDrafts] = useState<readonly Draft[]>([]);
   const [problem, setProblem] = useState('');
@@ -26,7 +34,8 @@ export function Conditions({ table, where, onChange }: ConditionsProps): preact.
     setDrafts(next);
     try {
       const complete = next.filter(
-        ({ operator, text }) => operator === 'null' || operator === 'not null' || text !== '',
+        ({ field, operator, text }) =>
+          !field.endsWith('.') && (operator === 'null' || operator === 'not null' || text !== ''),
       );
       const conditions = complete
         .filter(({ operator, second }) => operator !== 'BETWEEN' || second !== '')
@@ -42,16 +51,16 @@ export function Conditions({ table, where, onChange }: ConditionsProps): preact.
     drafts.map((draft, i) => (i === at ? { ...draft, ...part } : draft));
   const first = table.indexes.find(({ fields }) => fields.length > 0)?.fields[0] ?? table.fields[0]?.name ?? '';
   const add = (): void => {
-    const field = table.fields.find(({ name }) => name === first) ?? table.fields[0];
-    if (field === undefined) return;
-    setDrafts([...drafts, { field: field.name, operator: operatorsOf(field)[0]?.[0] ?? '=', text: '', second: '' }]);
+    if (first === '') return;
+    const operator = operatorsOf(comparedIn(table, first))[0]?.[0] ?? '=';
+    setDrafts([...drafts, { field: first, operator, text: '', second: '' }]);
   };
   return (
     <div class="conditions" role="group" aria-label="Conditions">
       {drafts.map((draft, at) => (
         <DraftRow
           // Rows have no identity but their place.
-          key={`${at} ${draft.field}`}
+          key={`${at} ${choiceOf(table, draft.field)}`}
           draft={draft}
           table={table}
           onEdit={(part) => setDrafts(change(at, part))}
@@ -71,6 +80,21 @@ export function Conditions({ table, where, onChange }: ConditionsProps): preact.
   );
 }
 
+/** Returns the fields of a table, the paths that its indexes read, and for each json field a path that people type: `address.`. */
+function choicesOf({ fields, paths }: TableInfo): readonly (readonly [name: string, text: string])[] {
+  return fields.flatMap(({ name, type }) => {
+    if (type !== 'json') return [[name, name] as const];
+    const known = paths.map((path) => path.name).filter((path) => path.startsWith(`${name}.`));
+    return [...[name, ...known].map((each) => [each, each] as const), [`${name}.`, `${name}. …`] as const];
+  });
+}
+
+/** Returns the choice that stands for a field or a path. */
+function choiceOf(table: TableInfo, name: string): string {
+  const json = jsonFieldOf(table, name);
+  return json === undefined || table.paths.some((path) => path.name === name) ? name : `${json}.`;
+}
+
 interface DraftRowProps {
   readonly draft: Draft;
   readonly table: TableInfo;
@@ -80,9 +104,9 @@ interface DraftRowProps {
 }
 
 function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): preact.JSX.Element {
-  const field = table.fields.find(({ name }) => name === draft.field) ?? table.fields[0];
-  if (field === undefined) return <></>;
-  const { type, oneOf } = field;
+  const compared = comparedIn(table, draft.field);
+  const { type, oneOf } = compared;
+  const choice = choiceOf(table, draft.field);
   const takesValue = draft.operator !== 'null' && draft.operator !== 'not null';
   const choices =
     type === 'boolean'
@@ -91,8 +115,7 @@ function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): p
         ? oneOf.map(String)
         : undefined;
   const changeField = (name: string): void => {
-    const next = table.fields.find((each) => each.name === name);
-    if (next === undefined) return;
+    const next = comparedIn(table, name);
     const operators = operatorsOf(next);
     const operator = operators.find(([each]) => each === draft.operator)?.[0] ?? operators[0]?.[0] ?? '=';
     onApply({ field: name, operator, ...(next.type !== type && { text: '', second: '' }) });
@@ -114,15 +137,13 @@ function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): p
   );
   return (
     <div class="condition">
-      <Select
-        label="Field"
-        options={table.fields.map(({ name }) => [name, name] as const)}
-        value={draft.field}
-        onChange={changeField}
-      />
+      <Select label="Field" options={choicesOf(table)} value={choice} onChange={changeField} />
+      {choice.endsWith('.') && choice !== '.' && (
+        <PathInput root={choice} field={draft.field} onApply={(field) => onApply({ field })} />
+      )}
       <Select
         label={`How ${draft.field} is compared`}
-        options={operatorsOf(field)}
+        options={operatorsOf(compared)}
         value={draft.operator}
         onChange={(operator) => onApply({ operator })}
       />
@@ -140,5 +161,38 @@ function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): p
       {draft.operator === 'BETWEEN' && input('second', `Last value of ${draft.field}`)}
       <Button kind="quiet" icon="close" label={`Remove the condition on ${draft.field}`} onClick={onRemove} />
     </div>
+  );
+}
+
+interface PathInputProps {
+  /** The json field and a dot. */
+  readonly root: string;
+  readonly field: string;
+  readonly onApply: (field: string) => void;
+}
+
+/** The keys of a path behind its field. They apply on Enter, or when they are left. */
+function PathInput({ root, field, onApply }: PathInputProps): preact.JSX.Element {
+  const [keys, setKeys] = useState(field.slice(root.length));
+  useEffect(() => setKeys(field.slice(root.length)), [field]);
+  const apply = (): void => {
+    if (root + keys.trim() !== field) onApply(root + keys.trim());
+  };
+  return (
+    <input
+      type="text"
+      class="path"
+      aria-label={`Path in ${root.slice(0, -1)}`}
+      placeholder="city"
+      title="Keys with dots between them; a number is a place in a list, from 0"
+      value={keys}
+      spellcheck={false}
+      autocomplete="off"
+      onInput={(event) => setKeys(event.currentTarget.value)}
+      onBlur={apply}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') apply();
+      }}
+    />
   );
 }

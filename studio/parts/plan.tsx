@@ -15,6 +15,7 @@ const stepNames: Readonly<Record<Step['step'], string>> = {
 };
 
 function accessText({ access, index, indexes }: Pick<Explanation, 'access' | 'index' | 'indexes'>): string {
+  if (access === 'search' && index !== undefined) return `by the words of index ${index}`;
   if (index !== undefined) return `by index ${index}`;
   if (indexes !== undefined) return `by indexes ${indexes.join(' and ')}`;
   const texts: Readonly<Record<string, string>> = {

@@ -196,6 +196,10 @@ it('explains a query, and writes the line that creates the missing index', async
   expect(found.explanation).toMatchObject({ access: 'table', missingIndex: ['uid'] });
   expect(found.explanation.steps[0]?.actual).toMatchObject({ rows: 3000 });
   expect(found.indexLine).toBe("indexes: ['uid']");
+  const inTags = [{ field: 'tags.kinds', operator: '=', value: 7 } as const];
+  expect((await page.call('explain', { table: 'cities', where: inTags, orderBy: [] })).indexLine).toBe(
+    "indexes: [{ fields: [{ path: 'tags.kinds', typeId: Types.float64 }] }]",
+  );
   const { db: cold } = await shown.open({ role: 'replica' });
   const indexed = await shown.page(cold).call('explain', {
     table: 'cities',

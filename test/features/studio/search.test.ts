@@ -30,9 +30,8 @@ const articles = defineSchema({
 async function addArticles(db: Database): Promise<void> {
   db.registerSchema(articles);
   const batch = db.batch();
-  const since = ['2026-01-01T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
-  const lyon = { city: 'Lyon', zip: 'x', tags: ['old'], since: since[0] };
-  const paris = { city: 'Paris', zip: 100, tags: ['new', 'all'], since: since[1] };
+  const lyon = { city: 'Lyon', zip: 'x', tags: ['old'], since: '2026-01-01T00:00:00.000Z' };
+  const paris = { city: 'Paris', zip: 100, tags: ['new', 'all'], since: '2026-01-03T00:00:00.000Z' };
   await batch.insert(articles, { id: 1, title: 'red and white wine', address: lyon });
   await batch.insert(articles, { id: 2, title: 'wine', note: 'A note', address: paris });
   await batch.insert(articles, { id: 3, title: 'tea', note: 'A note', address: {} });
@@ -137,7 +136,8 @@ it('takes paths into json in conditions, orders, groups and figures', async () =
   // By the index on times.
   const since = [{ field: 'address.since', operator: '>', value: '2026-01-02T00:00:00.000Z' }] as const;
   const timed = await page.call('explain', { table: 'articles', where: since, orderBy: [] });
-  expect(timed.explanation).toMatchObject({ index: 'address.since' });
+  const indexes = [timed.explanation, ...timed.explanation.alternatives].map(({ index }) => index);
+  expect(indexes).toContain('address.since');
   expect(await ids('address.since', '>', '2026-01-02T00:00:00.000Z')).toEqual([2]);
   const groups = await page.call('query', {
     table: 'articles',
