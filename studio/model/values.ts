@@ -23,7 +23,7 @@ export function comparedIn({ fields, paths }: TableInfo, name: string): Compared
 export function jsonFieldOf({ fields }: TableInfo, name: string): string | undefined {
   if (fields.some((field) => field.name === name)) return undefined;
   const roots = fields.filter((field) => field.type === 'json' && name.startsWith(`${field.name}.`));
-  return roots.map((field) => field.name).sort((a, b) => b.length - a.length)[0];
+  return roots.map((field) => field.name).toSorted((a, b) => b.length - a.length)[0];
 }
 
 /** A text that is no value, and why. */

@@ -6,6 +6,7 @@ import type {
   Order,
   QueryAsked,
   QueryResult,
+  SearchAsked,
   TableInfo,
 } from '../../src/studio/messages.ts';
 import { call, failureOf } from '../model/api.ts';
@@ -22,7 +23,10 @@ import { Grid } from '../parts/grid.tsx';
 import { Plan } from '../parts/plan.tsx';
 import { isSearchable, SearchBox } from '../parts/search-box.tsx';
 
-type Form = Omit<QueryAsked, 'table' | 'at' | 'limit'> & { readonly limit?: number | undefined };
+type Form = Omit<QueryAsked, 'table' | 'at' | 'limit' | 'search'> & {
+  readonly limit?: number | undefined;
+  readonly search?: SearchAsked | undefined;
+};
 
 const firstForm: Form = { where: [], orderBy: [], limit: 100, budget: { requests: 1000, ms: 10_000 } };
 
@@ -55,8 +59,14 @@ function QueryView({
   const at = moment.value;
   const form = jsonOf<Form>('q', firstForm);
   const change = (part: Partial<Form>): void => setQuery({ q: JSON.stringify({ ...form, ...part }) }, true);
-  const { limit, ...others } = form;
-  const asked: QueryAsked = { ...others, table: table.name, ...(limit !== undefined && { limit }), ...(at && { at }) };
+  const { limit, search, ...others } = form;
+  const asked: QueryAsked = {
+    ...others,
+    table: table.name,
+    ...(search && { search }),
+    ...(limit !== undefined && { limit }),
+    ...(at && { at }),
+  };
   const text = queryText(table, asked);
   const [run, setRun] = useState<Run>({});
   const [isRunning, setRunning] = useState(false);

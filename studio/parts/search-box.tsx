@@ -4,7 +4,7 @@ import type { SearchAsked, TableInfo } from '../../src/studio/messages.ts';
 import { Select } from './basics.tsx';
 
 /** How words are searched for. */
-export type SearchBy = Omit<SearchAsked, 'text'>;
+export type SearchBy = { readonly [Name in keyof Omit<SearchAsked, 'text'>]: SearchAsked[Name] | undefined };
 
 /** Whether a table can be searched. */
 export function isSearchable({ indexes }: TableInfo): boolean {

@@ -157,7 +157,8 @@ it('takes paths into json in conditions, orders, groups and figures', async () =
     where: [{ field: 'title.city', operator: '=', value: 1 }],
     orderBy: [],
   });
-  expect(failure).toMatchObject({ status: 400, message: expect.stringContaining('no field title.city') });
+  expect(failure.status).toBe(400);
+  expect(failure.message).toContain('no field title.city');
 });
 
 it('reads values for paths as people type them', () => {
