@@ -15,11 +15,13 @@ const articles = defineSchema({
     title: { typeId: Types.varchar },
     body: { typeId: Types.varchar },
     tags: { typeId: Types.json },
+    place: { typeId: Types.json },
   },
   primaryKey: 'id',
   indexes: [
     { fields: ['title', 'body'], text: { language: 'en', weights: { title: 3 } } },
     { fields: ['tags'], each: true },
+    { fields: [{ path: 'place.city', typeId: Types.varchar }] },
   ],
 });
 let browser: Browser;
@@ -34,7 +36,8 @@ beforeAll(async () => {
   for (let id = 1; id <= 500; id++) {
     const body = `${'A long beginning of other words. '.repeat(6)}Here is wine number ${id}, <b>and</b> more.`;
     const tags = ['all', id % 2 === 0 ? 'even' : 'odd', id % 5 === 0 ? 'fifth' : 'other'];
-    await batch.insert(articles, { id, title: id === 321 ? 'Red wines' : `Article ${id}`, body, tags });
+    const place = { city: id % 2 === 0 ? 'Turku' : 'Lyon', floor: id % 3 };
+    await batch.insert(articles, { id, title: id === 321 ? 'Red wines' : `Article ${id}`, body, tags, place });
   }
   await batch.flush();
   await db.checkpoint();
@@ -100,6 +103,73 @@ describe('the page of a table with an index on texts', () => {
     await page.reload();
     await page.getByText(`${rows} rows`, { exact: true }).waitFor();
     expect(await page.getByLabel('Value of tags').inputValue()).toBe(text);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+});
+
+/** Adds a condition to the form of a page. */
+async function addCondition(page: Page, field: string, operator: string): Promise<void> {
+  await page.getByRole('button', { name: 'Condition', exact: true }).click();
+  const last = page.locator('.condition').last();
+  await last.getByLabel('Field', { exact: true }).selectOption(field);
+  await last.getByLabel(/^How .* is compared$/).selectOption({ label: operator });
+}
+
+describe('the page of queries', () => {
+  it.each(['light', 'dark'] as const)('searches by words and options, in a %s theme', async (theme) => {
+    const faults: string[] = [];
+    const page = await site.open(browser, 'query/articles', faults, { theme });
+    const box = page.getByRole('searchbox', { name: 'Search articles', exact: true });
+    await box.fill('red wine');
+    await box.press('Enter');
+    await page.getByRole('heading', { name: '1 row', exact: true }).waitFor();
+    expect(await page.locator('.grid-body mark').allInnerTexts()).toEqual(['Red', 'wines', 'wine']);
+    const code = page.getByRole('group', { name: 'The query as TypeScript' });
+    expect(await code.innerText()).toContain("  .search('red wine')\n");
+    await page.getByLabel('Words that a row must have').selectOption('any');
+    await page.getByLabel('beginnings').check();
+    await addCondition(page, 'place.city', 'is');
+    await page.getByLabel('Value of place.city').fill('Lyon');
+    await page.getByLabel('Value of place.city').press('Enter');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.getByRole('heading', { name: '100 rows', exact: true }).waitFor();
+    expect((await rowTexts(page))[0]).toContain('321');
+    expect(await code.innerText()).toContain(
+      "  .search('red wine', { match: 'any', prefix: true })\n  .where('place.city', '=', 'Lyon')\n",
+    );
+    expect(await page.locator('.plan').innerText()).toContain("by the words in index 'title,body'");
+    expect(await findings(page)).toEqual([]);
+    expect(await overflows(page)).toEqual([]);
+    await page.reload();
+    await page.locator('.plan').waitFor();
+    expect(await box.inputValue()).toBe('red wine');
+    expect(await page.getByLabel('beginnings').isChecked()).toBe(true);
+    // More words than a search takes.
+    await box.fill('a b c d e f g h i j '.repeat(7));
+    await box.press('Enter');
+    await page.getByRole('alert').filter({ hasText: '64 words' }).first().waitFor();
+    expect(faults.filter((fault) => !fault.includes('400'))).toEqual([]);
+    await page.context().close();
+  });
+
+  it('takes paths that no index reads', async () => {
+    const faults: string[] = [];
+    const page = await site.open(browser, 'query/articles', faults);
+    await addCondition(page, 'place.', 'is');
+    await page.getByLabel('Path in place').fill('floor');
+    await page.getByLabel('Path in place').press('Enter');
+    await page.getByLabel('Value of place.floor').fill('2');
+    await page.getByLabel('Value of place.floor').press('Enter');
+    await addCondition(page, 'place.city', 'begins with');
+    await page.getByLabel('Value of place.city').fill('Tur');
+    await page.getByLabel('Value of place.city').press('Enter');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.getByRole('heading', { name: '84 rows', exact: true }).waitFor();
+    await page.reload();
+    expect(await page.getByLabel('Path in place').inputValue()).toBe('floor');
+    expect(await page.getByLabel('Value of place.floor').inputValue()).toBe('2');
+    expect(await overflows(page)).toEqual([]);
     expect(faults).toEqual([]);
     await page.context().close();
   });
