@@ -8,6 +8,7 @@ const downloads = 'src/studio/downloads.ts';
 const events = 'src/studio/events.ts';
 const handler = 'src/studio/handler.ts';
 const saving = 'src/studio/save-call.ts';
+const selection = 'src/studio/selection.ts';
 const sniffing = 'src/studio/sniffed-type.ts';
 const tables = 'src/studio/known-tables.ts';
 
@@ -15,6 +16,7 @@ const accessTest = 'test/features/studio/access.test.ts';
 const downloadsTest = 'test/features/studio/downloads.test.ts';
 const eventsTest = 'test/features/studio/events.test.ts';
 const saveTest = 'test/features/studio/save.test.ts';
+const searchTest = 'test/features/studio/search.test.ts';
 
 export const studioMutants: readonly Mutant[] = [
   {
@@ -110,5 +112,20 @@ export const studioMutants: readonly Mutant[] = [
     name: 'studio: events go on to a page that has left',
     edits: [{ file: events, find: 'this.#listeners.delete(listener);', replace: '' }],
     tests: [eventsTest],
+  },
+  {
+    name: 'studio: a path is compared with a time as with a text',
+    edits: [{ file: tables, find: 'isTime ? Types.timestamp : typeId', replace: 'typeId' }],
+    tests: [searchTest],
+  },
+  {
+    name: 'studio: a search is always for all words',
+    edits: [{ file: selection, find: 'defined({ match, prefix', replace: 'defined({ prefix' }],
+    tests: [searchTest],
+  },
+  {
+    name: 'studio: values at paths are sorted as those of one type',
+    edits: [{ file: 'src/studio/row-calls.ts', find: 'if (isJson.has(name))', replace: 'if (name === undefined)' }],
+    tests: [searchTest],
   },
 ];
