@@ -1,7 +1,6 @@
 /** The tables that Studio shows: it registers stored tables that the application has not registered. */
 import { defined } from '../base/options.ts';
 import { asList } from '../base/one-or-list.ts';
-import { partsOfPath } from '../format/path-text.ts';
 import { InvalidOptionError, Types } from '../index.ts';
 import type { Database, FieldDefinition, SchemaDefinition, TypeId, TypeName } from '../index.ts';
 import { fromJson, toJson, ValueError } from '../text/cell-values.ts';
@@ -57,10 +56,10 @@ export class KnownTable {
     throw new InvalidOptionError('field', `Table ${this.name} has no field ${name}: reload the page if it is new.`);
   }
 
-  /** Whether a name is that of no field, and a path into a json field. */
+  /** Whether a name is that of no field, and leads into a json field. Queries check the rest of the path. */
   isPath(name: string): boolean {
-    const isJson = (field: string): boolean => this.fields.get(field)?.typeId === Types.json;
-    return !this.fields.has(name) && partsOfPath(name, isJson) !== undefined;
+    if (this.fields.has(name)) return false;
+    return [...this.fields].some(([field, { typeId }]) => typeId === Types.json && name.startsWith(`${field}.`));
   }
 
   /** Returns the type of a field, or of what is at a path: json. Throws `InvalidOptionError` if a name is neither. */

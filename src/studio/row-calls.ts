@@ -1,11 +1,11 @@
 /** Calls that read rows: pages of them, a single one, queries and their plans. */
-import { compareBytes, compareValues } from '../base/bytes.ts';
+import { compareValues } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/bytes.ts';
 import { defined } from '../base/options.ts';
-import { sortableBytes } from '../format/json-path.ts';
 import { InvalidOptionError, Types } from '../index.ts';
 import type { Aggregates, Database, Snapshot, TypeName } from '../index.ts';
 import { toJson } from '../text/cell-values.ts';
+import { compareJson } from '../text/json-order.ts';
 import type { Asked } from './asked.ts';
 import type { CallContext } from './call-context.ts';
 import { CostMeter } from './cost-meter.ts';
@@ -137,9 +137,9 @@ function sortGroups(groups: Values[], orders: readonly CheckedOrder[], { columns
   }
   const isJson = new Set(columns.filter(({ type }) => type === 'json').map(({ name }) => name));
   const compare = (a: unknown, b: unknown, name: string): number => {
-    if (a === null || b === null) return Number(a !== null) - Number(b !== null);
     // What is at a path may be of any type.
-    if (isJson.has(name)) return compareBytes(sortableBytes(a), sortableBytes(b));
+    if (isJson.has(name)) return compareJson(a, b);
+    if (a === null || b === null) return Number(a !== null) - Number(b !== null);
     return compareValues(a as OrderedValue, b as OrderedValue);
   };
   return groups.toSorted((a, b) => {

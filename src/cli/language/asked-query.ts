@@ -1,14 +1,14 @@
 /** Turns the queries of the command line into runnable ones: for rows of a table, or groups of them. */
-import { compareBytes, compareValues } from '../../base/bytes.ts';
+import { compareValues } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
 import { defined } from '../../base/options.ts';
-import { sortableBytes } from '../../format/json-path.ts';
 import { bigintBounds, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import type { Aggregates } from '../../query/aggregate.ts';
 import type { TextSpan } from '../../query/conditions/search-options.ts';
 import type { Query } from '../../query/query.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
+import { compareJson } from '../../text/json-order.ts';
 import type { OpenDatabase } from '../database/open-database.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 import { fieldOf, isNumber, isPath, withCondition } from './condition-clauses.ts';
@@ -212,12 +212,6 @@ function compareRows(a: Row, b: Row, orders: readonly GroupOrder[]): number {
     if (order !== 0) return order * sign;
   }
   return 0;
-}
-
-/** Compares values at paths, in the order that queries give them. */
-function compareJson(a: unknown, b: unknown): number {
-  if (a === null || b === null) return Number(b === null) - Number(a === null);
-  return compareBytes(sortableBytes(a), sortableBytes(b));
 }
 
 /** Replaces the `as` names of columns in orders by the fields that they stand for. */

@@ -152,6 +152,8 @@ it('takes paths into json in conditions, orders, groups and figures', async () =
     [100, 'Paris'],
     [null, null],
   ]);
+  const where = [{ field: 'address..city', operator: '=', value: 1 }];
+  expect(await page.failure('count', { table: 'articles', where, orderBy: [] })).toMatchObject({ status: 400 });
   const failure = await page.failure('count', {
     table: 'articles',
     where: [{ field: 'title.city', operator: '=', value: 1 }],
