@@ -418,7 +418,7 @@ export class DeadlineExceededError extends StoreDbError {
   }
 }
 
-/** A call was given up because its `signal` was aborted. */
+/** A call was given up because its `signal` was aborted; a load also because of `db.stop()`. */
 export class AbortedError extends StoreDbError {
   constructor(message: string, options?: { cause?: unknown }) {
     super('ABORTED', message, options);

@@ -16,6 +16,7 @@
 import { compareBytes, encodeUtf8 } from '../base/bytes.ts';
 import { anySignal, namingAborts } from '../base/abort.ts';
 import {
+  AbortedError,
   CommitOutcomeUnknownError,
   ContentionError,
   InvalidOptionError,
@@ -41,7 +42,7 @@ import { LoadCheck } from './load-check.ts';
 import type { LoadedRows } from './load-check.ts';
 import { LoadThread } from './load-thread.ts';
 import { Resumption } from './resumption.ts';
-import type { LoadedRun } from './resumption.ts';
+import type { HeldLog, LoadedRun } from './resumption.ts';
 import type { RunLimits } from './row-run.ts';
 import { RowReader } from './row-source.ts';
 import type { SourcePlace } from './row-source.ts';
@@ -105,11 +106,6 @@ export interface ThreadCount {
   running: number;
 }
 
-/** A pinned state, and the log from there on. */
-export interface HeldLog {
-  release(): Promise<void>;
-}
-
 /** Names the call in errors. */
 export const loadCallName = 'db.load()';
 /** The share of the memory for work in which rows, or entries of an index, are sorted at once; and the most bytes of it. */
@@ -154,7 +150,7 @@ export class Load {
   readonly #staging: Staging;
   readonly #bufferBytes: number;
   readonly #resumption: Resumption | undefined;
-  #held: HeldLog | undefined;
+  #held: Pick<HeldLog, 'release'> | undefined;
 
   constructor(context: FlushContext, input: LoadInput) {
     const { environment, engine, ending } = context;
@@ -180,8 +176,14 @@ export class Load {
   }
 
   /** Resolves once all rows are durable, and this instance shows them. If it rejects, none of them were written, or the outcome is unknown. */
-  run(): Promise<LoadReport> {
-    return namingAborts(loadCallName, this.#signal, () => this.#run());
+  async run(): Promise<LoadReport> {
+    try {
+      return await namingAborts(loadCallName, this.#signal, () => this.#run());
+    } catch (error) {
+      const isStopped = this.#context.ending.aborted && this.#input.options.signal?.aborted !== true;
+      if (!isStopped || !(error instanceof AbortedError)) throw error;
+      throw new AbortedError(`${loadCallName} was given up because db.stop() was called`, { cause: error });
+    }
   }
 
   async #run(): Promise<LoadReport> {
@@ -243,9 +245,9 @@ export class Load {
     for (let attempt = 1; ; attempt++) {
       await this.#refresh();
       try {
-        const { view } = this.#context.engine;
-        if (this.#resumption === undefined) this.#held = await this.#input.pinLog(view);
-        else await this.#resumption.pin(view);
+        const held = await this.#input.pinLog(this.#context.engine.view);
+        if (this.#resumption === undefined) this.#held = held;
+        else this.#resumption.hold(held);
         return;
       } catch (error) {
         if (!(error instanceof SnapshotExpiredError) || attempt >= maxPinAttempts) throw error;

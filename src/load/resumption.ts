@@ -4,7 +4,8 @@
  * Invariants:
  * - The record changes by commits, each validated on the state that it follows. So of two calls that work on a load, the one that took
  *   it over last goes on, and the other one ends with the next commit that it tries.
- * - The pin is in Block 0 before the record names it, and before a run is staged. It keeps the log, and so the runs, from every gc.
+ * - The pin is in Block 0 before the record names it, and before a run is staged. It keeps the log, and so the runs, from every gc. It is
+ *   a short one until there is something to record, so that a process that is killed before leaves nothing for long.
  * - A run that the record names is deleted by the call that has removed the record, and by no other.
  * - The commit that adds the rows removes the record.
  * - A clock decides only when a load is forgotten: the record counts for as long as its pin is in Block 0.
@@ -37,6 +38,14 @@ export const unfinishedMs: number = 7 * 86_400_000;
 /** The pin is renewed after so many milliseconds of work. */
 const renewMs = 86_400_000;
 
+/** A pinned state, and the log from there on. The pin is short, and is renewed until it is released or let go. */
+export interface HeldLog {
+  readonly pin: { readonly id: string };
+  release(): Promise<void>;
+  /** Renews the pin no more, and leaves it. */
+  letGo(): Promise<void>;
+}
+
 export interface ResumptionOptions {
   readonly context: FlushContext;
   readonly shape: TableShape;
@@ -66,6 +75,8 @@ export class Resumption {
   /** The worker that the record must have now: another call's before this one takes the load over; undefined for no record. */
   #expected: string | undefined;
   #pin: string | undefined;
+  /** The pin, while there is no record that names it. */
+  #held: HeldLog | undefined;
   #renewedMs = 0;
   #startedAt: Date | undefined;
   /** Whether the record may name the pin, so that it must stay. */
@@ -158,12 +169,10 @@ export class Resumption {
     throw new LoadResumeError(name, table, 'schema', message);
   }
 
-  /** Pins a state with its log, so that gc keeps what is staged from now on. Rejects with `SnapshotExpiredError`. */
-  async pin({ block0 }: View): Promise<void> {
-    const { context, signal } = this.#options;
-    this.#noteRenewal();
-    const { id } = await context.engine.pins.pin({ block0, readsLog: true }, unfinishedMs, signal);
-    this.#pin = id;
+  /** Takes a pin, which keeps what is staged from now on from gc. Until there is a record, the end of this process ends it. */
+  hold(held: HeldLog): void {
+    this.#held = held;
+    this.#pin = held.pin.id;
   }
 
   #noteRenewal(): void {
@@ -173,18 +182,15 @@ export class Resumption {
   /** Ends the pin, unless an unfinished load needs it. */
   async release(): Promise<void> {
     if (this.#pin === undefined || this.#isPinKept) return;
-    await this.#options.context.engine.pins.release(this.#pin);
+    if (this.#held === undefined) await this.#options.context.engine.pins.release(this.#pin);
+    else await this.#held.release();
   }
 
   /** Records runs, so that a later call goes on behind them. Rejects with `LoadResumeError` if another call has taken the load over. */
   async record(runs: readonly LoadedRun[]): Promise<void> {
     if (runs.length === 0) return;
-    const { staging, context, signal } = this.#options;
-    if (context.environment.monotonicMs() - this.#renewedMs >= renewMs) {
-      this.#noteRenewal();
-      // If it is gone, so may be the runs. Then reading one of them says so.
-      await context.engine.pins.renew(this.#pin as string, unfinishedMs, signal);
-    }
+    const { staging, context } = this.#options;
+    if (this.#held !== undefined || context.environment.monotonicMs() - this.#renewedMs >= renewMs) await this.#renew();
     const wasKept = this.#isPinKept;
     this.#isPinKept = true;
     try {
@@ -200,6 +206,16 @@ export class Resumption {
     staging.keep(runs.map(({ part }) => part));
     this.#expected = this.#worker;
     this.#runs += runs.length;
+  }
+
+  /** Keeps the pin for as long as an unfinished load is kept. */
+  async #renew(): Promise<void> {
+    const { context, signal } = this.#options;
+    await this.#held?.letGo();
+    this.#held = undefined;
+    this.#noteRenewal();
+    // If it is gone, so may be the runs. Then reading one of them says so.
+    await context.engine.pins.renew(this.#pin as string, unfinishedMs, signal);
   }
 
   #rowOf({ part, firstKey, lastKey, end }: LoadedRun, run: number): object {

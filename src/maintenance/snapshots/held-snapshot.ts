@@ -87,6 +87,13 @@ export class HeldSnapshot {
     this.#options.onEnd(this);
   }
 
+  /** Renews the pin no more, and leaves it to the caller. */
+  async letGo(): Promise<void> {
+    if (this.#ended !== undefined) return;
+    this.#end('released');
+    await this.#renewing;
+  }
+
   /** Ends the snapshot: blocks that only it reaches may be collected. */
   async release(signal?: AbortSignal): Promise<void> {
     if (this.#ended !== undefined) return;

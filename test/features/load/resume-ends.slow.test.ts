@@ -149,6 +149,25 @@ describe('an unfinished load', () => {
     expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   });
 
+  it('of a process that is killed before anything is recorded leaves a pin for some minutes only', async () => {
+    const cluster = new Cluster();
+    const [node, other] = [await small(cluster, 0), await small(cluster, 1)];
+    const stuck = async function* (): AsyncGenerator<ReturnType<typeof partOf>, void, undefined> {
+      for (const id of range(0, 2500)) yield await Promise.resolve(partOf(id));
+      await new Promise(() => {});
+    };
+    const loading = node.db.load(parts, stuck(), { resume: 'parts' });
+    await cluster.settle();
+    await cluster.advance(3_600_000);
+    expect(await cluster.run(other.db.snapshots())).toHaveLength(1);
+    expect(await cluster.run(other.db.unfinishedLoads())).toEqual([]);
+    node.environment.freeze();
+    await cluster.advance(3_600_000);
+    await cluster.collectAll(other);
+    expect(await cluster.run(other.db.snapshots())).toEqual([]);
+    expect(loading).toBeInstanceOf(Promise);
+  });
+
   it('is forgotten a week after somebody has worked on it: its rows go, and it begins again', async () => {
     const { cluster, node, source } = await begun();
     await cluster.advance(4 * dayMs);

@@ -72,6 +72,22 @@ export const loadMutants: readonly Mutant[] = [
     tests: ends,
   },
   {
+    name: 'load: the pin is kept for a week before anything is recorded',
+    edits: [
+      {
+        file: resumption,
+        find: 'this.#pin = held.pin.id;',
+        replace: 'this.#pin = held.pin.id;\n    void this.#renew();',
+      },
+    ],
+    tests: ends,
+  },
+  {
+    name: 'load: the pin is not kept for a week with the first record',
+    edits: [{ file: resumption, find: 'if (this.#held !== undefined || ', replace: 'if (' }],
+    tests: ['test/features/load/resume.slow.test.ts'],
+  },
+  {
     name: 'load: a record is believed although its pin is gone',
     edits: [
       {

@@ -14,7 +14,7 @@ export const writing: PagePromises = {
     'test/features/load/resume.slow.test.ts: are the same with a name if its rows are sorted at once',
     'test/features/load/resume.slow.test.ts: without a name are no more than they were',
   ],
-  'A record costs one small commit of two requests.': [
+  'A record costs one small commit of two requests, and the first one two requests more.': [
     'test/features/load/resume.slow.test.ts: with a name are two more for each record, and those of merging the runs',
   ],
   'A call that takes a load over ends the call before it, which rejects with `LoadResumeError`.': [
