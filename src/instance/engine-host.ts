@@ -338,7 +338,9 @@ export class EngineHost implements BatchHost, QueryHost {
     const load = new Load(this.#flushing, { shape, source, options, logger, pinLog, threads });
     const run = engine.whileRunning(load.run());
     this.waitFor(run);
-    return run;
+    const report = await run;
+    await engine.afterCommit(options.signal);
+    return report;
   }
 
   /** Lists the loads that can be resumed. */

@@ -35,6 +35,19 @@ describe('requests one after the other', () => {
     await expectRows(20);
   });
 
+  it('merge with every eighth commit of a load, too', async () => {
+    const waited: number[] = [];
+    for (let id = 1; id <= 10; id++) {
+      const { db } = nodes.ephemeral();
+      await nodes.run(db.start());
+      await nodes.run(db.load(people, [{ id, name: `row ${id}` }]));
+      await nodes.run(db.stop());
+      waited.push(await pending());
+    }
+    expect(waited).toEqual([1, 2, 3, 4, 5, 6, 7, 0, 1, 2]);
+    await expectRows(10);
+  });
+
   it('merge as often as mergePolicy says', async () => {
     for (const [minCommits, most] of [
       [1, 0],
