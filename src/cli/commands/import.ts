@@ -32,7 +32,7 @@ import type { ImportOptions, Imported } from '../input/row-import.ts';
 import type { ReadOptions } from '../input/row-reader.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { plural } from '../terminal/figures.ts';
-import { readSchemaFile } from '../values/schema-text.ts';
+import { readSchemaFile } from '../values/schema-file.ts';
 
 const positionals = {
   database: { type: 'string', describe: 'URL of the database: file:./data or s3://bucket/prefix' },

@@ -20,7 +20,7 @@ import { formatCount, plural } from '../terminal/figures.ts';
 import { Progress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { printFacts } from '../terminal/text-table.ts';
-import { readSchemaFile } from '../values/schema-text.ts';
+import { readSchemaFile } from '../values/schema-file.ts';
 
 const [firstPollMs, lastPollMs] = [20, 250];
 /** If other instances must do the work, and it does not progress for this long, no instance is doing it. */
