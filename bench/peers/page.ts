@@ -138,7 +138,7 @@ export function goalTable(figures: Figures, rows: number): FigureTable | undefin
     ratio.toFixed(2),
     byCpu.get(`${workload} ${contender}`) ?? '',
     limit?.toFixed(2) ?? '',
-    ratio >= goal ? 'reached' : `missed: ${Math.round((100 * ratio) / goal)} %`,
+    ratio >= goal ? 'reached' : `missed: ${Math.min(99, Math.round((100 * ratio) / goal))} %`,
   ]);
   if (lines.length === 0) return undefined;
   const title = `Goals at ${rows.toLocaleString('en-US')} rows`;
