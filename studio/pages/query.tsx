@@ -114,7 +114,8 @@ function QueryView({
     isWanted.current = false;
     void start();
   }, [enters, askedText]);
-  const shown = run.explained ?? plan.value;
+  // A plan that is left of another query is no plan of one that fails.
+  const shown = run.explained ?? (plan.failure === undefined ? plan.value : undefined);
   return (
     <div class="page query">
       <header class="bar">

@@ -149,6 +149,7 @@ describe('the page of queries', () => {
     await box.fill('a b c d e f g h i j '.repeat(7));
     await box.press('Enter');
     await page.getByRole('alert').filter({ hasText: '64 words' }).first().waitFor();
+    await page.locator('.plan').waitFor({ state: 'detached' });
     expect(faults.filter((fault) => !fault.includes('400'))).toEqual([]);
     await page.context().close();
   });
