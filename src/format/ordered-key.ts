@@ -335,7 +335,7 @@ export function readKeyComponent(key: Uint8Array, at: number, end: number, typeI
  * Tags of a result of another type than the declared one, and of a row on which the function failed; they sort after all
  * values.
  */
-const tagOther = 2;
+export const tagOther = 2;
 const tagFailed = 3;
 
 const lowerCaseUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

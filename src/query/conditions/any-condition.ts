@@ -8,6 +8,7 @@ import { AnySelector, ComplementSelector } from './filter.ts';
 import type { Selector } from './filter.ts';
 import { intersecting, uniting } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
+import { joinElements } from './list-selectors.ts';
 
 /** Conditions that must all hold. */
 export type Branch = readonly Condition[];
@@ -29,8 +30,10 @@ function readsOf(branches: readonly Branch[]): LayoutField[] | undefined {
 
 /** Makes the selector of rows that match a branch. Cheap branches are tested first. */
 function* selectingAny(branches: readonly Branch[]): Steps<Selector> {
-  const filters = yield* mapped(branches, filterOf);
-  return new AnySelector(yield* sorted(filters, (a, b) => a.cost - b.cost));
+  const selectors = yield* mapped(branches, (branch) =>
+    branch.length === 1 ? (branch[0] as Condition).selector : filterOf(branch),
+  );
+  return new AnySelector(yield* sorted(joinElements(selectors, true), (a, b) => a.cost - b.cost));
 }
 
 export class AnyCondition extends Condition {

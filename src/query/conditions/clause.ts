@@ -3,10 +3,10 @@
  * field become one list of values, so that a row is looked up in it rather than compared with each. Branches with one value for each
  * of several fields become a list of tuples in the same way.
  */
-import { compareStrings, compareValues } from '../../base/bytes.ts';
+import { compareStrings } from '../../base/bytes.ts';
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
 import { describeValue } from '../../base/messages.ts';
-import { atOnce, itemsInStep, sorted } from '../../base/pacer.ts';
+import { atOnce, itemsInStep } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { maxIndexFields } from '../../format/stored-schema.ts';
@@ -14,7 +14,7 @@ import { isKeyType, Types } from '../../format/types.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
 import type { Branch } from './any-condition.ts';
 import type { ComparedName, ComparedValue, FieldNames, OperatorOf } from './compared-types.ts';
-import { isOperator, operators } from './comparison.ts';
+import { comparingWithEach, isOperator, operators } from './comparison.ts';
 import type { OrderOperator, FieldValue } from './comparison.ts';
 import { captureValue, compileCondition, compilingCondition, noRow, Condition } from './condition.ts';
 import type { CompileOptions, WrittenCondition } from './condition.ts';
@@ -400,18 +400,7 @@ function* joiningValues(branches: readonly Branch[]): Steps<readonly Branch[]> {
 }
 
 function* listed(field: LayoutField, branches: readonly Branch[]): Steps<Condition> {
-  const all: FieldValue[] = [];
-  for (const branch of branches) all.push((equalityOf(branch) as { readonly value: FieldValue }).value);
-  const values: FieldValue[] = [];
-  for (const value of yield* sorted(all, compareValues)) {
-    if (values.length > 0 && compareValues(values[values.length - 1] as FieldValue, value) === 0) continue;
-    values.push(value);
-    if (values.length % itemsInStep === 0) yield;
-  }
-  const [first] = values as [FieldValue];
-  const comparison =
-    values.length === 1
-      ? ({ kind: 'value', operator: '=', value: first, orNull: false } as const)
-      : ({ kind: 'in', values, orNull: false } as const);
+  const values = branches.map((branch) => (equalityOf(branch) as { readonly value: FieldValue }).value);
+  const comparison = yield* comparingWithEach(values, false);
   return new Condition([field.name], { field, comparison });
 }

@@ -304,6 +304,11 @@ function* comparingWithAny(compared: ComparedField, list: unknown): Steps<Compar
     const place = placeOf(compared.field.typeId, value) ?? refuse(compared, value);
     if (place.side === 0) found.push(place.value);
   }
+  return yield* comparingWithEach(found, orNull);
+}
+
+/** Compares with values that the field can hold, in any order. */
+export function* comparingWithEach(found: readonly FieldValue[], orNull: boolean): Steps<Comparison> {
   const ascending = yield* sorted(found, compareValues);
   const values: FieldValue[] = [];
   for (let i = 0; i < ascending.length; i++) {

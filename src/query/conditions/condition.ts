@@ -1,12 +1,11 @@
 /** The conditions of a query: as they are written, and compiled for a version of a table. */
 import { isBytes, isDate } from '../../base/brands.ts';
-import { ByteWriter } from '../../base/bytes.ts';
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
 import { describeValue } from '../../base/messages.ts';
 import { nearestName } from '../../base/options.ts';
 import { atOnce, itemsInStep, mapped } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
-import { isTruncatedComponent, isOfResultType, writeKeyComponent, writeResult } from '../../format/ordered-key.ts';
+import { isOfResultType, tagOther } from '../../format/ordered-key.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
@@ -17,7 +16,7 @@ import type { RegisteredFunction } from '../../schema/registered-functions.ts';
 import type { FunctionResult, TableIndex, TableShape } from '../../schema/table-shape.ts';
 import { compareField, comparingWithList, oppositeOf } from './comparison.ts';
 import type { Comparison, ListOperator, Operator } from './comparison.ts';
-import { accessingList, keyAccess } from './key-ranges.ts';
+import { accessingList, keyAccess, ofValue } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import {
   asNumber,
@@ -30,9 +29,9 @@ import {
   uuidWords,
   wordsOf,
 } from './number-selectors.ts';
-import { ComplementSelector, Filter, NullSelector, RowSelector, selectAll, selectNothing, slowCost } from './filter.ts';
+import { ComplementSelector, Filter, NullSelector, selectAll, selectNothing, slowCost } from './filter.ts';
 import type { Selector } from './filter.ts';
-import { ElementSelector } from './list-selectors.ts';
+import { ElementSelector, joinElements, selectingElement } from './list-selectors.ts';
 import { PathSelector } from './path-selector.ts';
 import { PrefixSelector, headOf, textBytes, TextSelector } from './text-selectors.ts';
 
@@ -104,11 +103,15 @@ export class Condition {
     }
     const { field, comparison } = this.on;
     this.#listed ??= yield* accessingList(field.typeId, comparison);
-    this.#selector ??= yield* selectingList(field, comparison);
+    this.#selector ??= yield* selectingValues(field, comparison);
   }
 
   /** Returns the keys that matching rows can have in a tree whose keys begin with a field's value; undefined for any key. */
   keysBy(field: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
+    const selector = this.#selector;
+    if (selector instanceof ElementSelector && selector.place === field.elementsOf) {
+      return ofValue(Types.varchar, elementText(selector.elements[0] as ListElement));
+    }
     if (this.on?.field !== field) return undefined;
     const { comparison } = this.on;
     if (comparison.kind !== 'in') return keyAccess(field.typeId, comparison);
@@ -122,8 +125,10 @@ export class Condition {
   }
 
   /** Whether it looks for an element, and an index has entries for the elements of the lists that it looks in. */
-  isElementIn({ result }: TableIndex): boolean {
-    return result?.each === true && this.keysByResult(result) !== undefined;
+  isElementIn({ each, result }: TableIndex): boolean {
+    if (result?.each === true) return this.keysByResult(result) !== undefined;
+    const selector = this.#selector;
+    return selector instanceof ElementSelector && selector.place === each?.elementsOf;
   }
 }
 
@@ -138,7 +143,12 @@ export const noRow: Condition = new Condition([], undefined, selectNothing);
 
 /** Returns a filter that keeps the rows for which all conditions hold. */
 export function filterOf(conditions: readonly Condition[]): Filter {
-  return new Filter(conditions.map(({ selector }) => selector));
+  return new Filter(
+    joinElements(
+      conditions.map(({ selector }) => selector),
+      false,
+    ),
+  );
 }
 
 /** Returns the names of the fields and functions that conditions test, without duplicates. */
@@ -171,56 +181,43 @@ export function compileSelector(field: LayoutField, comparison: Comparison): Sel
   if (field.path !== undefined) return new PathSelector(field, comparison);
   switch (comparison.kind) {
     case 'null':
-      return new NullSelector(field, true);
     case 'not null':
-      return new NullSelector(field, false);
+      return new NullSelector(field, comparison.kind === 'null');
     case 'prefix':
       return new PrefixSelector(field, comparison.value);
     case 'in':
-      return atOnce(selectingList(field, comparison));
     case 'value':
-      break;
-  }
-  const { operator, value, orNull } = comparison;
-  const values = [value];
-  const accepted = signsOf(operator);
-  switch (field.typeId) {
-    case Types.varchar:
-    case Types.bytes:
-    case Types.json:
-      return new TextSelector(field, values.map(textBytes), accepted, orNull);
-    case Types.uint64:
-    case Types.int64:
-      return new BigintSelector(field, 1, accepted, orNull, atOnce(wordsOf(values as readonly bigint[])));
-    case Types.uuid:
-    case Types.blob:
-      return new UuidSelector(field, 1, accepted, orNull, atOnce(uuidWords(values as readonly string[])));
-    default:
-      return new IntervalSelector(field, operator, value, orNull);
+      return atOnce(selectingValues(field, comparison));
   }
 }
 
-/** Makes the selector of a list of values in steps, since the list may be long. */
-function* selectingList(
+/** Makes the selector of a comparison with values in steps, since a list may be long. */
+function* selectingValues(
   field: LayoutField,
-  { values, orNull }: Extract<Comparison, { readonly kind: 'in' }>,
+  comparison: Extract<Comparison, { readonly kind: 'in' | 'value' }>,
 ): Steps<Selector> {
-  if (field.path !== undefined) return new PathSelector(field, { kind: 'in', values, orNull });
+  if (field.path !== undefined) return new PathSelector(field, comparison);
+  const { orNull } = comparison;
+  const isList = comparison.kind === 'in';
+  const values = isList ? comparison.values : [comparison.value];
+  const accepted = isList ? signEqual : signsOf[comparison.operator];
   switch (field.typeId) {
     case Types.varchar:
     case Types.bytes:
     case Types.json: {
       const texts = yield* mapped(values, textBytes);
-      return new TextSelector(field, texts, signEqual, orNull, Float64Array.from(yield* mapped(texts, headOf)));
+      return new TextSelector(field, texts, accepted, orNull, Float64Array.from(yield* mapped(texts, headOf)));
     }
     case Types.uint64:
     case Types.int64:
-      return new BigintSelector(field, values.length, signEqual, orNull, yield* wordsOf(values as readonly bigint[]));
+      return new BigintSelector(field, values.length, accepted, orNull, yield* wordsOf(values as readonly bigint[]));
     case Types.uuid:
     case Types.blob:
-      return new UuidSelector(field, values.length, signEqual, orNull, yield* uuidWords(values as readonly string[]));
+      return new UuidSelector(field, values.length, accepted, orNull, yield* uuidWords(values as readonly string[]));
     default:
-      return new NumberListSelector(field, Float64Array.from(yield* mapped(values, asNumber)), orNull);
+      return isList
+        ? new NumberListSelector(field, Float64Array.from(yield* mapped(values, asNumber)), orNull)
+        : new IntervalSelector(field, comparison.operator, comparison.value, orNull);
   }
 }
 
@@ -299,7 +296,7 @@ export function* compilingCondition(
   const opposite = oppositeOf(comparison);
   if (opposite !== undefined) return [new Condition([name], { field, comparison: opposite })];
   const selector =
-    comparison.kind === 'in' ? yield* selectingList(field, comparison) : compileSelector(field, comparison);
+    comparison.kind === 'in' ? yield* selectingValues(field, comparison) : compileSelector(field, comparison);
   return [new Condition([name], undefined, new ComplementSelector(selector), [field])];
 }
 
@@ -317,10 +314,8 @@ export function compileCondition(
   }
   const field = requireField(shape, name, 'where');
   if (operator === 'HAS') {
-    const condition = new HasCondition(shape.name, field, captured);
-    return [
-      negated ? new Condition([name], undefined, new ComplementSelector(condition.selector), [field]) : condition,
-    ];
+    const selector = selectingListsWith(shape.name, field, captured);
+    return [new Condition([name], undefined, negated ? new ComplementSelector(selector) : selector, [field])];
   }
   if (field.path !== undefined && (operator !== 'IN' || !Array.isArray(captured))) {
     return compilePath(shape, field, operator, captured, negated);
@@ -375,36 +370,17 @@ function elementOf(subject: string, value: unknown): ListElement {
   throw new InvalidQueryError(`${takes}, and ${subject} was given ${describeValue(value)}.`);
 }
 
-/** The condition that the list in a json field has an element. */
-export class HasCondition extends Condition {
-  readonly #field: LayoutField;
-  readonly #element: ListElement;
-
-  /** Throws `InvalidOperatorError` unless the field is of type json, and `InvalidQueryError` unless the value can be an element. */
-  constructor(table: string, field: LayoutField, value: unknown) {
-    const { name, typeId } = field;
-    if (typeId !== Types.json) {
-      const message = `Field '${name}' of table '${table}' is of type ${typeName(typeId)}: HAS is for lists in json fields.`;
-      throw new InvalidOperatorError('HAS', message);
-    }
-    const element = elementOf(`field '${name}' of table '${table}'`, value);
-    super([name], undefined, new ElementSelector(field, element), [field]);
-    this.#field = field;
-    this.#element = element;
+/**
+ * Returns the selector of lists in a json field that have an element. Throws `InvalidOperatorError` unless the field is of type json, and
+ * `InvalidQueryError` unless the value can be an element.
+ */
+function selectingListsWith(table: string, field: LayoutField, value: unknown): Selector {
+  const { name, typeId } = field;
+  if (typeId !== Types.json) {
+    const message = `Field '${name}' of table '${table}' is of type ${typeName(typeId)}: HAS is for lists in json fields.`;
+    throw new InvalidOperatorError('HAS', message);
   }
-
-  override isElementIn({ each }: TableIndex): boolean {
-    return each?.elementsOf === this.#field;
-  }
-
-  override keysBy(field: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
-    if (field.elementsOf !== this.#field) return undefined;
-    const writer = new ByteWriter(64);
-    writeKeyComponent(writer, Types.varchar, elementText(this.#element));
-    const component = writer.finish();
-    const exact = !isTruncatedComponent(component, component.length, Types.varchar);
-    return { kind: 'values', components: [component], exact };
-  }
+  return selectingElement(field, elementOf(`field '${name}' of table '${table}'`, value));
 }
 
 /** The condition that there is no value at a path, or that there is one, of any type. */
@@ -426,39 +402,37 @@ class PathNullCondition extends Condition {
   }
 }
 
-/** Selects rows by a registered function: the function gets the whole row, and its result must equal a value. */
-class FunctionSelector extends RowSelector {
-  readonly cost: number = slowCost;
-  readonly #shape: TableShape;
+/**
+ * Selects rows by a registered function: the function gets the whole row, and its result must equal a value, or be a list that has an
+ * element.
+ */
+class FunctionSelector extends ElementSelector {
   readonly #registered: RegisteredFunction;
-  readonly #value: unknown;
-  /** Whether the value is looked for in a list that the function returns. */
   readonly #isElement: boolean;
 
   constructor(shape: TableShape, registered: RegisteredFunction, value: unknown, operator: Operator) {
-    super();
-    this.#shape = shape;
+    const isElement = operator === 'HAS';
+    const read = (source: RowSource, base: number): unknown => callFunction(shape, registered, source, base);
+    // A value is looked for in no list that others know.
+    super(slowCost, isElement ? registered : read, read, [value]);
     this.#registered = registered;
-    this.#value = value;
-    this.#isElement = operator === 'HAS';
+    this.#isElement = isElement;
   }
 
   /** Returns the keys of matching rows in an index on the function; undefined if they cannot be known. */
   keysBy({ name, typeId, version, each }: FunctionResult): KeyAccess | undefined {
     const { name: called, version: calledVersion } = this.#registered;
-    const value = this.#isElement ? elementText(this.#value as ListElement) : this.#value;
+    const [sought] = this.elements;
+    const value = this.#isElement ? elementText(sought as ListElement) : sought;
     if (called !== name || calledVersion !== version || Number.isNaN(value) || this.#isElement !== each)
       return undefined;
-    const writer = new ByteWriter(64);
-    writeResult(writer, typeId, value);
-    const component = writer.finish();
     // An index has one and the same key for all results that are not of the type.
-    const exact = isOfResultType(typeId, value) && !isTruncatedComponent(component, component.length, typeId);
-    return { kind: 'values', components: [component], exact };
+    return isOfResultType(typeId, value)
+      ? ofValue(typeId, value)
+      : { kind: 'values', components: [Uint8Array.of(tagOther)], exact: false };
   }
 
-  protected matches(source: RowSource, base: number): boolean {
-    const result = callFunction(this.#shape, this.#registered, source, base);
-    return this.#isElement ? Array.isArray(result) && result.includes(this.#value) : result === this.#value;
+  protected override matches(source: RowSource, base: number): boolean {
+    return this.#isElement ? super.matches(source, base) : this.read(source, base) === this.elements[0];
   }
 }

@@ -8,7 +8,7 @@ import type { RowSource, LayoutField } from '../../format/row-layout.ts';
 const costOfStep = 2_000_000;
 
 /** Tests conditions that must all hold, cheap ones first, and a bound, if there is one, that tightens while a query runs. */
-export class Filter {
+export class Filter implements Selector {
   /** The cheap ones first. */
   readonly selectors: readonly Selector[];
   /** A selection vector of one row. It holds a zero, also after a selection. */
@@ -34,6 +34,12 @@ export class Filter {
   /** Returns the number of rows that may be tested without a pause: `most`, or fewer for thousands of conditions. At least one. */
   rowsAtOnce(most: number): number {
     return this.cost * most <= costOfStep ? most : Math.max(1, Math.floor(costOfStep / this.cost));
+  }
+
+  timeBy(timeOf: TimeOf): number {
+    let sum = 0;
+    for (const selector of this.selectors) sum += timeOf(selector);
+    return sum;
   }
 
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
@@ -97,47 +103,47 @@ function without(picks: Int32Array, count: number, taken: Int32Array, takenCount
 /** Selects rows that a selector does not match. */
 export class ComplementSelector implements Selector {
   readonly cost: number;
-  readonly #selector: Selector;
+  readonly opposite: Selector;
   readonly #scratch = new Scratch();
 
   constructor(selector: Selector) {
-    this.#selector = selector;
+    this.opposite = selector;
     this.cost = selector.cost + 1;
   }
 
   timeBy(timeOf: TimeOf): number {
-    return timeOf(this.#selector);
+    return timeOf(this.opposite);
   }
 
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
     const matching = this.#scratch.copy(picks, count);
-    const matches = this.#selector.select(source, first, stride, matching, count);
+    const matches = this.opposite.select(source, first, stride, matching, count);
     return matches === 0 ? count : without(picks, count, matching, matches);
   }
 }
 
-/** The assumed part of the rows that the cheapest of several filters leaves to each of the others. */
+/** The assumed part of the rows that the cheapest of several selectors leaves to each of the others. */
 const partLeft = 0.5;
 
-/** Selects rows that match at least one of several filters. */
+/** Selects rows that at least one of several selectors matches. */
 export class AnySelector implements Selector {
   readonly cost: number;
-  readonly #filters: readonly Filter[];
+  readonly #selectors: readonly Selector[];
   #time = 0;
   readonly #rest = new Scratch();
   readonly #matching = new Scratch();
 
-  constructor(filters: readonly Filter[]) {
-    // Cheap filters first: the others test only rows that no cheaper one matches.
-    this.#filters = filters.toSorted((a, b) => a.cost - b.cost);
-    this.cost = filters.reduce((sum, { cost }) => sum + cost, 1);
+  /** Cheap selectors come first: the others test only rows that no cheaper one matches. */
+  constructor(selectors: readonly Selector[]) {
+    this.#selectors = selectors;
+    this.cost = selectors.reduce((sum, { cost }) => sum + cost, 1);
   }
 
   timeBy(timeOf: TimeOf): number {
     if (this.#time > 0) return this.#time;
     let part = 1;
-    for (const { selectors } of this.#filters) {
-      for (const selector of selectors) this.#time += part * timeOf(selector);
+    for (const selector of this.#selectors) {
+      this.#time += part * timeOf(selector);
       part = partLeft;
     }
     return this.#time;
@@ -146,9 +152,9 @@ export class AnySelector implements Selector {
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
     const rest = this.#rest.copy(picks, count);
     let left = count;
-    for (let i = 0; i < this.#filters.length && left > 0; i++) {
+    for (let i = 0; i < this.#selectors.length && left > 0; i++) {
       const matching = this.#matching.copy(rest, left);
-      const matches = (this.#filters[i] as Filter).select(source, first, stride, matching, left);
+      const matches = (this.#selectors[i] as Selector).select(source, first, stride, matching, left);
       if (matches > 0) left = without(rest, left, matching, matches);
     }
     return left === 0 ? count : without(picks, count, rest, left);

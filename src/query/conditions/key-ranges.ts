@@ -3,6 +3,7 @@
  * component of a value is not a prefix of any other component, so the keys that begin with it are exactly the keys of that value.
  */
 import { ByteWriter, compareBytes, prefixEnd } from '../../base/bytes.ts';
+import type { OrderedValue } from '../../base/bytes.ts';
 import { isTruncatedComponent, writeKeyComponent } from '../../format/ordered-key.ts';
 import { atOnce, itemsInStep, mapped, sorted } from '../../base/pacer.ts';
 import type { Steps } from '../../base/pacer.ts';
@@ -32,7 +33,7 @@ const nullKey: Uint8Array = Uint8Array.of(0);
 const valueKeys: Uint8Array = Uint8Array.of(1);
 
 /** Returns the key component of a value. Keys hold long values only in part. */
-export function componentOf(typeId: TypeId, value: FieldValue): Uint8Array {
+export function componentOf(typeId: TypeId, value: OrderedValue): Uint8Array {
   const component = new ByteWriter();
   writeKeyComponent(component, typeId, value);
   return component.finish();
@@ -90,30 +91,22 @@ export function* accessingValues(components: readonly Uint8Array[], exact: boole
   return { kind: 'values', components, ranges, exact };
 }
 
-function ofValue(typeId: TypeId, value: FieldValue): KeyAccess {
+/** Returns the keys of a value. */
+export function ofValue(typeId: TypeId, value: OrderedValue): KeyAccess {
   const component = componentOf(typeId, value);
   return { kind: 'values', components: [component], exact: !isTruncated(component, typeId) };
 }
 
 function ofOperator(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', value: FieldValue, orNull: boolean): KeyAccess {
   const component = componentOf(typeId, value);
-  const truncated = isTruncated(component, typeId);
-  const exact = !truncated;
-  const withNull = (range: KeyRange): KeyAccess => {
-    return { kind: 'ranges', ranges: orNull ? [{ from: nullKey, to: valueKeys }, range] : [range], exact };
-  };
-  const from = orNull ? nullKey : valueKeys;
+  const end = prefixEnd(component);
   // Different long values can have the same truncated component. So a truncated bound is included, and tested on the row.
-  switch (operator) {
-    case '<':
-      return { kind: 'ranges', ranges: [{ from, to: truncated ? prefixEnd(component) : component }], exact };
-    case '<=':
-      return { kind: 'ranges', ranges: [{ from, to: prefixEnd(component) }], exact };
-    case '>':
-      return withNull({ from: truncated ? component : prefixEnd(component) });
-    case '>=':
-      return withNull({ from: component });
-  }
+  const exact = !isTruncated(component, typeId);
+  const isBelow = operator.startsWith('<');
+  const range = isBelow
+    ? { from: orNull ? nullKey : valueKeys, to: operator === '<' && exact ? component : end }
+    : { from: operator === '>' && exact ? end : component };
+  return { kind: 'ranges', ranges: orNull && !isBelow ? [{ from: nullKey, to: valueKeys }, range] : [range], exact };
 }
 
 /** The keys of values with a prefix. Without its two last bytes, the component of the prefix begins the components of all of them. */
@@ -125,7 +118,7 @@ function ofPrefix(typeId: TypeId, value: string | Uint8Array): KeyAccess {
 }
 
 /** Removes duplicates: long values with the same beginning have the same component. */
-function* withoutRepeats(components: readonly Uint8Array[]): Steps<Uint8Array[]> {
+export function* withoutRepeats(components: readonly Uint8Array[]): Steps<Uint8Array[]> {
   const different: Uint8Array[] = [];
   for (let i = 0; i < components.length; i++) {
     if ((i + 1) % itemsInStep === 0) yield;

@@ -1,53 +1,110 @@
-/** Selects rows by the elements of a list in a json field. */
+/** Selects rows by the elements of lists. */
 import { encodeUtf8 } from '../../base/bytes.ts';
 import { heapPlace, isNull, readField } from '../../format/row-decode.ts';
 import { inlineBytes, nonAsciiFlag } from '../../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { elementText } from '../../schema/list-elements.ts';
 import type { ListElement } from '../../schema/list-elements.ts';
-import { RowSelector } from './filter.ts';
+import { ComplementSelector, RowSelector } from './filter.ts';
+import type { Selector } from './filter.ts';
 
 /** The cost from which a selector counts as one that looks for elements: more than that of any other but functions. */
 export const elementCost = 500;
 
-/** Selects rows whose list has an element. Rows are parsed only if their JSON text contains that of the element. */
-export class ElementSelector extends RowSelector {
-  readonly cost: number = elementCost;
-  readonly #field: LayoutField;
-  readonly #element: ListElement;
-  readonly #text: Uint8Array;
+type OfRow<T> = (source: RowSource, base: number) => T;
 
-  constructor(field: LayoutField, element: ListElement) {
+/** Selects rows whose list has any of some elements, or all of them. A list is read once. */
+export class ElementSelector extends RowSelector {
+  readonly cost: number;
+  /** Where the lists are: those of one place are the same. */
+  readonly place: unknown;
+  readonly read: OfRow<unknown>;
+  readonly elements: readonly unknown[];
+  /** Returns false if it is known that a row does not match, before its list is read. */
+  readonly mayMatch: OfRow<boolean> | undefined;
+  readonly #wanted: ReadonlySet<unknown>;
+  readonly #isAny: boolean;
+
+  constructor(
+    cost: number,
+    place: unknown,
+    read: OfRow<unknown>,
+    elements: readonly unknown[],
+    isAny = true,
+    mayMatch?: OfRow<boolean>,
+  ) {
     super();
-    this.#field = field;
-    this.#element = element;
-    this.#text = encodeUtf8(elementText(element));
+    this.cost = cost;
+    this.place = place;
+    this.read = read;
+    this.elements = elements;
+    this.mayMatch = mayMatch;
+    this.#wanted = new Set(elements);
+    this.#isAny = isAny;
   }
 
   protected matches(source: RowSource, base: number): boolean {
-    const field = this.#field;
-    const stored = field.path?.of ?? field;
-    if (isNull(source, base, stored) || !holdsText(source, base, stored, this.#text)) return false;
-    const list: unknown = readField(source, base, field);
-    return Array.isArray(list) && list.includes(this.#element);
+    if (this.mayMatch?.(source, base) === false) return false;
+    const list = this.read(source, base);
+    if (!Array.isArray(list)) return false;
+    const found = new Set(list.filter((element) => this.#wanted.has(element)));
+    return this.#isAny ? found.size > 0 : found.size === this.#wanted.size;
   }
 }
 
-/** Whether the text of a field that is not null contains another. */
-export function holdsText(source: RowSource, base: number, field: LayoutField, text: Uint8Array): boolean {
-  const at = base + field.offset;
-  const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
-  const isInline = length <= inlineBytes;
-  const start = isInline ? at + 4 : heapPlace(source, at, length, field);
-  return contains(isInline ? source.rows : source.heap, start, start + length, text);
+/** Returns the selector of rows whose list in a field has an element. A list is parsed only if its JSON text contains that of the element. */
+export function selectingElement(field: LayoutField, element: ListElement): Selector {
+  const text = encodeUtf8(elementText(element));
+  const stored = field.path?.of ?? field;
+  return new ElementSelector(
+    elementCost,
+    field,
+    (source, base) => readField(source, base, field),
+    [element],
+    true,
+    (source, base) => holdsText(source, base, stored, text),
+  );
 }
 
-/** Whether the bytes from `start` to `end` contain others. */
-function contains(bytes: Uint8Array, start: number, end: number, wanted: Uint8Array): boolean {
-  const first = wanted[0] as number;
-  const last = end - wanted.length;
-  for (let at = bytes.indexOf(first, start); at >= 0 && at <= last; at = bytes.indexOf(first, at + 1)) {
-    let same = 1;
+/** Joins selectors that look for elements in the same lists. Where any is enough, finding none of their texts takes as long as parsing. */
+function joinedElements(all: readonly ElementSelector[], isAny: boolean): Selector {
+  const { cost, place, read, mayMatch } = all[0] as ElementSelector;
+  const elements = all.flatMap((one) => one.elements);
+  return new ElementSelector(cost, place, read, elements, isAny, isAny ? undefined : mayMatch);
+}
+
+/** Joins the selectors that look for elements in the same lists. `isAny`: rows must match one of the selectors, and not all. */
+export function joinElements(selectors: readonly Selector[], isAny: boolean): readonly Selector[] {
+  if (selectors.length < 2) return selectors;
+  const found: Selector[] = [];
+  const places = new Map<unknown, ElementSelector[]>();
+  const opposites: Selector[] = [];
+  for (const selector of selectors) {
+    if (selector instanceof ElementSelector) {
+      const { place } = selector;
+      const alike = places.get(place);
+      if (alike === undefined) places.set(place, [selector]);
+      else alike.push(selector);
+    } else if (selector instanceof ComplementSelector) opposites.push(selector.opposite);
+    else found.push(selector);
+  }
+  for (const alike of places.values())
+    found.push(alike.length < 2 ? (alike[0] as Selector) : joinedElements(alike, isAny));
+  for (const opposite of joinElements(opposites, !isAny)) found.push(new ComplementSelector(opposite));
+  return found;
+}
+
+/** Whether a field is not null, and its text contains another. */
+export function holdsText(source: RowSource, base: number, field: LayoutField, wanted: Uint8Array): boolean {
+  if (isNull(source, base, field)) return false;
+  let at = base + field.offset;
+  const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
+  const isInline = length <= inlineBytes;
+  const bytes = isInline ? source.rows : source.heap;
+  at = isInline ? at + 4 : heapPlace(source, at, length, field);
+  // In most JSON, a search for the first byte alone would stop too often.
+  for (const last = at + length - wanted.length; at <= last; at++) {
+    let same = 0;
     while (same < wanted.length && bytes[at + same] === wanted[same]) same++;
     if (same === wanted.length) return true;
   }

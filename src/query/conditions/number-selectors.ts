@@ -21,38 +21,30 @@ export const signLess = 1;
 export const signEqual = 2;
 export const signGreater = 4;
 
-/** Returns the signs that an operator accepts, as a bit mask. */
-export function signsOf(operator: ComparisonOperator): number {
-  switch (operator) {
-    case '<':
-      return signLess;
-    case '<=':
-      return signLess | signEqual;
-    case '=':
-      return signEqual;
-    case '!=':
-      return signLess | signGreater;
-    case '>=':
-      return signGreater | signEqual;
-    case '>':
-      return signGreater;
-  }
-}
+/** The signs that operators accept, as bit masks. */
+export const signsOf: Readonly<Record<ComparisonOperator, number>> = {
+  '<': signLess,
+  '<=': signLess | signEqual,
+  '=': signEqual,
+  '!=': signLess | signGreater,
+  '>=': signGreater | signEqual,
+  '>': signGreater,
+};
 
 export abstract class SignSelector implements Selector {
   abstract readonly cost: number;
   readonly field: LayoutField;
   /** The number of values that rows are compared with. */
   readonly #values: number;
-  readonly #accepted: number;
-  readonly #orNull: boolean;
+  readonly accepted: number;
+  readonly orNull: boolean;
 
   /** Keeps rows whose value compares to the only value with an accepted sign, or equals one of several ascending values. */
   constructor(field: LayoutField, values: number, accepted: number, orNull: boolean) {
     this.field = field;
     this.#values = values;
-    this.#accepted = accepted;
-    this.#orNull = orNull;
+    this.accepted = accepted;
+    this.orNull = orNull;
   }
 
   /** Compares the value at `at` with value `i`: negative, zero or positive. */
@@ -61,7 +53,7 @@ export abstract class SignSelector implements Selector {
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
     const { rows } = source;
     const { nullByte, nullMask, offset } = this.field;
-    const accepted = this.#accepted;
+    const accepted = this.accepted;
     const single = this.#values === 1;
     let kept = 0;
     for (let k = 0; k < count; k++) {
@@ -69,7 +61,7 @@ export abstract class SignSelector implements Selector {
       const row = first + pick * stride;
       picks[kept] = pick;
       if (((rows[row + nullByte] as number) & nullMask) !== 0) {
-        if (this.#orNull) kept++;
+        if (this.orNull) kept++;
       } else if (single) {
         const order = this.compare(source, row + offset, 0);
         const sign = order < 0 ? signLess : order > 0 ? signGreater : signEqual;

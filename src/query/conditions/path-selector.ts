@@ -2,11 +2,12 @@
 import { isBytes, isDate } from '../../base/brands.ts';
 import { compareValues, encodeUtf8 } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
-import { isNull, readField } from '../../format/row-decode.ts';
+import { readField } from '../../format/row-decode.ts';
 import type { FieldPath, LayoutField, RowSource } from '../../format/row-layout.ts';
 import type { Comparison, FieldValue } from './comparison.ts';
 import { RowSelector } from './filter.ts';
 import { elementCost, holdsText } from './list-selectors.ts';
+import { signEqual, signGreater, signLess, signsOf } from './number-selectors.ts';
 
 /** Returns a value by which a set finds those that are equal. */
 function ofSet(value: FieldValue): unknown {
@@ -28,11 +29,11 @@ function testOf(comparison: Comparison): (value: OrderedValue) => boolean {
     }
     case 'value': {
       const { operator, value: other, orNull } = comparison;
-      const [less, equal, more] = ['< <= !=', '= <= >=', '> >= !='].map((all) => all.split(' ').includes(operator));
+      const accepted = signsOf[operator];
       return (value) => {
         if (value === null) return orNull;
         const order = compareValues(value, other);
-        return (order < 0 ? less : order > 0 ? more : equal) === true;
+        return ((order < 0 ? signLess : order > 0 ? signGreater : signEqual) & accepted) !== 0;
       };
     }
     default:
@@ -59,10 +60,8 @@ export class PathSelector extends RowSelector {
 
   protected matches(source: RowSource, base: number): boolean {
     const text = this.#text;
-    if (text !== undefined) {
-      const { of } = this.#field.path as FieldPath;
-      if (isNull(source, base, of) || !holdsText(source, base, of, text)) return false;
-    }
+    const { of } = this.#field.path as FieldPath;
+    if (text !== undefined && !holdsText(source, base, of, text)) return false;
     return this.#test(readField(source, base, this.#field) as OrderedValue);
   }
 }

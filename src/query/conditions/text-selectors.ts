@@ -27,21 +27,17 @@ export class TextSelector extends SignSelector {
   readonly cost = 6;
   readonly #values: readonly Uint8Array[];
   readonly #heads: Float64Array;
-  readonly #accepted: number;
-  readonly #orNull: boolean;
 
   constructor(
     field: LayoutField,
     values: readonly Uint8Array[],
     accepted: number,
     orNull: boolean,
-    heads: Float64Array = Float64Array.from(values, headOf),
+    heads: Float64Array,
   ) {
     super(field, values.length, accepted, orNull);
     this.#values = values;
     this.#heads = heads;
-    this.#accepted = accepted;
-    this.#orNull = orNull;
   }
 
   compare(source: RowSource, at: number, i: number): number {
@@ -63,7 +59,7 @@ export class TextSelector extends SignSelector {
     const { nullByte, nullMask, offset } = this.field;
     const value = this.#values[0] as Uint8Array;
     const head = this.#heads[0] as number;
-    const accepted = this.#accepted;
+    const accepted = this.accepted;
     const equalOnly = accepted === signEqual;
     let kept = 0;
     for (let k = 0; k < count; k++) {
@@ -80,7 +76,7 @@ export class TextSelector extends SignSelector {
         sign = order < 0 ? signLess : order > 0 ? signGreater : signEqual;
       }
       const isNull = ((rows[row + nullByte] as number) & nullMask) !== 0;
-      if (isNull ? this.#orNull : (sign & accepted) !== 0) kept++;
+      if (isNull ? this.orNull : (sign & accepted) !== 0) kept++;
     }
     return kept;
   }
@@ -88,7 +84,7 @@ export class TextSelector extends SignSelector {
   /** Tests equality with one value by a fast loop: most rows fail by their heads, and nothing else of them is read. */
   selectRun(run: Run, picks: Int32Array): number {
     const { source, first, stride, from, to } = run;
-    if (this.#values.length !== 1 || this.#accepted !== signEqual || this.#orNull) {
+    if (this.#values.length !== 1 || this.accepted !== signEqual || this.orNull) {
       return this.select(source, first, stride, picks, pickAll(run, picks));
     }
     const { rows, rowsView: view } = source;

@@ -16,7 +16,7 @@ import { orderPlace } from './comparison.ts';
 import type { FieldValue, Comparison, OrderOperator } from './comparison.ts';
 import { Condition, checkFunctionOperator, comparedField, compileSelector, noRow } from './condition.ts';
 import type { CompileOptions, WrittenCondition } from './condition.ts';
-import { accessingValues, componentOf, intersectAll, rangeOfComponent } from './key-ranges.ts';
+import { accessingValues, componentOf, intersectAll, rangeOfComponent, withoutRepeats } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { writeOrderComponent, keyTypeOf } from './row-order.ts';
 import type { Selector } from './filter.ts';
@@ -144,13 +144,7 @@ export class TupleCondition extends Condition {
       all.push(places.map((place) => components[place] as Uint8Array).reduce(concatBytes));
       if (all.length % itemsInStep === 0) yield;
     }
-    const different: Uint8Array[] = [];
-    for (const component of yield* sorted(all, compareBytes)) {
-      const last = different[different.length - 1];
-      if (last === undefined || compareBytes(last, component) !== 0) different.push(component);
-      if (different.length % itemsInStep === 0) yield;
-    }
-    return different;
+    return yield* withoutRepeats(yield* sorted(all, compareBytes));
   }
 }
 

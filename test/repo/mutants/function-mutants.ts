@@ -71,9 +71,9 @@ export const functionMutants: readonly Mutant[] = [
     name: 'functions: results that are stored in part count as complete',
     edits: [
       {
-        file: selector,
-        find: 'isOfResultType(typeId, value) && !isTruncatedComponent(component, component.length, typeId)',
-        replace: 'isOfResultType(typeId, value) && isTruncatedComponent.length > 0',
+        file: 'src/query/conditions/key-ranges.ts',
+        find: 'exact: !isTruncated(component, typeId) };',
+        replace: 'exact: component.length > 0 };',
       },
     ],
     tests: [queries],
@@ -83,8 +83,8 @@ export const functionMutants: readonly Mutant[] = [
     edits: [
       {
         file: selector,
-        find: 'isOfResultType(typeId, value) && !isTruncatedComponent(component, component.length, typeId)',
-        replace: 'isOfResultType.length > 0 && !isTruncatedComponent(component, component.length, typeId)',
+        find: 'components: [Uint8Array.of(tagOther)], exact: false };',
+        replace: 'components: [Uint8Array.of(tagOther)], exact: true };',
       },
     ],
     tests: [queries],

@@ -1,11 +1,13 @@
 /** Mistakes in indexes whose entries hold more than the values that they are on. */
 import type { Mutant } from './mutant.ts';
 
+const listSelectors = 'src/query/conditions/list-selectors.ts';
 const shapes = 'src/schema/table-shape.ts';
 
 const queries = 'test/features/query/included-fields.test.ts';
 const stored = 'test/features/query/included-fields-stored.test.ts';
 const lists = 'test/features/query/lists.test.ts';
+const listElements = 'test/features/query/list-elements.test.ts';
 const paths = 'test/features/query/paths.slow.test.ts';
 const pathParts = 'test/features/query/paths-in-indexes.test.ts';
 const storedPaths = 'test/features/query/paths-stored.slow.test.ts';
@@ -124,12 +126,56 @@ export const indexMutants: readonly Mutant[] = [
     name: 'lists: an element that a key holds in part is taken for found',
     edits: [
       {
-        file: 'src/query/conditions/condition.ts',
-        find: 'const exact = !isTruncatedComponent(component, component.length, Types.varchar);',
-        replace: 'const exact = component.length > 0;',
+        file: 'src/query/conditions/key-ranges.ts',
+        find: 'exact: !isTruncated(component, typeId) };',
+        replace: 'exact: component.length > 0 };',
       },
     ],
     tests: [lists],
+  },
+  {
+    name: 'lists: a list is read for each of many elements',
+    edits: [
+      {
+        file: listSelectors,
+        find: 'if (selectors.length < 2) return selectors;',
+        replace: 'if (selectors.length < 2 || isAny || !isAny) return selectors;',
+      },
+    ],
+    tests: [listElements],
+  },
+  {
+    name: 'lists: one of several elements is enough for all',
+    edits: [
+      {
+        file: listSelectors,
+        find: 'return this.#isAny ? found.size > 0 : found.size === this.#wanted.size;',
+        replace: 'return this.#isAny || found.size > 0 ? found.size > 0 : found.size === this.#wanted.size;',
+      },
+    ],
+    tests: [listElements],
+  },
+  {
+    name: 'lists: the opposite of any element is the opposite of all',
+    edits: [
+      {
+        file: listSelectors,
+        find: 'joinElements(opposites, !isAny)',
+        replace: 'joinElements(opposites, isAny)',
+      },
+    ],
+    tests: [listElements],
+  },
+  {
+    name: 'lists: a list without the text of the first element has no other',
+    edits: [
+      {
+        file: listSelectors,
+        find: 'isAny ? undefined : mayMatch',
+        replace: 'mayMatch',
+      },
+    ],
+    tests: [listElements],
   },
   {
     name: 'lists of functions: the whole result is looked for among the elements',
@@ -147,8 +193,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/query/conditions/condition.ts',
-        find: 'return result?.each === true && this.keysByResult(result) !== undefined;',
-        replace: 'return result?.each !== true && this.isEmpty;',
+        find: 'if (result?.each === true) return this.keysByResult(result) !== undefined;',
+        replace: 'if (result?.each === true) return this.isEmpty;',
       },
       {
         file: 'src/query/planner/access-paths.ts',
