@@ -28,6 +28,7 @@ import {
 } from './envelope.ts';
 import { blockName, parseBlobName } from './object-names.ts';
 import type { TreePlace } from './object-names.ts';
+import type { StoredIndex } from './stored-schema.ts';
 import { everyOf, isCount, isInlined, isTable } from './stored-table.ts';
 import type { InlinedRoot, StoredTable } from './stored-table.ts';
 
@@ -35,6 +36,8 @@ import type { InlinedRoot, StoredTable } from './stored-table.ts';
 const bundleFormatVersion = 1;
 /** Version of manifests with indexes on texts. */
 const textFormatVersion = 2;
+/** Version of manifests with indexes on some rows, on elements of lists, on paths, or with included fields. */
+const entryFormatVersion = 3;
 /** Name of the pointer. */
 export const pointerName = 'bundle';
 /** Largest pointer and manifest that are read, in bytes. */
@@ -232,7 +235,7 @@ function isSource(value: unknown): value is string {
 }
 
 function checkFormat(name: string, format: unknown, newest: number): void {
-  if (format === bundleFormatVersion || format === newest) return;
+  if (isCount(format) && format > 0 && format <= newest) return;
   throw new UnknownFormatError(
     name,
     `The bundle has format ${String(format)}, and this version of store-db reads ${newest}: upgrade it`,
@@ -264,9 +267,15 @@ export interface BundleManifest {
   readonly inlined: readonly InlinedRoot[];
 }
 
+/** Returns the lowest version of manifests that have such an index. */
+function formatOf({ text, where, each, paths, include }: StoredIndex): number {
+  if ([where, each, paths, include].some((part) => part !== undefined)) return entryFormatVersion;
+  return text === undefined ? bundleFormatVersion : textFormatVersion;
+}
+
 export function encodeManifest({ source, tables, inlined }: BundleManifest): Uint8Array {
-  const hasTexts = tables.some(({ versions }) => versions[0]?.schema.indexes.some(({ text }) => text !== undefined));
-  const format = hasTexts ? textFormatVersion : bundleFormatVersion;
+  const formats = tables.flatMap(({ versions }) => versions[0]?.schema.indexes.map(formatOf) ?? []);
+  const format = Math.max(bundleFormatVersion, ...formats);
   return encodeUtf8(JSON.stringify({ format, source, tables, inlined }));
 }
 
@@ -289,18 +298,20 @@ function isPublished({ name, versions }: StoredTable): boolean {
   const { schema, root, indexes, editions, added } = version;
   const isPlain = editions === undefined && added === undefined && schema.functionIndexes === undefined;
   const names = new Set(schema.indexes.map((index) => index.name));
-  // Queries take it that an index that is not on texts has an entry for every row.
+  // Queries take it that other indexes have an entry for every row.
   const areWhole =
     names.size === schema.indexes.length &&
-    schema.indexes.every(({ where }) => where === undefined) &&
-    indexes.every((index, i) => schema.indexes[i]?.text ?? (index.root?.count ?? 0) === (root?.count ?? 0));
+    indexes.every((index, i) => {
+      const of = schema.indexes[i];
+      return of?.text ?? of?.each ?? of?.where ?? (index.root?.count ?? 0) === (root?.count ?? 0);
+    });
   return isPlain && areWhole;
 }
 
 /** Decodes a manifest. Throws `CorruptionError`, or `UnknownFormatError` for a later version. */
 export function decodeManifest(name: string, bytes: Uint8Array): BundleManifest {
   const { format, source, tables, inlined } = parsed(name, bytes);
-  checkFormat(name, format, textFormatVersion);
+  checkFormat(name, format, entryFormatVersion);
   const isRight =
     isSource(source) &&
     everyOf(tables, isTable) &&

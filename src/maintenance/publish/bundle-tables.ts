@@ -23,11 +23,13 @@ import { rowWords } from '../../schema/text-postings.ts';
 import { openCursor } from '../../tree/cursor-sequence.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
+import type { TableState } from '../../view/table-state.ts';
 import type { View } from '../../view/view.ts';
 import type { StorePlace } from '../backup/state-copy.ts';
 import type { BundlePlace, KeptObjects } from './bundle-place.ts';
 import { ContentTree } from './content-tree.ts';
 import type { TreeBlock } from './content-tree.ts';
+import { NamedValues } from './named-values.ts';
 import type { PublishedTable } from './published-table.ts';
 import type { PublishProgress } from './publish-options.ts';
 import { RowProjection } from './row-projection.ts';
@@ -52,6 +54,39 @@ export interface BundleTablesOptions {
 interface NamedRoot {
   readonly name: string;
   readonly root: StoredRoot;
+}
+
+/** An index of a bundle: its entries are collected from the published rows, or are those of the database's index. */
+class NewIndex {
+  readonly index: TableIndex;
+  /** The index of the database, where it has these entries. */
+  readonly copied: Tree | undefined;
+  readonly list: KeyList = new KeyList();
+  /** The words of the rows, in an index on texts. */
+  words: number = 0;
+
+  constructor(index: TableIndex, copied: Tree | undefined) {
+    this.index = index;
+    this.copied = copied;
+  }
+
+  /** Collects the entries of a published row. */
+  add(rows: RowSource, base: number, key: Uint8Array): void {
+    const { index, copied, list } = this;
+    if (copied !== undefined) return;
+    const first = list.count;
+    const made = writeIndexEntries(list, index, rows, base, key);
+    if (index.text !== undefined && made > 0) this.words += rowWords(list.key(first), index);
+  }
+}
+
+/** Returns the database's index if it has the entries of the bundle's, which are those of all rows with the same included fields. */
+function copiedIndex({ shape, indexes }: TableState, index: TableIndex, isFiltered: boolean): Tree | undefined {
+  const includedIn = ({ text, included }: TableIndex): number =>
+    text === undefined ? (included?.fields.length ?? 0) : 0;
+  const own = shape.indexes.find(({ name }) => name === index.name);
+  const isSame = !isFiltered && own !== undefined && includedIn(own) === includedIn(index);
+  return isSame ? indexes.get(index.name) : undefined;
 }
 
 /** Rows between two reports of progress. */
@@ -120,12 +155,9 @@ export class BundleTables {
     const tree = this.#tree(place, shape.leafShape);
     const projection = new RowProjection(state.shape.layout, shape.layout);
     const { stride } = shape.layout;
-    // Without a condition, the entries of the database's indexes are those of the bundle if they hold indexed values and keys alone.
-    const isSame = state.shape.indexes.every(({ included, text }) => included === undefined || text !== undefined);
-    const entries = filter === undefined && isSame ? undefined : shape.indexes.map(() => new KeyList());
-    if (entries !== undefined) await prepareTexts(shape.indexes);
-    /** The words of the rows, for each index on texts. */
-    const words = shape.indexes.map(() => 0);
+    const indexes = shape.indexes.map((index) => new NewIndex(index, copiedIndex(state, index, filter !== undefined)));
+    await prepareTexts(indexes.flatMap(({ index, copied }) => (copied === undefined ? [index] : [])));
+    const named = new NamedValues(shape.indexes);
     const cursor = state.scan();
     await this.#each(cursor, async () => {
       const { node } = cursor;
@@ -141,41 +173,33 @@ export class BundleTables {
         const key = node.key(picked[at] as number);
         const added = tree.add(key, rows, at * stride);
         if (added !== undefined) await added;
-        entries?.forEach((list, i) => {
-          const index = shape.indexes[i] as TableIndex;
-          const first = list.count;
-          const made = writeIndexEntries(list, index, rows, at * stride, key);
-          if (index.text !== undefined && made > 0) words[i] = (words[i] as number) + rowWords(list.key(first), index);
-        });
+        for (const index of indexes) index.add(rows, at * stride, key);
+        named.add(rows, at * stride);
         this.#noteBlobs(shape, rows, at * stride);
       }
       this.#noteRows(picked.length);
     });
     const root = await this.#finish(tree);
-    const indexes: NamedRoot[] = [];
-    for (const [i, { name, text }] of shape.indexes.entries()) {
-      const list = entries?.[i];
-      const copied = list === undefined ? state.indexes.get(name) : undefined;
-      const indexRoot = await this.#addIndex({ ...place, index: name }, copied, list);
-      if (text !== undefined && indexRoot !== null) {
-        indexes.push({ name, root: { ...indexRoot, words: copied?.ref?.words ?? (words[i] as number) } });
-        continue;
-      }
-      if (text === undefined && (indexRoot?.count ?? 0) !== (root?.count ?? 0)) {
-        const message = 'The index does not have an entry for each row: run db.repair(), and publish again';
-        throw new CorruptionError(`indexes/${shape.name}/${name}`, message);
-      }
-      indexes.push({ name, root: indexRoot });
-    }
-    this.tables.push({ name: shape.name, versions: [{ schema: shape.schema, root, indexes }] });
+    const told = indexes.filter(({ index }) => named.hasAllOf(index));
+    const roots: NamedRoot[] = [];
+    for (const index of told) roots.push(await this.#addIndex(shape.name, index, root));
+    const names = new Set(roots.map(({ name }) => name));
+    const schema = { ...shape.schema, indexes: shape.schema.indexes.filter(({ name }) => names.has(name)) };
+    this.tables.push({ name: shape.name, versions: [{ schema, root, indexes: roots }] });
   }
 
-  /** Builds the tree of an index of entries in a list, or else of those of another tree. */
-  async #addIndex(place: TreePlace, from: Tree | undefined, list: KeyList | undefined): Promise<StoredRoot> {
-    const tree = this.#tree(place, indexLeafShape);
-    if (list === undefined) await this.#copyEntries(tree, from);
-    else await this.#sortEntries(tree, list);
-    return this.#finish(tree);
+  /** Builds the tree of an index. `rows`: the root of its table. */
+  async #addIndex(table: string, { index, copied, list, words }: NewIndex, rows: StoredRoot): Promise<NamedRoot> {
+    const { name, text, each, where } = index;
+    const tree = this.#tree({ table, index: name }, indexLeafShape);
+    if (copied === undefined) await this.#sortEntries(tree, list);
+    else await this.#copyEntries(tree, copied);
+    const root = await this.#finish(tree);
+    if (text !== undefined) return { name, root: root && { ...root, words: copied?.ref?.words ?? words } };
+    const isOfAll = each === undefined && where === undefined;
+    if (!isOfAll || (root?.count ?? 0) === (rows?.count ?? 0)) return { name, root };
+    const message = 'The index does not have an entry for each row: run db.repair(), and publish again';
+    throw new CorruptionError(`indexes/${table}/${name}`, message);
   }
 
   #noteRows(count: number): void {
@@ -192,8 +216,7 @@ export class BundleTables {
     }
   }
 
-  async #copyEntries(to: ContentTree, from: Tree | undefined): Promise<void> {
-    if (from === undefined) return;
+  async #copyEntries(to: ContentTree, from: Tree): Promise<void> {
     const cursor = openCursor(from);
     await this.#each(cursor, async () => {
       for (let i = cursor.from; i < cursor.to; i++) {

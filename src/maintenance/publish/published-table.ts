@@ -1,12 +1,14 @@
 /** Chooses the rows, fields and indexes that a bundle has of a table. */
 import { defined } from '../../base/options.ts';
+import { partsOfPath } from '../../format/path-text.ts';
+import { isSystemTable } from '../../format/stored-schema.ts';
 import type { StoredSchema } from '../../format/stored-schema.ts';
+import { Types } from '../../format/types.ts';
 import { compileClause, writtenClause } from '../../query/conditions/clause.ts';
 import type { CompileOptions } from '../../query/conditions/condition.ts';
 import { filterOf } from '../../query/conditions/condition.ts';
 import type { Filter } from '../../query/conditions/filter.ts';
 import { TableShape } from '../../schema/table-shape.ts';
-import { isSystemTable } from '../../format/stored-schema.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { View } from '../../view/view.ts';
 import { checkName } from './publish-options.ts';
@@ -22,27 +24,35 @@ export interface PublishedTable {
 
 /**
  * Returns the schema with some of the fields. Of a field, only name, type and length hint stay: a default or a list of allowed values
- * could hold a value that no published row has. Partial indexes stay out for the same reason, and indexes on functions because readers
- * do not have the functions. Indexes hold no included fields, and those on paths, or with entries for elements of lists, stay out, as the
- * format of bundles has none of them.
+ * could hold a value that no published row has. Indexes stay if all that they are on and all that their conditions test is published,
+ * with those of their included fields that are. Indexes on functions stay out, because readers do not have the functions.
  */
-function publishedSchema(schema: StoredSchema, fields: readonly string[] | undefined): StoredSchema {
+function publishedSchema(schema: StoredSchema, chosen: readonly string[] | undefined): StoredSchema {
   const { name, version, primaryKey, expireAfter } = schema;
-  const isPublished = (field: string): boolean =>
-    fields === undefined || fields.includes(field) || primaryKey.includes(field);
+  const fields = schema.fields.filter((field) => {
+    return chosen === undefined || chosen.includes(field.name) || primaryKey.includes(field.name);
+  });
+  const isField = (field: string): boolean => fields.some((one) => one.name === field);
+  const isJson = (field: string): boolean =>
+    schema.fields.some((one) => one.name === field && one.typeId === Types.json);
+  /** Whether a field is published, or the field that a path leads into. */
+  const isPublished = (field: string): boolean => {
+    const isOwn = schema.fields.some((one) => one.name === field);
+    return isField(isOwn ? field : (partsOfPath(field, isJson)?.field ?? field));
+  };
   return {
     name,
     version,
-    fields: schema.fields.flatMap(({ name: field, typeId, maxLength }) =>
-      isPublished(field) ? [{ name: field, typeId, ...defined({ maxLength }) }] : [],
-    ),
+    fields: fields.map(({ name: field, typeId, maxLength }) => ({ name: field, typeId, ...defined({ maxLength }) })),
     primaryKey,
-    indexes: schema.indexes.flatMap(({ name: index, fields: indexed, paths, unique, where, each, text }) =>
-      [paths, where, each].every((part) => part === undefined) && indexed.every(isPublished)
-        ? [{ name: index, fields: indexed, ...defined({ unique, text }) }]
-        : [],
-    ),
-    ...(expireAfter !== undefined && isPublished(expireAfter.field) && { expireAfter }),
+    indexes: schema.indexes.flatMap((index) => {
+      const { name: indexName, fields: indexed, paths, unique, where, each, text } = index;
+      if (![...indexed, ...(where ?? []).map(({ field }) => field)].every(isPublished)) return [];
+      const held = index.include?.filter(isPublished) ?? [];
+      const include = held.length === 0 ? undefined : held;
+      return [{ name: indexName, fields: indexed, ...defined({ paths, unique, where, include, each, text }) }];
+    }),
+    ...(expireAfter !== undefined && isField(expireAfter.field) && { expireAfter }),
   };
 }
 
