@@ -53,7 +53,7 @@ describe('the objects of a bundle', () => {
     expect(() => decodeManifest(name, encodeManifest({ ...manifest, inlined: [] }))).toThrow(
       'bytes that its name tells',
     );
-    const later = bytes(text(encodeManifest(manifest)).replace('"format":1', '"format":3'));
+    const later = bytes(text(encodeManifest(manifest)).replace('"format":1', '"format":4'));
     expect(() => decodeManifest(bundleObjectName('manifests', 1, later), later)).toThrow('upgrade it');
     const contents = { blocks: ['data/t/010203040007-0123456789abcdef'], inlined: [], blobs: [] };
     const contentsName = bundleObjectName('contents', 7, encodeContents(contents));

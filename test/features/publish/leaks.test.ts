@@ -98,7 +98,7 @@ describe('the objects of a bundle', () => {
     await db.stop();
   });
 
-  it('hold no included fields and no elements of lists, and are read by their indexes', async () => {
+  it('hold no included fields that are not published, and are read by their indexes', async () => {
     const db = StoreDb({ driver: new MemoryDriver(), dbPrefix: 'db', nodeId: 1 });
     const listed = defineSchema({
       name: 'listed',
@@ -112,7 +112,8 @@ describe('the objects of a bundle', () => {
       primaryKey: 'id',
       indexes: [
         { fields: ['region'], include: ['secret'] },
-        { fields: ['tags'], each: true },
+        { fields: ['tags'], each: true, include: ['secret', 'region'] },
+        { fields: ['secret', 'tags'], each: true, name: 'secret tags' },
       ],
     });
     db.registerSchema(listed);
@@ -134,25 +135,35 @@ describe('the objects of a bundle', () => {
       });
       for (const [name, text] of await server.texts()) expect(text.includes(secret), name).toBe(false);
       const reader = await server.open();
-      expect(reader.tables()[0]?.indexes).toEqual(['region']);
+      expect(reader.tables()[0]?.indexes).toEqual(['region', { fields: ['tags'], each: true, include: ['region'] }]);
       expect(await reader.query('listed').where('region', '=', 'region 3').count()).toBe(200);
       const first = await reader.query('listed').where('region', '=', 'region 3').first();
       expect(first).toEqual({ id: 3, region: 'region 3', tags: ['open', 'tag 3'] });
-      expect(await reader.query('listed').where('tags', 'HAS', 'tag 17').count()).toBe(1);
+      const tagged = reader.query('listed').where('tags', 'HAS', 'tag 17').select('id', 'region');
+      expect(await tagged.execute()).toEqual([{ id: 17, region: 'region 7' }]);
+      expect(await tagged.explain()).toMatchObject({ index: 'tags', indexOnly: true });
     }
     await db.stop();
   });
 
-  it('hold no entries of paths, which readers test rows for if the field is published', async () => {
+  it('hold no entries of paths into fields that are not published', async () => {
     const db = StoreDb({ driver: new MemoryDriver(), dbPrefix: 'db', nodeId: 1 });
     const placed = defineSchema({
       name: 'placed',
       version: 1,
-      fields: { id: { typeId: Types.uint32 }, open: { typeId: Types.json }, hidden: { typeId: Types.json } },
+      fields: {
+        id: { typeId: Types.uint32 },
+        open: { typeId: Types.json },
+        'open.shut': { typeId: Types.json },
+        hidden: { typeId: Types.json },
+      },
       primaryKey: 'id',
       indexes: [
-        { fields: [{ path: 'open.city', typeId: Types.varchar }] },
+        { fields: [{ path: 'open.city', typeId: Types.varchar }], include: ['hidden.zip', 'open.zip'] },
         { fields: [{ path: 'hidden.city', typeId: Types.varchar }], name: 'hidden city' },
+        { fields: [{ path: 'open.shut.city', typeId: Types.varchar }], name: 'shut city' },
+        { fields: ['id'], where: { 'hidden.isOpen': true }, name: 'ids' },
+        { fields: ['id', { path: 'hidden.tags', typeId: Types.json }], each: true, name: 'hidden tags' },
       ],
     });
     db.registerSchema(placed);
@@ -160,20 +171,78 @@ describe('the objects of a bundle', () => {
     await db.load(
       placed,
       Array.from({ length: 500 }, (_, id) => {
-        return { id, open: { city: `city ${id % 10}` }, hidden: { city: `${secret} ${id}` } };
+        const hidden = { city: `${secret} ${id}`, zip: `${secret} ${id}`, tags: [secret], isOpen: true };
+        return { id, open: { city: `city ${id % 10}`, zip: id }, 'open.shut': hidden, hidden };
       }),
     );
     const server = new BundleServer();
     await db.publish(server.place, { tables: ['placed'], fields: { placed: ['open'] } });
-    for (const [name, text] of await server.texts()) expect(text.includes(secret), name).toBe(false);
+    for (const [name, text] of await server.texts()) {
+      expect(/SECRET|hidden|shut/.exec(text)?.[0], name).toBeUndefined();
+    }
     const reader = await server.open();
-    expect(reader.tables()[0]?.indexes).toBeUndefined();
+    expect(reader.tables()[0]?.indexes).toEqual([
+      { fields: [{ path: 'open.city', typeId: Types.varchar }], include: ['open.zip'] },
+    ]);
     const query = reader.query('placed');
     expect(await query.where('open.city', '=', 'city 3').count()).toBe(50);
     expect(await query.orderBy('open.city', 'desc').limit(1).select('open.city').execute()).toEqual([
       { 'open.city': 'city 9' },
     ]);
     expect(() => query.where('hidden.city', '=', secret)).toThrow("no field 'hidden.city'");
+    await db.stop();
+  });
+
+  it('hold no index whose condition names a value that no published row has', async () => {
+    const db = StoreDb({ driver: new MemoryDriver(), dbPrefix: 'db', nodeId: 1 });
+    const notes = defineSchema({
+      name: 'notes',
+      version: 1,
+      fields: {
+        id: { typeId: Types.uint32 },
+        level: { typeId: Types.varchar },
+        place: { typeId: Types.json },
+        at: { typeId: Types.timestamp },
+      },
+      primaryKey: 'id',
+      indexes: [
+        { fields: ['at'], where: { level: ['open', secret] }, name: 'levels' },
+        { fields: ['at'], where: { 'place.town': secret }, name: 'places' },
+        { fields: ['at'], where: { level: secret, id: { not: null } }, name: 'secrets' },
+        { fields: ['at'], where: { level: ['open', null] }, name: 'open' },
+        { fields: ['at'], where: { 'place.town': ['Chur', 7], level: { not: null } }, name: 'towns' },
+      ],
+    });
+    db.registerSchema(notes);
+    await db.start();
+    await db.load(
+      notes,
+      Array.from({ length: 60 }, (_, id) => {
+        const level = id % 3 === 0 ? secret : 'open';
+        return { id, level, place: { town: level === secret ? secret : id % 2 === 0 ? 'Chur' : 7 }, at: new Date(id) };
+      }),
+    );
+    const server = new BundleServer();
+    await db.publish(server.place, { where: { notes: ({ is }) => is('level', '=', 'open') } });
+    for (const [name, text] of await server.texts()) expect(text.includes(secret), name).toBe(false);
+    const reader = await server.open();
+    expect(reader.tables()[0]?.indexes).toEqual([
+      { fields: ['at'], where: { level: [null, 'open'] }, name: 'open' },
+      { fields: ['at'], where: { level: { not: null }, 'place.town': [7, 'Chur'] }, name: 'towns' },
+    ]);
+    const inChur = reader
+      .query(notes)
+      .where('level', '=', 'open')
+      .where('place.town', '=', 'Chur')
+      .orderBy('at', 'desc');
+    expect((await inChur.limit(2).execute()).map(({ id }) => id)).toEqual([58, 56]);
+    reader.close();
+    // All rows are published, but none has one of the values.
+    await db.transaction(async (tx) => {
+      for (const { id } of await db.query(notes).where('level', '=', secret).execute()) await tx.delete(notes, id);
+    });
+    await db.publish(server.place, { keep: { bundles: 1, ageMs: 0 } });
+    for (const [name, text] of await server.texts()) expect(text.includes(secret), name).toBe(false);
     await db.stop();
   });
 });
