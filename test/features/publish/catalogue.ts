@@ -159,23 +159,23 @@ export function queryOf(base: Query, { where, order = [], limit }: Asked): Query
   return limit === undefined ? query : query.limit(limit);
 }
 
+/** A row with its paths as fields. */
+function flatRow(row: Product): Product {
+  const { maker, price, sizes } = row['meta'] as Meta;
+  return {
+    ...row,
+    'meta.maker.country': maker?.country ?? null,
+    'meta.maker.town': maker?.town ?? null,
+    // The index on the price is of numbers.
+    'meta.price': typeof price === 'number' ? price : null,
+    'meta.sizes': sizes,
+  };
+}
+
 /** Returns what a query finds among rows. */
 export function expectedOf(rows: readonly Product[], { where, order = [], limit }: Asked): Answer {
-  const flat = rows.map((row) => {
-    const { maker, price, sizes } = row['meta'] as Meta;
-    return {
-      ...row,
-      'meta.maker.country': maker?.country ?? null,
-      'meta.maker.town': maker?.town ?? null,
-      // The index on the price is of numbers.
-      'meta.price': typeof price === 'number' ? price : null,
-      'meta.sizes': sizes,
-    };
-  });
-  const query = { wheres: where, orders: order, offset: 0 };
-  const found = runModel(flat, 'id', { ...query, limit });
-  return {
-    rows: found.map(({ id }) => rows.find((row) => row['id'] === id) as object),
-    count: runModel(flat, 'id', { ...query, limit: undefined }).length,
-  };
+  const byId = new Map(rows.map((row) => [row['id'], row]));
+  const query = { wheres: where, orders: order, offset: 0, limit: undefined };
+  const found = runModel(rows.map(flatRow), 'id', query);
+  return { rows: found.slice(0, limit).map(({ id }) => byId.get(id) as object), count: found.length };
 }

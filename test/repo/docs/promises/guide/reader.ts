@@ -17,8 +17,13 @@ export const reader: PagePromises = {
   '**A bundle contains nothing of what is not published**': [
     `${leaks}: hold nothing of rows, fields, indexes and tables that are not published`,
   ],
-  'Partial indexes and indexes on functions are left out.': [
-    `${leaks}: hold nothing of rows, fields, indexes and tables that are not published`,
+  'An index [on some rows](indexes.md#indexes-on-some-rows) is left out if a field of its `where` is not published, or if its `where` names a value that no published row has.':
+    [
+      `${leaks}: hold no entries of paths into fields that are not published`,
+      `${leaks}: hold no index whose condition names a value that no published row has`,
+    ],
+  'The same goes for `HAS`, for paths and for indexes on some rows.': [
+    'test/features/publish/entries.slow.test.ts: are one for each block of entries, and one for each block of rows',
   ],
   'Pages that do not search load none of it.': [
     'test/features/publish/cities.slow.test.ts: has at most 92 kB, minified and compressed',
