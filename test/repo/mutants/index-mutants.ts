@@ -242,8 +242,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/maintenance/publish/bundle-tables.ts',
-        find: 'filter === undefined && isSame ?',
-        replace: 'filter === undefined ?',
+        find: ' && includedIn(own) === includedIn(index);',
+        replace: ' && includedIn(own) >= 0;',
       },
     ],
     tests: ['test/features/publish/leaks.test.ts'],

@@ -64,11 +64,6 @@ export const publishMutants: readonly Mutant[] = [
     tests: [leaks],
   },
   {
-    name: 'bundles: entries are copied with included fields that are not published',
-    edits: [{ file: tables, find: ' && includedIn(own) === includedIn(index);', replace: ' && includedIn(own) >= 0;' }],
-    tests: [leaks],
-  },
-  {
     name: 'bundles: words of rows that are not published count',
     edits: [
       {

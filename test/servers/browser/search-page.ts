@@ -1,4 +1,4 @@
-/** The script of a page that searches a bundle. */
-import { openReader, readerSearch } from '../../../src/reader.ts';
+/** The script of a page that reads and searches a bundle. */
+import { openReader, readerSearch, snippet } from '../../../src/reader.ts';
 
-Object.assign(globalThis, { storeDb: { openReader, readerSearch } });
+Object.assign(globalThis, { storeDb: { openReader, readerSearch, snippet } });

@@ -1,6 +1,4 @@
 /** Searches of a reader in Chromium: results, and the requests for scripts, words and rows. */
-import { fileURLToPath } from 'node:url';
-import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
 import { defineSchema, StoreDb, Types } from '../../../src/index.ts';
@@ -9,6 +7,7 @@ import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type * as entry from '../../../src/reader.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { openPage, startChromium } from './chromium.ts';
+import { putSearchPage } from './search-site.ts';
 import { StaticServer } from './static-server.ts';
 
 /** The globals of the page. */
@@ -35,20 +34,6 @@ let browser: Browser;
 let origin: string;
 let db: Database;
 
-/** Puts the script of the page, in as many files as a bundler makes of it. */
-async function putScripts(): Promise<void> {
-  const build = await rolldown({
-    input: { page: fileURLToPath(new URL('search-page.ts', import.meta.url)) },
-    platform: 'browser',
-    tsconfig: false,
-    resolve: { alias: { '#platform': fileURLToPath(new URL('../../../src/platform/web.ts', import.meta.url)) } },
-    onLog: () => undefined,
-  });
-  const { output } = await build.generate({ format: 'esm', minify: true });
-  await build.close();
-  for (const file of output) if (file.type === 'chunk') await site.put(file.fileName, file.code);
-}
-
 beforeAll(async () => {
   db = StoreDb({ driver: new MemoryDriver(), dbPrefix: 'data', nodeId: 1, logLevel: 'silent' });
   db.registerSchema(articles);
@@ -60,11 +45,7 @@ beforeAll(async () => {
     Array.from({ length: 2000 }, (_, id) => ({ id, title: `${text(2)} n${id % 40}`, body: text(12) })),
   );
   await db.publish({ driver: site.files, prefix: 'articles' });
-  await putScripts();
-  await site.put(
-    'index.html',
-    '<!doctype html><title>Articles</title><link rel="icon" href="data:," /><script type="module" src="page.js"></script>',
-  );
+  await putSearchPage(site);
   origin = await site.start();
   browser = await startChromium();
 });
