@@ -43,7 +43,9 @@ function publishedSchema(schema: StoredSchema, chosen: readonly string[] | undef
   return {
     name,
     version,
-    fields: fields.map(({ name: field, typeId, maxLength }) => ({ name: field, typeId, ...defined({ maxLength }) })),
+    fields: fields.flatMap(({ name: field, typeId, maxLength }) => [
+      { name: field, typeId, ...defined({ maxLength }) },
+    ]),
     primaryKey,
     indexes: schema.indexes.flatMap((index) => {
       const { name: indexName, fields: indexed, paths, unique, where, each, text } = index;

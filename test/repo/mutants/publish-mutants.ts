@@ -25,13 +25,13 @@ export const publishMutants: readonly Mutant[] = [
     edits: [
       {
         file: table,
-        find: '({ name: field, typeId, ...defined({ maxLength }) })',
-        replace: '({ ...more, name: field, typeId, ...defined({ maxLength }) })',
+        find: '{ name: field, typeId, ...defined({ maxLength }) }',
+        replace: '{ ...more, name: field, typeId, ...defined({ maxLength }) }',
       },
       {
         file: table,
-        find: 'fields: fields.map(({ name: field, typeId, maxLength }) =>',
-        replace: 'fields: fields.map(({ name: field, typeId, maxLength, ...more }) =>',
+        find: 'fields: fields.flatMap(({ name: field, typeId, maxLength }) =>',
+        replace: 'fields: fields.flatMap(({ name: field, typeId, maxLength, ...more }) =>',
       },
     ],
     tests: [leaks],
