@@ -4,12 +4,13 @@ import type { ByteWriter } from '../base/bytes.ts';
 /** Appends a number of at least 0. */
 export function writeCount(writer: ByteWriter, count: number): void {
   writer.ensure(8);
+  const { bytes } = writer;
+  let { length } = writer;
   let left = count;
-  while (left >= 0x80) {
-    writer.bytes[writer.length++] = (left % 0x80) | 0x80;
-    left = Math.floor(left / 0x80);
-  }
-  writer.bytes[writer.length++] = left;
+  for (; left >= 2 ** 31; left = Math.floor(left / 0x80)) bytes[length++] = (left % 0x80) | 0x80;
+  for (; left >= 0x80; left >>>= 7) bytes[length++] = left | 0x80;
+  bytes[length++] = left;
+  writer.length = length;
 }
 
 /** Reads numbers one after the other. */

@@ -182,9 +182,9 @@ export class DenseEntry {
   #longNumber(first: number): number {
     const stored = this.#stored;
     let value = first & 0x7f;
-    for (let shift = 7; shift < 35; shift += 7) {
+    for (let unit = 0x80; unit < 2 ** 35; unit *= 0x80) {
       const byte = stored[this.end++] ?? 0;
-      value += (byte & 0x7f) * 2 ** shift;
+      value += (byte & 0x7f) * unit;
       if (byte < 0x80 && byte > 0) return value;
       if (byte === 0) break;
     }

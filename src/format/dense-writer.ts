@@ -204,12 +204,14 @@ function countIn(bytes: Uint8Array, start: number, end: number): number {
   if (end <= start) return -1;
   if (end === start + 1) return (bytes[start] as number) < 0x80 ? (bytes[start] as number) : -1;
   let value = 0;
+  let unit = 1;
   for (let at = start; at < end; at++) {
     const byte = bytes[at] as number;
     // All bytes but the last are marked, and the last is not 0, unless it is the only one.
     if (byte >= 0x80 !== at + 1 < end || (byte === 0 && at > start)) return -1;
-    value += (byte & 0x7f) * 0x80 ** (at - start);
+    value += (byte & 0x7f) * unit;
     if (value >= maxWords) return -1;
+    unit *= 0x80;
   }
   return value;
 }

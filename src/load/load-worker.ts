@@ -35,7 +35,7 @@ import type {
   SentTree,
   ThreadStart,
 } from './thread-messages.ts';
-import { TreeEntries } from './tree-entries.ts';
+import { TreeEntries } from '../tree/tree-entries.ts';
 
 /** The other thread, as the platform shows it. */
 interface OtherThread {

@@ -8,7 +8,7 @@ import { sortRows, stageRuns } from './row-run.ts';
 import type { RunLimits } from './row-run.ts';
 import type { FilledRows, RowReader } from './row-source.ts';
 import type { StagedPart, StagedTree, Staging } from './staged-trees.ts';
-import { TreeEntries } from './tree-entries.ts';
+import { TreeEntries } from '../tree/tree-entries.ts';
 
 /** Takes the runs of a load. */
 export interface RunSink {

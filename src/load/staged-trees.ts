@@ -20,7 +20,7 @@ import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { BlockReader } from '../tree/block-source.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
-import { TreeEntries } from './tree-entries.ts';
+import { TreeEntries } from '../tree/tree-entries.ts';
 
 /** A staged tree. */
 export interface StagedTree extends StagedPart {

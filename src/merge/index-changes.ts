@@ -78,6 +78,11 @@ export class IndexChanges {
     return this.#keys.count + (this.#run?.count ?? 0);
   }
 
+  /** Whether no entry goes. */
+  get onlyAdd(): boolean {
+    return this.#removals.length === 0;
+  }
+
   get sizeBytes(): number {
     return this.#keys.sizeBytes + this.#keys.count * 8 + (this.#run?.sizeBytes ?? 0);
   }

@@ -27,7 +27,8 @@ import { blockName } from '../format/object-names.ts';
 import type { TreePlace } from '../format/object-names.ts';
 import { openStored } from '../cache/dense-node.ts';
 import type { Uploads } from '../tree/block-writer.ts';
-import type { MergedAddedIndex, MergedIndexVersion, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
+import type { MergedTree } from './growing-tree.ts';
+import type { MergedAddedIndex, MergedIndexVersion, MergedTable, MergedVersion } from './merge-table.ts';
 
 /** Bytes of root nodes in a Block 0 without a catalogue, before base64. */
 const maxInlinedBytes = 48 * 1024;

@@ -22,7 +22,7 @@ import { checkTree } from '../tree/check.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { Tree } from '../tree/tree.ts';
 import { mergeVersion } from './merge-table.ts';
-import type { MergedTree } from './merge-table.ts';
+import type { MergedTree } from './growing-tree.ts';
 
 const shape = new TableShape({
   name: 't',

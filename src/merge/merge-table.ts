@@ -2,15 +2,8 @@
  * The part of a merge that is about one table: its rows, and the entries of its indexes that follow from them; while a
  * migration is under way, the same for the next version, and the base that its rows go with.
  */
-import { defined } from '../base/options.ts';
-import type { Environment } from '../base/env.ts';
 import { invariant } from '../base/errors.ts';
-import type { Pacer } from '../base/pacer.ts';
-import type { BlockRef } from '../format/block.ts';
-import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
-import type { TreePlace } from '../format/object-names.ts';
 import type { StoredMigration } from '../format/stored-table.ts';
-import type { BlockCache } from '../cache/block-cache.ts';
 import type { Block0 } from '../format/block0.ts';
 import { NextVersionRows } from '../view/next-version-rows.ts';
 import { entryShape } from '../schema/text-postings.ts';
@@ -18,42 +11,18 @@ import { prepareTexts } from '../schema/text-indexes.ts';
 import type { AddedIndex, TableIndex, TableShape } from '../schema/table-shape.ts';
 import { indexedFunctions, isSameIndex, isWhole, FunctionEntries } from '../view/index-version.ts';
 import type { IndexVersion, IndexedFunction } from '../view/index-version.ts';
-import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { NextVersion, View } from '../view/view.ts';
-import { BlockWriter } from '../tree/block-writer.ts';
-import type { Uploads } from '../tree/block-writer.ts';
-import { isSameTree, Tree } from '../tree/tree.ts';
-import type { RowRef } from '../tree/tree.ts';
-import { applyChanges } from '../tree/write.ts';
-import type { ChangeObserver, ChangeStream, NewRoot, RowRun, RunObserver, WriteOptions } from '../tree/write.ts';
+import { isSameTree } from '../tree/tree.ts';
+import type { RowRef, Tree } from '../tree/tree.ts';
+import type { ChangeStream, RowRun } from '../tree/write.ts';
+import { GrowingIndex } from './growing-index.ts';
+import { GrowingTree } from './growing-tree.ts';
+import type { MergedTree, TableMergeContext } from './growing-tree.ts';
 import { IndexChanges, LayerChanges } from './index-changes.ts';
-import type { MergeStats } from './merge-policy.ts';
-
-export interface TableMergeContext {
-  readonly environment: Environment;
-  readonly cache: BlockCache;
-  readonly uploads: Uploads;
-  readonly birth: number;
-  readonly pacer: Pacer;
-  readonly counters: MergeStats;
-  readonly blockSizeBytes: number;
-  readonly indexBufferBytes: number;
-  /** The functions that are registered here. */
-  readonly functions: (name: string) => RegisteredFunction | undefined;
-}
 
 /** Writes new trees of some tables, with the writers of the context. */
 export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<readonly MergedTable[]>;
-
-/** A tree after a merge; a new root is not stored yet. */
-export interface MergedTree {
-  readonly place: TreePlace;
-  readonly writer: BlockWriter;
-  readonly root: NewRoot;
-  /** The words of all rows, in an index on texts. */
-  readonly words?: number | undefined;
-}
 
 /** A version of a table with new trees. */
 export interface MergedVersion {
@@ -95,68 +64,6 @@ export interface MergedTable {
   readonly base?: MergedTree;
   /** Makes its migration, without the base, from the one that is stored then; undefined: the migration ends. */
   readonly migration?: (present: StoredMigration | undefined) => StoredMigration | undefined;
-}
-
-/** A tree that changes are applied to, perhaps in several rounds. */
-export class GrowingTree {
-  readonly place: TreePlace;
-  readonly writer: BlockWriter;
-  readonly #context: TableMergeContext;
-  readonly #leaf: EntryShape;
-  #tree: Tree;
-  root: NewRoot;
-  words: number | undefined;
-
-  constructor(context: TableMergeContext, place: TreePlace, leaf: EntryShape, tree: Tree) {
-    this.#context = context;
-    this.place = place;
-    this.#leaf = leaf;
-    this.#tree = tree;
-    this.writer = new BlockWriter(context.uploads, context.cache, context.environment, place, context.birth);
-    this.root = tree.ref === null ? { kind: 'empty' } : { kind: 'stored', ref: tree.ref, level: tree.ref.level };
-    this.words = tree.ref?.words;
-  }
-
-  /** Applies another round. The root of the round before, if it was new, is stored first: it is the base of this one. */
-  async apply(changes: ChangeStream, observe?: ChangeObserver, observeRun?: RunObserver): Promise<void> {
-    if (changes.done) return;
-    if (this.root.kind === 'new') await this.#storeRoot(this.root.entries);
-    const { pacer, counters, blockSizeBytes } = this.#context;
-    const options: WriteOptions = {
-      sink: this.writer,
-      leaf: this.#leaf,
-      blockSizeBytes,
-      pacer,
-      counters,
-      ...defined({ observe, observeRun }),
-    };
-    if (changes.words !== undefined) this.words = (this.words ?? 0) + changes.words;
-    this.root = await applyChanges(this.#tree, changes, options);
-    if (this.root.kind === 'empty') this.#tree = new Tree(this.#tree.source, null);
-    else if (this.root.kind === 'stored') this.#takeStored(this.root.ref, this.root.level);
-  }
-
-  /** The tree knows its words: what is built on it goes on counting them. */
-  #takeStored(ref: BlockRef, level: number): void {
-    this.#tree = new Tree(this.#tree.source, { ...ref, level, ...defined({ words: this.words }) });
-  }
-
-  /** Stores the root, and returns the tree. No other round may follow. */
-  async stored(): Promise<Tree> {
-    if (this.root.kind === 'new') {
-      await this.#storeRoot(this.root.entries);
-      const { ref } = this.#tree;
-      if (ref !== null) this.root = { kind: 'stored', ref, level: ref.level };
-    }
-    return this.#tree;
-  }
-
-  async #storeRoot(entries: NodeEntries): Promise<void> {
-    const stored = await this.writer.put(entries, 0, entries.count);
-    // The next round may read the blocks of this one back, where the cache has not kept them.
-    await this.#context.uploads.finish();
-    this.#takeStored(stored, entries.shape.level);
-  }
 }
 
 /** Merges the changes of pending commits to a table into its trees. */
@@ -232,23 +139,23 @@ export async function mergeVersion(
   await prepareTexts([...shape.indexes, ...table.added.map(({ index }) => index)]);
   const rows = growingRows(table, context);
   const indexes = shape.indexes.map((index) => {
-    return { changes: new IndexChanges(shape, index, undefined, null), tree: growingIndex(table, index.name, context) };
+    const changes = new IndexChanges(shape, index, undefined, null);
+    return new GrowingIndex(changes, growingIndex(table, index.name, context), context);
   });
   const indexVersions = growingIndexVersions(table, context);
   // Every node that merges does it: Block 0 knows these indexes, not only the nodes that define them.
-  const added = table.added.map((index) => ({
-    index,
-    changes: new IndexChanges(shape, index.index, undefined, index.built),
-    tree: growingAdded(table, index, context),
-  }));
-  const growing = [...indexes, ...indexVersions, ...added];
+  const added = table.added.map((index) => {
+    const changes = new IndexChanges(shape, index.index, undefined, index.built);
+    return { index, growing: new GrowingIndex(changes, growingAdded(table, index, context), context) };
+  });
+  const growing = [...indexes, ...indexVersions, ...added.map((index) => index.growing)];
   const changes = new IndexedChanges(given ?? (await LayerChanges.of(table)), growing, context);
   await rows.apply(
     changes,
     (old, change) => changes.observe(old, change),
     (run) => changes.observeRun(run),
   );
-  await changes.applyIndexes();
+  for (const index of growing) await index.finish();
   for (const tree of [rows, ...growing.map((index) => index.tree)])
     context.counters.blocksWritten += tree.writer.written;
   return {
@@ -259,7 +166,7 @@ export async function mergeVersion(
       ...leftBehind(table, rows, indexVersions, context),
       ...indexVersions.map((indexVersion) => indexVersion.merged(rows)),
     ],
-    added: added.map(({ index, tree }) => mergedAdded(index, tree)),
+    added: added.map((each) => mergedAdded(each.index, each.growing.tree)),
   };
 }
 
@@ -326,9 +233,7 @@ export function keptIndexVersion(
 }
 
 /** An index version that changes with rows of its table. */
-export class GrowingIndexVersion {
-  readonly changes: IndexChanges;
-  readonly tree: GrowingTree;
+export class GrowingIndexVersion extends GrowingIndex {
   readonly #entries: FunctionEntries;
   readonly #failedBefore: number;
 
@@ -342,11 +247,11 @@ export class GrowingIndexVersion {
     const { shape, blanks } = table;
     const { index } = indexed;
     const entries = new FunctionEntries(shape, indexed);
+    const changes = new IndexChanges(shape, index, (...entry) => entries.write(...entry), null);
+    const blank = blanks.get(index.name) as Tree;
+    super(changes, growingEntries(table, index.name, stored?.tree ?? blank, context), context);
     this.#entries = entries;
     this.#failedBefore = stored?.failed ?? 0;
-    this.changes = new IndexChanges(shape, index, (...entry) => entries.write(...entry), null);
-    const blank = blanks.get(index.name) as Tree;
-    this.tree = growingEntries(table, index.name, stored?.tree ?? blank, context);
   }
 
   /** Rows on which the function fails. */
@@ -362,12 +267,7 @@ export class GrowingIndexVersion {
   }
 }
 
-interface GrowingIndex {
-  readonly changes: IndexChanges;
-  readonly tree: GrowingTree;
-}
-
-/** The changes of the rows, which sends index changes on their way whenever they take up enough memory. */
+/** The changes of the rows, which takes changes of indexes out of memory whenever they are too many. */
 class IndexedChanges implements ChangeStream {
   readonly #rows: ChangeStream;
   readonly #indexes: readonly GrowingIndex[];
@@ -428,13 +328,11 @@ class IndexedChanges implements ChangeStream {
   }
 
   advance(): void | Promise<void> {
-    return this.#isFull ? this.applyIndexes().then(() => this.#rows.advance()) : this.#rows.advance();
+    return this.#isFull ? this.#makeRoom().then(() => this.#rows.advance()) : this.#rows.advance();
   }
 
   advanceRun(count: number): void | Promise<void> {
-    return this.#isFull
-      ? this.applyIndexes().then(() => this.#rows.advanceRun?.(count))
-      : this.#rows.advanceRun?.(count);
+    return this.#isFull ? this.#makeRoom().then(() => this.#rows.advanceRun?.(count)) : this.#rows.advanceRun?.(count);
   }
 
   get #isFull(): boolean {
@@ -443,10 +341,10 @@ class IndexedChanges implements ChangeStream {
     return bytes > this.#context.indexBufferBytes;
   }
 
-  /** Applies the changes collected for the indexes. */
-  async applyIndexes(): Promise<void> {
-    for (const { changes, tree } of this.#indexes) {
-      if (changes.count > 0) await tree.apply(await changes.take(this.#context.pacer));
-    }
+  /** Takes the changes of the indexes that have many out of memory. */
+  async #makeRoom(): Promise<void> {
+    const { indexBufferBytes } = this.#context;
+    const fewBytes = indexBufferBytes / (2 * this.#indexes.length);
+    for (const index of this.#indexes) if (index.changes.sizeBytes > fewBytes) await index.makeRoom();
   }
 }

@@ -36,7 +36,8 @@ import { dropsOf } from '../view/table-drops.ts';
 import type { LoggedCommit, View } from '../view/view.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
 import type { MergeStats } from './merge-policy.ts';
-import type { TableMergeContext, TreeBuild } from './merge-table.ts';
+import type { TableMergeContext } from './growing-tree.ts';
+import type { TreeBuild } from './merge-table.ts';
 import type { WrittenAhead } from './new-trees.ts';
 
 const writing = new Later('merging', () => import('./new-trees.ts'));

@@ -8,7 +8,8 @@ import type { View } from '../view/view.ts';
 import { inlineRoots } from './inlined-roots.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
 import { mergeTable } from './merge-table.ts';
-import type { MergedTable, TableMergeContext, TreeBuild } from './merge-table.ts';
+import type { TableMergeContext } from './growing-tree.ts';
+import type { MergedTable, TreeBuild } from './merge-table.ts';
 
 /** Options of {@link writeTrees}. */
 export interface TreeWriteOptions extends UploadOptions, Omit<TableMergeContext, 'uploads' | 'birth' | 'pacer'> {

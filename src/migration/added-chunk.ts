@@ -11,14 +11,8 @@ import {
   keptAdded,
   keptIndexVersion,
 } from '../merge/merge-table.ts';
-import type {
-  GrowingTree,
-  MergedAddedIndex,
-  MergedTable,
-  MergedTree,
-  MergedVersion,
-  TableMergeContext,
-} from '../merge/merge-table.ts';
+import type { GrowingTree, MergedTree, TableMergeContext } from '../merge/growing-tree.ts';
+import type { MergedAddedIndex, MergedTable, MergedVersion } from '../merge/merge-table.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
 import { prepareTexts } from '../schema/text-indexes.ts';
 import { IndexChanges } from '../merge/index-changes.ts';

@@ -10,7 +10,8 @@ import type { TracedMigration } from '../base/tracing.ts';
 import { authorityAt, untilOwnTurn } from '../coordination/merge-rotation.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Role } from '../coordination/membership.ts';
-import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';
+import type { TableMergeContext } from '../merge/growing-tree.ts';
+import type { MergedTable } from '../merge/merge-table.ts';
 import type { Block0 } from '../format/block0.ts';
 
 export interface ChunkWorkOptions {

@@ -18,7 +18,8 @@ import {
   keptIndexVersion,
   mergeBase,
 } from '../merge/merge-table.ts';
-import type { MergedIndexVersion, MergedTable, TableMergeContext } from '../merge/merge-table.ts';
+import type { TableMergeContext } from '../merge/growing-tree.ts';
+import type { MergedIndexVersion, MergedTable } from '../merge/merge-table.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { indexedFunctions, isSameIndex, isWhole } from '../view/index-version.ts';

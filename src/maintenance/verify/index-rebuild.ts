@@ -6,6 +6,7 @@ import { ByteWriter, compareBytes } from '../../base/bytes.ts';
 import { CorruptionError, isUnreadable, invariant } from '../../base/errors.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import { prepareTexts } from '../../schema/text-indexes.ts';
+import { GrowingIndex } from '../../merge/growing-index.ts';
 import { IndexChanges } from '../../merge/index-changes.ts';
 import {
   GrowingIndexVersion,
@@ -15,7 +16,8 @@ import {
   keptAdded,
   keptIndexVersion,
 } from '../../merge/merge-table.ts';
-import type { GrowingTree, MergedAddedIndex, MergedTable, TableMergeContext } from '../../merge/merge-table.ts';
+import type { GrowingTree, TableMergeContext } from '../../merge/growing-tree.ts';
+import type { MergedAddedIndex, MergedTable } from '../../merge/merge-table.ts';
 import type { Block0 } from '../../format/block0.ts';
 import type { Node } from '../../format/node.ts';
 import type { StoredIndex } from '../../format/stored-schema.ts';
@@ -68,12 +70,6 @@ export interface RebuildOptions {
   /** The functions that are registered here. */
   readonly functions: TableMergeContext['functions'];
   readonly signal: AbortSignal | undefined;
-}
-
-/** An index that is being rebuilt. */
-interface GrowingIndex {
-  readonly changes: IndexChanges;
-  readonly tree: GrowingTree;
 }
 
 /** The indexes of one table to rebuild. */
@@ -138,10 +134,8 @@ export class IndexRebuild {
       const indexVersions = functions.map((indexed) => new GrowingIndexVersion(table, indexed, context, undefined));
       const onFields = indexes.map((index): GrowingIndex => {
         const empty = new Tree((table.indexes.get(index.name) as Tree).source, null);
-        return {
-          changes: new IndexChanges(table.shape, index, undefined, null),
-          tree: growingEntries(table, index.name, empty, context),
-        };
+        const changes = new IndexChanges(table.shape, index, undefined, null);
+        return new GrowingIndex(changes, growingEntries(table, index.name, empty, context), context);
       });
       const growing: GrowingIndex[] = [...onFields, ...indexVersions];
       const entries = new Map<string, number>();
@@ -155,10 +149,10 @@ export class IndexRebuild {
       };
       const onLeaf = async (): Promise<void> => {
         const bytes = growing.reduce((sum, { changes }) => sum + changes.sizeBytes, 0);
-        if (bytes > context.indexBufferBytes) await apply(growing, context);
+        if (bytes > context.indexBufferBytes) for (const index of growing) await index.makeRoom();
       };
       const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
-      await apply(growing, context);
+      for (const index of growing) await index.finish();
       merged.push(withIndexes(wanted, growing, indexVersions, context));
       this.#note(wanted, rows, entries);
     }
@@ -226,14 +220,6 @@ export class IndexRebuild {
 async function checkFindable(tree: Tree, leaf: Node, i: number): Promise<void> {
   const found = await tree.lookup(leaf.key(i));
   if (found === undefined) throw new CorruptionError(leaf.name, `Row ${i} is not where the nodes above say`);
-}
-
-async function apply(growing: readonly GrowingIndex[], { pacer, uploads }: TableMergeContext): Promise<void> {
-  for (const { changes, tree } of growing) {
-    if (changes.count > 0) await tree.apply(await changes.take(pacer));
-  }
-  // The next round reads the blocks that this one has written.
-  await uploads.finish();
 }
 
 /** A table with some of its indexes replaced. A replaced index on a function keeps no index version but the new one. */

@@ -24,7 +24,7 @@ import type { Tree } from '../../tree/tree.ts';
 import { indexedFunctions, isSameIndex, FunctionEntries } from '../../view/index-version.ts';
 import type { IndexVersion } from '../../view/index-version.ts';
 import { isDeleted } from '../../view/merged-cursor.ts';
-import type { TableMergeContext } from '../../merge/merge-table.ts';
+import type { TableMergeContext } from '../../merge/growing-tree.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { View } from '../../view/view.ts';
 import type { BlobCheck } from './blob-check.ts';

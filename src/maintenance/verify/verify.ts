@@ -25,7 +25,7 @@ import type { StorageDriver } from '../../storage/contract/driver.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
 import type { Tree } from '../../tree/tree.ts';
 import { NextVersionRows } from '../../view/next-version-rows.ts';
-import type { TableMergeContext } from '../../merge/merge-table.ts';
+import type { TableMergeContext } from '../../merge/growing-tree.ts';
 import { View } from '../../view/view.ts';
 import type { PlacedTree, NextVersion } from '../../view/view.ts';
 import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';

@@ -5,7 +5,7 @@ import { SchemaNotFoundError } from '../../../src/base/errors.ts';
 import { Pacer } from '../../../src/base/pacer.ts';
 import { RowArena, appendNullRow, writeField } from '../../../src/format/row-encode.ts';
 import { mergeVersion } from '../../../src/merge/merge-table.ts';
-import type { MergedTree } from '../../../src/merge/merge-table.ts';
+import type { MergedTree } from '../../../src/merge/growing-tree.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
 import { openCached } from '../../../src/cache/cached-node.ts';
 import { openNode } from '../../../src/format/node.ts';

@@ -24,7 +24,7 @@ export const loadMutants: readonly Mutant[] = [
     name: 'load: a key of two runs is taken twice',
     edits: [
       {
-        file: 'src/load/tree-entries.ts',
+        file: 'src/tree/tree-entries.ts',
         find: 'if (order === 0) throw this.#refused(head.key.slice(0, head.keyEnd));',
         replace: 'if (order === 2) throw this.#refused(head.key.slice(0, head.keyEnd));',
       },

@@ -3,9 +3,9 @@ import { isPromise } from '../base/brands.ts';
 import { compareRanges } from '../base/bytes.ts';
 import { BlockKind } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
-import { TreeCursor } from '../tree/cursor.ts';
-import type { Tree } from '../tree/tree.ts';
-import type { ChangeStream, RowRun } from '../tree/write.ts';
+import { TreeCursor } from './cursor.ts';
+import type { Tree } from './tree.ts';
+import type { ChangeStream, RowRun } from './write.ts';
 
 /** Fewer entries are added one by one. */
 const shortestRun = 4;
@@ -51,6 +51,12 @@ class Head {
     return compareRanges(this.key, 0, this.keyEnd, other.key, 0, other.keyEnd);
   }
 
+  /** Whether it may have keys from `from` to `to`, inclusive: of later leaves, that is not known. */
+  mayHave(from: Uint8Array, to: Uint8Array): boolean {
+    const at = this.node.boundFrom(this.at, from, 0, from.length);
+    return at === this.to || this.node.compareKey(at, to, to.length) <= 0;
+  }
+
   /** The place behind the entries of the leaf that are below the next entry of another tree; the present entry is. */
   endBelow({ key, keyEnd }: Head): number {
     const next = this.at + 1;
@@ -73,6 +79,7 @@ export class TreeEntries implements ChangeStream {
   source: Node | undefined;
   base = 0;
   readonly remove = false;
+  words?: number;
 
   private constructor(refused: (key: Uint8Array) => Error) {
     this.#refused = refused;
@@ -153,6 +160,10 @@ export class TreeEntries implements ChangeStream {
   #goOn(head: Head, more: boolean): void {
     if (more) this.#insert(head);
     this.#begin();
+  }
+
+  mayChange(from: Uint8Array, to: Uint8Array): boolean {
+    return this.#heads.some((head) => head.mayHave(from, to));
   }
 
   run(limit: Uint8Array | undefined): RowRun | undefined {
