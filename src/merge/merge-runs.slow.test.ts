@@ -67,6 +67,8 @@ function expectSame(found: readonly unknown[], expected: readonly unknown[]): vo
 
 class Lab {
   readonly model = new Map<number, Row>();
+  /** Bytes of blocks that were stored, by the folder of their tree. */
+  readonly stored = new Map<string, number>();
   readonly #driver = new MemoryDriver();
   readonly #reader = new BlockReader(this.#driver, 'db', new BlockCache(64 * 1024 * 1024));
   #birth = 0;
@@ -75,6 +77,15 @@ class Lab {
     this.#tree(undefined),
     new Map(shape.indexes.map(({ name }) => [name, this.#tree(name)])),
   );
+
+  constructor() {
+    const put = this.#driver.put.bind(this.#driver);
+    this.#driver.put = (name, body, options) => {
+      const folder = name.slice(0, name.lastIndexOf('/'));
+      this.stored.set(folder, (this.stored.get(folder) ?? 0) + (body as Uint8Array).length);
+      return put(name, body, options);
+    };
+  }
 
   #tree(index: string | undefined, ref: Tree['ref'] = null): Tree {
     const place = index === undefined ? { table: 't' } : { table: 't', index };
@@ -197,5 +208,41 @@ describe('merging many rows at once', () => {
       await lab.merge([new Map(rows)], 1024 * 1024);
       await lab.check();
     }
+  });
+
+  describe('whose entries take several times the memory for them', () => {
+    const ids = Array.from({ length: 6000 }, (_, i) => 2 * i);
+    const mixed = (id: number): number => (id * 7919) % 6007;
+
+    /** Merges rows, and those after them, and returns how many bytes of an index the last merge wrote. */
+    async function bytesWritten(bufferBytes: number, sizeOf: (id: number) => number, ...merges: number[][]) {
+      const random = randomOf(9);
+      const lab = new Lab();
+      for (const merged of merges) {
+        lab.stored.clear();
+        await lab.merge([new Map(merged.map((id) => [id, { ...rowOf(id, random), size: sizeOf(id) }]))], bufferBytes);
+        await lab.check();
+      }
+      return lab.stored.get('db/indexes/t/size') as number;
+    }
+
+    /** Returns how many times as much is written as with memory for all entries. */
+    async function timesWritten(sizeOf: (id: number) => number, ...merges: number[][]): Promise<number> {
+      const few = await bytesWritten(16 * 1024, sizeOf, ...merges);
+      return few / (await bytesWritten(1024 * 1024, sizeOf, ...merges));
+    }
+
+    it('writes an entry twice if they come in no order', async () => {
+      expect(await timesWritten(mixed, ids)).toBeLessThan(2.5);
+    });
+
+    it('writes an entry once if they come in order', async () => {
+      expect(await timesWritten((id) => id, ids)).toBeLessThan(1.3);
+    });
+
+    it('writes the entries of earlier rows once', async () => {
+      const others = ids.map((id) => id + 1);
+      expect(await timesWritten(mixed, ids, others)).toBeLessThan(1.7);
+    });
   });
 });

@@ -1,7 +1,9 @@
-/** Mistakes in indexes whose entries hold more than the values that they are on. */
+/** Mistakes in how indexes grow, and in those whose entries hold more than the values that they are on. */
 import type { Mutant } from './mutant.ts';
 
 const listSelectors = 'src/query/conditions/list-selectors.ts';
+const growing = 'src/merge/growing-index.ts';
+const rounds = 'src/merge/merge-runs.slow.test.ts';
 const shapes = 'src/schema/table-shape.ts';
 
 const queries = 'test/features/query/included-fields.test.ts';
@@ -16,6 +18,30 @@ const articles = 'test/simulation/sim/articles.slow.test.ts';
 const functionLists = 'test/features/function-indexes/elements.slow.test.ts';
 
 export const indexMutants: readonly Mutant[] = [
+  {
+    name: 'sorted runs: changes are applied although they come between the entries of the index',
+    edits: [
+      { file: growing, find: '(await tree.isBelow(first))', replace: '(first.at(0) === 256 || tree !== undefined)' },
+    ],
+    tests: [rounds],
+  },
+  {
+    name: 'sorted runs: changes become a run although they come behind the entries of the index',
+    edits: [{ file: growing, find: '(await tree.isBelow(first))', replace: 'first.length === 0' }],
+    tests: [rounds],
+  },
+  {
+    name: 'sorted runs: entries that go are added',
+    edits: [{ file: growing, find: '!onlyAdd ||', replace: '(onlyAdd && first.length === 0) ||' }],
+    tests: [rounds],
+  },
+  {
+    name: 'sorted runs: one is lost when there are many',
+    edits: [
+      { file: growing, find: 'this.#runs.push(run);', replace: 'if (this.#runs.push(run) > 7) this.#runs.shift();' },
+    ],
+    tests: [rounds],
+  },
   {
     name: 'included fields: the key of a row is taken to go to the end of its entry',
     edits: [

@@ -129,6 +129,13 @@ export const searchMutants: readonly Mutant[] = [
     ['test/features/search/dense-writer.test.ts'],
   ),
   mutant(
+    'the words of sorted runs do not count',
+    'src/merge/growing-index.ts',
+    'if (this.changes.index.text !== undefined) {',
+    'if (this.changes.index.text === null) {',
+    ['test/features/search/rounds.slow.test.ts'],
+  ),
+  mutant(
     'the entries of texts are in plain leaves',
     'src/schema/text-postings.ts',
     'if (index?.text === undefined) return indexLeafShape;',
