@@ -26,7 +26,7 @@ const maxWords = 2 ** (32 - countBits - 1);
 /** About what a word takes in memory, besides its bytes. */
 const wordBytes = 80;
 /** About what a posting takes: its own bytes, and those of its place among the sorted ones. */
-const postingBytes = 12;
+const postingBytes = 10;
 /** Rows, postings or words that are handled between two checks of the clock. */
 const sliceLength = 0x2000;
 
@@ -204,15 +204,22 @@ export class CollectedPostings implements TextRun {
     for (let rank = 0; rank < order.length; rank++) rankOf[order[rank] as number] = rank;
     const postings = this.#postings.values;
     const ends = new Uint32Array(order.length + 1);
+    const otherEnds = new Uint32Array(order.length + 1);
     for (let i = 0; i < this.count; i++) {
-      const at = (rankOf[(postings[i] as number) >>> countBits] as number) + 1;
+      const posting = postings[i] as number;
+      const at = (rankOf[posting >>> countBits] as number) + 1;
       ends[at] = (ends[at] as number) + 1;
+      if ((posting & inlineCounts) !== 0) otherEnds[at] = (otherEnds[at] as number) + 1;
       if (i % sliceLength === 0 && pacer.due()) await pacer.pause();
     }
     // Where the postings of a word begin; each that is put there moves it, so that it is their end at last.
-    for (let rank = 1; rank <= order.length; rank++) ends[rank] = (ends[rank] as number) + (ends[rank - 1] as number);
+    for (let rank = 1; rank <= order.length; rank++) {
+      ends[rank] = (ends[rank] as number) + (ends[rank - 1] as number);
+      otherEnds[rank] = (otherEnds[rank] as number) + (otherEnds[rank - 1] as number);
+    }
     const rowOf = new Uint32Array(this.count);
-    const countOf = new Uint32Array(this.count);
+    const countOf = new Uint8Array(this.count);
+    const otherOf = new Uint32Array(this.#others.count);
     let other = 0;
     let at = 0;
     for (let row = 0; row < this.#rows.count; row++) {
@@ -222,67 +229,64 @@ export class CollectedPostings implements TextRun {
         const place = ends[rank] as number;
         ends[rank] = place + 1;
         rowOf[place] = row;
-        const count = posting & 0xff;
-        countOf[place] = count < inlineCounts ? count : inlineCounts + other++;
+        countOf[place] = posting;
+        if ((posting & inlineCounts) === 0) continue;
+        const otherPlace = otherEnds[rank] as number;
+        otherEnds[rank] = otherPlace + 1;
+        otherOf[otherPlace] = other++;
       }
       if (row % 0x400 === 0 && pacer.due()) await pacer.pause();
     }
-    return new Sorted(words, ends, rowOf, countOf, this.#rows, this.#others);
+    return new Sorted({ words, ends, rowOf, countOf, otherOf, rows: this.#rows, others: this.#others });
   }
 }
 
-class Sorted implements SortedPostings {
-  readonly #words: KeyList;
+interface SortedLists {
+  readonly words: KeyList;
   /** Where the postings of each word end. */
-  readonly #ends: Uint32Array;
-  /** The row of each posting, and its count: itself, or its place among those that are longer. */
-  readonly #rowOf: Uint32Array;
-  readonly #countOf: Uint32Array;
-  readonly #rows: KeyList;
-  readonly #others: KeyList;
-  /** The next posting, and the word that it may be of. */
+  readonly ends: Uint32Array;
+  /** The row of each posting, and its count: itself, or {@link inlineCounts}. */
+  readonly rowOf: Uint32Array;
+  readonly countOf: Uint8Array;
+  /** The places of the counts that are not there, among the longer ones. */
+  readonly otherOf: Uint32Array;
+  readonly rows: KeyList;
+  readonly others: KeyList;
+}
+
+class Sorted implements SortedPostings {
+  readonly #lists: SortedLists;
+  /** The next posting, the word that it may be of, and how many before it had longer counts. */
   #at = 0;
   #word = 0;
+  #other = 0;
 
-  constructor(
-    words: KeyList,
-    ends: Uint32Array,
-    rowOf: Uint32Array,
-    countOf: Uint32Array,
-    rows: KeyList,
-    others: KeyList,
-  ) {
-    this.#words = words;
-    this.#ends = ends;
-    this.#rowOf = rowOf;
-    this.#countOf = countOf;
-    this.#rows = rows;
-    this.#others = others;
+  constructor(lists: SortedLists) {
+    this.#lists = lists;
   }
 
   append(to: KeyList, most: number): void {
-    const words = this.#words;
-    const rows = this.#rows;
+    const { words, ends, rowOf, countOf, rows } = this.#lists;
     const { writer } = to;
-    const last = Math.min(this.#rowOf.length, this.#at + most);
+    const last = Math.min(rowOf.length, this.#at + most);
     while (this.#at < last) {
-      if (this.#at >= (this.#ends[this.#word] as number)) this.#word++;
+      if (this.#at >= (ends[this.#word] as number)) this.#word++;
       const wordStart = words.start(this.#word);
       const wordEnd = words.endOf(this.#word);
-      const end = Math.min(last, this.#ends[this.#word] as number);
+      const end = Math.min(last, ends[this.#word] as number);
       for (; this.#at < end; this.#at++) {
-        const row = this.#rowOf[this.#at] as number;
+        const row = rowOf[this.#at] as number;
         const start = rows.start(row);
         const rowEnd = rows.endOf(row);
         writer.ensure(wordEnd - wordStart + rowEnd - start);
         copyRange(words.bytes, wordStart, wordEnd, writer.bytes, writer.length);
         copyRange(rows.bytes, start, rowEnd, writer.bytes, writer.length + wordEnd - wordStart);
         writer.length += wordEnd - wordStart + rowEnd - start;
-        this.#appendCount(writer, this.#countOf[this.#at] as number);
+        this.#appendCount(writer, countOf[this.#at] as number);
         to.end();
       }
     }
-    while (this.#word < words.count && this.#at >= (this.#ends[this.#word] as number)) this.#word++;
+    while (this.#word < words.count && this.#at >= (ends[this.#word] as number)) this.#word++;
   }
 
   #appendCount(writer: ByteWriter, count: number): void {
@@ -290,13 +294,13 @@ class Sorted implements SortedPostings {
       writer.u8(count);
       return;
     }
-    const others = this.#others;
-    const at = count - inlineCounts;
+    const { others, otherOf } = this.#lists;
+    const at = otherOf[this.#other++] as number;
     writer.appendRange(others.bytes, others.start(at), others.endOf(at));
   }
 
   mayHave(from: Uint8Array, to: Uint8Array): boolean {
-    const words = this.#words;
+    const { words } = this.#lists;
     const at = words.lowerBound(from, this.#word);
     if (at < words.count && compareRanges(words.bytes, words.start(at), words.endOf(at), to, 0, to.length) <= 0) {
       return true;
