@@ -30,8 +30,8 @@ export const addedMutants: readonly Mutant[] = [
     edits: [
       {
         file: merge,
-        find: 'const growing = [...indexes, ...indexVersions, ...added];',
-        replace: 'const growing = [...indexes, ...indexVersions];',
+        find: '...indexVersions, ...added.map((index) => index.growing)];',
+        replace: '...indexVersions];',
       },
     ],
     tests: [midway, random],

@@ -21,7 +21,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: rows that are made ahead do not count the words of their texts',
     edits: [
       {
-        file: mergeTable,
+        file: 'src/merge/growing-tree.ts',
         find: '{ ...ref, level, ...defined({ words: this.words }) }',
         replace: '{ ...ref, level }',
       },
