@@ -131,14 +131,15 @@ export class TestTable implements QueryHost {
     this.state = layeredState(this.shape, tree, indexes);
   }
 
-  async #treeOf({ place, writer, root }: MergedTree): Promise<Tree> {
+  async #treeOf({ place, writer, root, words }: MergedTree): Promise<Tree> {
     const source = this.#reader.tree(place, place.index === undefined ? this.shape.leafShape : indexLeafShape);
     if (root.kind === 'empty') return new Tree(source, null);
-    if (root.kind === 'stored') return new Tree(source, { ...root.ref, level: root.level });
+    const ofWords = words === undefined ? {} : { words };
+    if (root.kind === 'stored') return new Tree(source, { ...root.ref, level: root.level, ...ofWords });
     const { entries } = root;
     const ref = await writer.put(entries, 0, entries.count);
     const node = this.#inlineRoots ? openCached('root', entries.encode('root', 0, entries.count)) : undefined;
-    return new Tree(source, { ...ref, level: entries.shape.level }, node);
+    return new Tree(source, { ...ref, level: entries.shape.level, ...ofWords }, node);
   }
 
   /** Makes every block be read from the driver again. */
