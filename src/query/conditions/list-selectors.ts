@@ -47,8 +47,8 @@ export class ElementSelector extends RowSelector {
     if (this.mayMatch?.(source, base) === false) return false;
     const list = this.read(source, base);
     if (!Array.isArray(list)) return false;
-    const found = new Set(list.filter((element) => this.#wanted.has(element)));
-    return this.#isAny ? found.size > 0 : found.size === this.#wanted.size;
+    const isWanted = (element: unknown): boolean => this.#wanted.has(element);
+    return this.#isAny ? list.some(isWanted) : new Set(list.filter(isWanted)).size === this.#wanted.size;
   }
 }
 

@@ -175,8 +175,8 @@ export const indexMutants: readonly Mutant[] = [
     edits: [
       {
         file: listSelectors,
-        find: 'return this.#isAny ? found.size > 0 : found.size === this.#wanted.size;',
-        replace: 'return this.#isAny || found.size > 0 ? found.size > 0 : found.size === this.#wanted.size;',
+        find: 'return this.#isAny ? list.some(isWanted)',
+        replace: 'return this.#isAny || list.some(isWanted) ? list.some(isWanted)',
       },
     ],
     tests: [listElements],
