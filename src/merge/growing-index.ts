@@ -5,11 +5,11 @@
  *
  * A run is a tree of the same place and birth, which nothing will ever refer to: gc deletes it like the blocks of a lost merge.
  */
-import { CorruptionError } from '../base/errors.ts';
 import type { Tree } from '../tree/tree.ts';
 import { TreeEntries } from '../tree/tree-entries.ts';
 import type { GrowingTree, TableMergeContext } from './growing-tree.ts';
 import type { IndexChanges } from './index-changes.ts';
+import { changedTwice } from './sorted-keys.ts';
 
 /** As many runs are merged into one run. */
 const maxRuns = 64;
@@ -63,15 +63,26 @@ export class GrowingIndex {
 
   async #entriesOfRuns(): Promise<TreeEntries> {
     const { table, index } = this.tree.place;
-    const entries = await TreeEntries.of(this.#runs, () => {
-      return new CorruptionError(
-        `indexes/${table}/${index}`,
-        'An index entry changes twice in one merge: a row is there twice',
-      );
-    });
+    const entries = await TreeEntries.of(this.#runs, () => changedTwice(`indexes/${table}/${index}`));
     if (this.changes.index.text !== undefined) {
       entries.words = this.#runs.reduce((sum, { ref }) => sum + (ref?.words ?? 0), 0);
     }
     return entries;
   }
+}
+
+/** Whether the changes of indexes take more memory than there is for them. */
+export function areFull(indexes: readonly GrowingIndex[], { indexBufferBytes }: TableMergeContext): boolean {
+  let bytes = 0;
+  for (const { changes } of indexes) bytes += changes.sizeBytes;
+  return bytes > indexBufferBytes;
+}
+
+/** Takes the changes of the indexes that have many out of memory. */
+export async function makeRoom(
+  indexes: readonly GrowingIndex[],
+  { indexBufferBytes }: TableMergeContext,
+): Promise<void> {
+  const fewBytes = indexBufferBytes / (2 * indexes.length);
+  for (const index of indexes) if (index.changes.sizeBytes > fewBytes) await index.makeRoom();
 }

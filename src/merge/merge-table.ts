@@ -16,7 +16,7 @@ import type { NextVersion, View } from '../view/view.ts';
 import { isSameTree } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import type { ChangeStream, RowRun } from '../tree/write.ts';
-import { GrowingIndex } from './growing-index.ts';
+import { areFull, GrowingIndex, makeRoom } from './growing-index.ts';
 import { GrowingTree } from './growing-tree.ts';
 import type { MergedTree, TableMergeContext } from './growing-tree.ts';
 import { IndexChanges, LayerChanges } from './index-changes.ts';
@@ -336,15 +336,10 @@ class IndexedChanges implements ChangeStream {
   }
 
   get #isFull(): boolean {
-    let bytes = 0;
-    for (const { changes } of this.#indexes) bytes += changes.sizeBytes;
-    return bytes > this.#context.indexBufferBytes;
+    return areFull(this.#indexes, this.#context);
   }
 
-  /** Takes the changes of the indexes that have many out of memory. */
-  async #makeRoom(): Promise<void> {
-    const { indexBufferBytes } = this.#context;
-    const fewBytes = indexBufferBytes / (2 * this.#indexes.length);
-    for (const index of this.#indexes) if (index.changes.sizeBytes > fewBytes) await index.makeRoom();
+  #makeRoom(): Promise<void> {
+    return makeRoom(this.#indexes, this.#context);
   }
 }

@@ -142,8 +142,13 @@ export class SortedKeys implements ChangeStream, KeyChanges {
   }
 
   #failTwice(): never {
-    throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
+    throw changedTwice(this.#index);
   }
+}
+
+/** Returns the error for an entry that changes twice. `index`: the folder of the index. */
+export function changedTwice(index: string): CorruptionError {
+  return new CorruptionError(index, 'An index entry changes twice in one merge: a row is there twice');
 }
 
 /** Whether a key is not above another. */

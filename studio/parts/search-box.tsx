@@ -118,22 +118,34 @@ function Options({ table, by, onChoose }: OptionsProps): preact.JSX.Element {
           onChange={(index) => onChoose({ index: index === '' ? undefined : index })}
         />
       )}
-      <label class="check" title="The last word also stands for words that begin with it">
-        <input
-          type="checkbox"
-          checked={by.prefix === true}
-          onChange={(event) => onChoose({ prefix: event.currentTarget.checked })}
-        />
-        beginnings
-      </label>
-      <label class="check" title="Words in which a letter or two differ are found, too">
-        <input
-          type="checkbox"
-          checked={by.fuzzy === true}
-          onChange={(event) => onChoose({ fuzzy: event.currentTarget.checked })}
-        />
-        misspelled
-      </label>
+      <Check
+        label="beginnings"
+        title="The last word also stands for words that begin with it"
+        isChecked={by.prefix === true}
+        onChange={(prefix) => onChoose({ prefix })}
+      />
+      <Check
+        label="misspelled"
+        title="Words in which a letter or two differ are found, too"
+        isChecked={by.fuzzy === true}
+        onChange={(fuzzy) => onChoose({ fuzzy })}
+      />
     </>
+  );
+}
+
+interface CheckProps {
+  readonly label: string;
+  readonly title: string;
+  readonly isChecked: boolean;
+  readonly onChange: (isChecked: boolean) => void;
+}
+
+function Check({ label, title, isChecked, onChange }: CheckProps): preact.JSX.Element {
+  return (
+    <label class="check" title={title}>
+      <input type="checkbox" checked={isChecked} onChange={(event) => onChange(event.currentTarget.checked)} />
+      {label}
+    </label>
   );
 }

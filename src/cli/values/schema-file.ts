@@ -1,5 +1,6 @@
 /** Reads schemas from JSON files, in which types have names, and values are as JSON has them. */
 import { readFile } from 'node:fs/promises';
+import { isPlainObject } from '../../base/brands.ts';
 import { didYouMean } from '../../base/options.ts';
 import { bigintBounds, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
@@ -8,10 +9,6 @@ import { fromJson, typeIdOf, ValueError } from '../../text/cell-values.ts';
 import { UsageError } from '../terminal/exit-code.ts';
 
 type Written = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is Written {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Returns a name as messages show it. */
 function named(name: unknown): string {
@@ -49,7 +46,7 @@ class SchemaFile {
   }
 
   field(name: string, field: unknown): FieldDefinition {
-    const written: Written = isObject(field) ? field : { typeId: field };
+    const written: Written = isPlainObject(field) ? field : { typeId: field };
     const typeId = this.typeId(`Field ${name}`, written['typeId']);
     const { default: value, oneOf } = written;
     const isGenerated = value === undefined || (value === 'now' && typeId === Types.timestamp);
@@ -62,7 +59,7 @@ class SchemaFile {
   }
 
   index(index: unknown, fields: Readonly<Record<string, FieldDefinition>>): unknown {
-    if (!isObject(index)) return index;
+    if (!isPlainObject(index)) return index;
     const { fields: on, where } = index;
     if (index['function'] !== undefined) {
       return { ...index, typeId: this.typeId(`The index on function ${named(index['function'])}`, index['typeId']) };
@@ -70,19 +67,19 @@ class SchemaFile {
     return {
       ...index,
       ...(Array.isArray(on) && { fields: on.map((field: unknown) => this.#path(field)) }),
-      ...(isObject(where) && { where: this.#where(where, fields) }),
+      ...(isPlainObject(where) && { where: this.#where(where, fields) }),
     };
   }
 
   #path(field: unknown): unknown {
-    if (!isObject(field)) return field;
+    if (!isPlainObject(field)) return field;
     return { ...field, typeId: this.typeId(`Path ${named(field['path'])} of an index`, field['typeId']) };
   }
 
   #where(where: Written, fields: Readonly<Record<string, FieldDefinition>>): Written {
     const condition = ([name, written]: [string, unknown]): [string, unknown] => {
       const typeId = Object.hasOwn(fields, name) ? fields[name]?.typeId : undefined;
-      if (typeId === undefined || isObject(written)) return [name, written];
+      if (typeId === undefined || isPlainObject(written)) return [name, written];
       const read = (value: unknown): unknown => this.value(`The condition of an index on ${name}`, typeId, value);
       return [name, Array.isArray(written) ? written.map(read) : read(written)];
     };
@@ -102,8 +99,8 @@ export async function readSchemaFile(file: string): Promise<SchemaDefinition> {
   } catch (error) {
     throw new UsageError(`The schema ${file} cannot be read: ${(error as Error).message}`);
   }
-  const { fields, indexes } = isObject(parsed) ? parsed : {};
-  if (!isObject(fields)) {
+  const { fields, indexes } = isPlainObject(parsed) ? parsed : {};
+  if (!isPlainObject(fields)) {
     throw new UsageError(`${file} is no schema: write an object { name, version, fields, primaryKey, indexes }.`);
   }
   const reader = new SchemaFile(file);

@@ -6,7 +6,7 @@ import { ByteWriter, compareBytes } from '../../base/bytes.ts';
 import { CorruptionError, isUnreadable, invariant } from '../../base/errors.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import { prepareTexts } from '../../schema/text-indexes.ts';
-import { GrowingIndex } from '../../merge/growing-index.ts';
+import { areFull, GrowingIndex, makeRoom } from '../../merge/growing-index.ts';
 import { IndexChanges } from '../../merge/index-changes.ts';
 import {
   GrowingIndexVersion,
@@ -148,8 +148,7 @@ export class IndexRebuild {
         }
       };
       const onLeaf = async (): Promise<void> => {
-        const bytes = growing.reduce((sum, { changes }) => sum + changes.sizeBytes, 0);
-        if (bytes > context.indexBufferBytes) for (const index of growing) await index.makeRoom();
+        if (areFull(growing, context)) await makeRoom(growing, context);
       };
       const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
       for (const index of growing) await index.finish();
