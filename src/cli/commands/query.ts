@@ -1,6 +1,7 @@
 import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
-import { queryFrom, queryOptions, queryPositional, searchOptions } from '../language/asked-query.ts';
+import { queryFrom, queryOptions, queryPositional } from '../language/asked-query.ts';
+import { searchOptions } from '../language/search-arguments.ts';
 import { printAnswers, printExplanation } from '../output/reports.ts';
 import { historyFile, ShellHistory } from '../shell/history.ts';
 import { Shell } from '../shell/shell.ts';
@@ -31,6 +32,7 @@ export const query: Command = command({
     ],
     ['query s3://bucket/shop orders --where "total >= 100" --count', 'how many there are'],
     [`query file:./data articles --search "red wine" --limit 10`, 'the best rows with these words'],
+    [`query file:./data articles --search wine --in title`, 'only in their titles'],
   ],
   run: async (session, { database, query: text, count, pager, 'max-requests': requests, ...written }) => {
     const { terminal, signal } = session;

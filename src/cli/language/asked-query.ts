@@ -1,7 +1,6 @@
 /** Turns the queries of the command line into runnable ones: for rows of a table, or groups of them. */
 import { compareValues } from '../../base/bytes.ts';
 import type { OrderedValue } from '../../base/bytes.ts';
-import { defined } from '../../base/options.ts';
 import { bigintBounds, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import type { Aggregates } from '../../query/aggregate.ts';
@@ -15,6 +14,8 @@ import { fieldOf, isNumber, isPath, withCondition } from './condition-clauses.ts
 import type { Row } from './condition-clauses.ts';
 import { parseCondition, parseNames, parseOrders, parseQuery } from './query-syntax.ts';
 import type { WrittenColumn, WrittenQueryText, WrittenOrderTerm, WrittenTerm } from './query-syntax.ts';
+import { withSearch } from './search-arguments.ts';
+import type { SearchArguments } from './search-arguments.ts';
 import { LanguageError } from './tokens.ts';
 import type { Token } from './tokens.ts';
 
@@ -256,18 +257,6 @@ export const queryOptions = {
   offset: { type: 'number', describe: 'Number of rows to skip' },
 } as const;
 
-/** The command line options for the words of a query. */
-export const searchOptions = {
-  search: {
-    type: 'string',
-    describe: 'Words to find by the index on texts of the table, the best rows first: \'red "glass of wine" -tea\'',
-  },
-  index: { type: 'string', describe: 'Name of the index on texts to search, where the table has several' },
-  any: { type: 'boolean', describe: 'Find rows with any of the words, not only those with all' },
-  prefix: { type: 'boolean', describe: 'The last word also stands for words that begin with it' },
-  fuzzy: { type: 'boolean', describe: 'Also find words in which a letter or two differ' },
-} as const;
-
 export const queryPositional = {
   query: {
     type: 'string',
@@ -276,17 +265,12 @@ export const queryPositional = {
   },
 } as const;
 
-export interface QueryArguments {
+export interface QueryArguments extends SearchArguments {
   readonly where?: readonly string[] | undefined;
   readonly order?: readonly string[] | undefined;
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
   readonly fields?: string | undefined;
-  readonly search?: string | undefined;
-  readonly index?: string | undefined;
-  readonly any?: boolean | undefined;
-  readonly prefix?: boolean | undefined;
-  readonly fuzzy?: boolean | undefined;
 }
 
 function once<T>(option: string, given: T | undefined, written: T | undefined): T | undefined {
@@ -319,28 +303,6 @@ function withOptions(written: WrittenQueryText, options: QueryArguments): Writte
     query = { ...query, columns: once('fields', columns, query.columns), columnSource: fields };
   }
   return query;
-}
-
-/** Adds a search to a query. Throws `UsageError` if the table has no index for it. */
-function withSearch(
-  query: Query<Row>,
-  { name, indexes = [] }: SchemaDefinition,
-  { search, index, any = false, prefix = false, fuzzy = false }: QueryArguments,
-): Query<Row> {
-  if (search === undefined) {
-    if (any || prefix || fuzzy || index !== undefined) {
-      throw new UsageError('--index, --any, --prefix and --fuzzy say how to search: add --search.');
-    }
-    return query;
-  }
-  const hasTexts = indexes.some((one) => typeof one !== 'string' && 'text' in one && one.text !== undefined);
-  if (!hasTexts) {
-    throw new UsageError(
-      `Table ${name} has no index on texts, which --search needs. Add one to its schema in the application, such as ` +
-        "{ fields: ['title'], text: {} }, and start the application.",
-    );
-  }
-  return query.search(search, { prefix, fuzzy, match: any ? 'any' : 'all', ...defined({ index }) });
 }
 
 /** Makes the query that a command line asks for. `reads`: starts a query on a table, by default of the database. Throws `UsageError`. */

@@ -138,6 +138,18 @@ export function parseNames(source: string): readonly Token[] {
   return names;
 }
 
+/** Parses names with a value behind each: `title = 5, body = 0.5`. Throws `LanguageError`. */
+export function parseValues(source: string, what: string): readonly (readonly [name: Token, value: Token])[] {
+  const reader = new TokenReader(source);
+  const pairs = reader.list(() => {
+    const name = takeName(reader, 'the name of a field');
+    reader.expectSymbol('=', `= and ${what}`);
+    return [name, takeValue(reader)] as const;
+  });
+  reader.end('a comma or the end');
+  return pairs;
+}
+
 /** The operator of a comparison: an operator of the query builder, or `LIKE`. */
 export type WrittenOperator = Operator | 'LIKE';
 

@@ -65,8 +65,46 @@ describe('query --search', () => {
     expect(await ids('--search', 'cellar', '--index', 'as written')).toEqual([1]);
     const other = await query('articles', '--search', 'cellar', '--index', 'title');
     expect(other.messages).toContain("no index on texts of the name 'title', but 'title,body', 'as written'");
-    const plan = await run(['explain', folder.url(), 'articles', '--search', 'wine']);
+    const explained = ['explain', folder.url(), 'articles', '--search'];
+    const plan = await run([...explained, 'wine']);
     expect(plan.output).toContain('Finds 3 rows by the words in index');
+    const inTitles = await run([...explained, 'wine', '--in', 'title', '--weights', 'title = 2']);
+    expect(inTitles.output).toContain('Finds 1 row by the words in index');
+  });
+
+  it('searches the fields that --in names, and weighs them by --weights', async () => {
+    expect(await ids('--search', 'wine casks', '--any')).toEqual([2, 1, 3]);
+    expect(await ids('--search', 'wine', '--in', 'title')).toEqual([2]);
+    expect(await ids('--search', 'wine', '--in', '"body"')).toEqual([3, 1]);
+    expect(await ids('--search', 'wine', '--in', 'title, body')).toEqual([2, 3, 1]);
+    // The index that has only the bodies.
+    expect(await ids('--search', 'cellars', '--in', 'body')).toEqual([1]);
+    expect(await ids('--search', 'cellars', '--in', 'body', '--index', 'as written')).toEqual([]);
+    expect(await ids('--search', 'wine', '--weights', 'title=0.01, body = 5')).toEqual([3, 1, 2]);
+    const marked = await run(['query', folder.url(), 'articles', '--search', 'wine', '--in', 'title', '--no-pager'], {
+      tty: 'output',
+    });
+    expect(marked.output).toContain('Grapes');
+    expect(marked.output).not.toContain('cellar');
+  });
+
+  it.each([
+    [['--in', 'titel'], 'Table articles has no field titel: did you mean title? It has id, title, body'],
+    [['--in', 'id'], "no index on texts of table 'articles' has the fields id. It has 'title,body' (title, body)"],
+    [['--in', 'title', '--index', 'as written'], "has the fields title. It has 'as written' (body)"],
+    [['--in', ''], 'Expected the name of a field'],
+    [['--weights', 'title'], 'Expected = and its weight'],
+    [['--weights', 'titel = 3'], 'Table articles has no field titel'],
+    [['--weights', 'id = 3'], "`weights` has 'id'"],
+    [['--weights', 'title = 3, body = 0'], 'The weight of body must be a number above 0, and is 0 (at character 19)'],
+    [['--weights', 'title = heavy'], 'The weight of title must be a number above 0, and is heavy'],
+    [['--weights', "title = ''"], 'The weight of title must be a number above 0'],
+    [['--weights', 'title = 3, title = 4'], 'There are two weights of title (at character 12)'],
+  ])('refuses %j, and says why', async (words, message) => {
+    const refused = await query('articles', '--search', 'wine', ...words);
+    expect(refused.status).not.toBe(0);
+    expect(refused.output).toBe('');
+    expect(refused.messages).toContain(message);
   });
 
   it('shows the part of a long text with the words, within the width of a terminal and in colour', async () => {
@@ -95,7 +133,7 @@ describe('query --search', () => {
     expect(without.messages).toContain(
       'Table plain has no index on texts, which --search needs. Add one to its schema',
     );
-    for (const words of [['--prefix'], ['--index', 'as written']]) {
+    for (const words of [['--prefix'], ['--index', 'as written'], ['--in', 'title'], ['--weights', 'title=1']]) {
       const alone = await query('articles', ...words);
       expect(alone).toMatchObject({ status: 2, messages: expect.stringContaining('add --search') as unknown });
     }
