@@ -25,20 +25,23 @@ const maxWords = 64;
 const spaces = /\s/u;
 const quotes = /["\u201c\u201d\u201e\u201f\u00ab\u00bb]/;
 
-/** Returns the clauses of a search. `prefix`: the last word, unless it is in a phrase or excluded, is one that somebody types. */
+/**
+ * Returns the clauses of a search. `prefix`: somebody still types the last word, unless it is excluded or in a phrase whose closing quote
+ * is there.
+ */
 export function parseSearch(text: string, analyzer: TextAnalyzer, prefix: boolean): readonly SearchClause[] {
   const clauses: SearchClause[] = [];
   let lastWord = -1;
   let words = 0;
-  const add = (part: string, isExcluded: boolean, isPhrase: boolean): void => {
+  const add = (part: string, isExcluded: boolean, phrase: 'none' | 'open' | 'closed'): void => {
     const tokens: SearchToken[] = [];
     analyzer.eachWord(part, (word, _start, _end, typed) => tokens.push({ word, typed, isPrefix: false }));
     if (tokens.length === 0) return;
     words += tokens.length;
     lastWord = -1;
-    if (isPhrase) clauses.push({ tokens, isExcluded });
-    else for (const token of tokens) clauses.push({ tokens: [token], isExcluded });
-    if (!isPhrase && !isExcluded) lastWord = clauses.length - 1;
+    if (phrase === 'none') for (const token of tokens) clauses.push({ tokens: [token], isExcluded });
+    else clauses.push({ tokens, isExcluded });
+    if (phrase !== 'closed' && !isExcluded) lastWord = clauses.length - 1;
   };
   for (let at = 0; at < text.length; ) {
     if (spaces.test(text[at] as string)) {
@@ -50,13 +53,13 @@ export function parseSearch(text: string, analyzer: TextAnalyzer, prefix: boolea
     if (quotes.test(text[start] ?? '')) {
       let end = start + 1;
       while (end < text.length && !quotes.test(text[end] as string)) end++;
-      add(text.slice(start + 1, end), isExcluded, true);
+      add(text.slice(start + 1, end), isExcluded, end < text.length ? 'closed' : 'open');
       at = end + 1;
       continue;
     }
     let end = start;
     while (end < text.length && !spaces.test(text[end] as string) && !quotes.test(text[end] as string)) end++;
-    add(text.slice(start, end), isExcluded, false);
+    add(text.slice(start, end), isExcluded, 'none');
     at = Math.max(end, at + 1);
   }
   if (words > maxWords) {
@@ -64,6 +67,6 @@ export function parseSearch(text: string, analyzer: TextAnalyzer, prefix: boolea
   }
   if (!prefix || lastWord < 0) return clauses;
   const { tokens, isExcluded } = clauses[lastWord] as SearchClause;
-  const typed = tokens.map(({ word, typed: whole }) => ({ word, typed: whole, isPrefix: true }));
-  return clauses.with(lastWord, { tokens: typed, isExcluded });
+  const last = tokens.at(-1) as SearchToken;
+  return clauses.with(lastWord, { tokens: [...tokens.slice(0, -1), { ...last, isPrefix: true }], isExcluded });
 }

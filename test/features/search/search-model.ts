@@ -11,17 +11,20 @@ export interface Article {
 interface Term {
   readonly words: readonly string[];
   readonly isExcluded: boolean;
+  /** Of the last word. */
   readonly isPrefix: boolean;
 }
 
 function termsOf(text: string, isPrefix: boolean): Term[] {
   const terms: Term[] = [];
-  for (const [, minus, phrase, word] of text.matchAll(/(-?)(?:"([^"]*)"|(\S+))/g)) {
+  let isClosed = false;
+  for (const [, minus, phrase, end, word] of text.matchAll(/(-?)(?:"([^"]*)("|$)|(\S+))/g)) {
     const words = (phrase ?? word ?? '').split(' ');
     terms.push({ words, isExcluded: minus === '-', isPrefix: false });
+    isClosed = end === '"';
   }
   const last = terms.pop() as Term;
-  return [...terms, { ...last, isPrefix }];
+  return [...terms, { ...last, isPrefix: isPrefix && !isClosed }];
 }
 
 /** Whether one letter differs, is missing, is too much, or is exchanged with the next. */
@@ -64,9 +67,9 @@ export function searchModel(
   const has = (row: Article, { words, isPrefix }: Term): boolean =>
     names.some((name) => {
       const all = wordsOf(row, name);
-      return (
-        fields.includes(name) && all.some((_, at) => words.every((w, i) => isSame(all[at + i] ?? '', w, isPrefix)))
-      );
+      const isAt = (at: number): boolean =>
+        words.every((w, i) => isSame(all[at + i] ?? '', w, isPrefix && i === words.length - 1));
+      return fields.includes(name) && all.some((_, at) => isAt(at));
     });
   const lengthOf = (row: Article): number => names.reduce((sum, name) => sum + wordsOf(row, name).length, 0);
   const mean = rows.reduce((sum, row) => sum + lengthOf(row), 0) / rows.length;
@@ -77,7 +80,7 @@ export function searchModel(
   });
   const scoreOf = (row: Article): number =>
     asked
-      .flatMap(({ words, isPrefix }) => words.map((word) => [word, isPrefix] as const))
+      .flatMap(({ words, isPrefix }) => words.map((word, i) => [word, isPrefix && i === words.length - 1] as const))
       .reduce((sum, [word, isPrefix]) => {
         const count = rows.filter((other) => frequency(other, word, isPrefix) > 0).length;
         const factor = Math.max(1e-6, Math.log((rows.length - count + 0.5) / (count + 0.5)));
