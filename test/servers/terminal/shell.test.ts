@@ -55,8 +55,11 @@ async function leave(): Promise<void> {
 describe('the shell', () => {
   it('completes names by Tab, and shows a field in a line where the terminal is narrow', async () => {
     await open();
+    // Each by itself: a Tab that comes together with letters is taken for pasted text.
     await terminal.type('cit');
+    await terminal.until((screen) => screen.text.endsWith('\nshop> cit'));
     await terminal.key('Tab');
+    await terminal.until((screen) => screen.text.endsWith('\nshop> cities'));
     await terminal.line(' where id = 2');
     const { text } = await terminal.until((screen) => atPrompt(screen) && /1 row/.test(screen.text));
     expect(text).toContain('cities where id = 2');
