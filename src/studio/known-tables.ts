@@ -132,10 +132,16 @@ function indexInfo(index: NonNullable<SchemaDefinition['indexes']>[number]): Ind
     return { name, fields: [], function: made, unique: false, isPartial: false };
   }
   const { fields: on, unique = false, where } = index;
-  const isText = 'text' in index && index.text !== undefined;
+  const text = 'text' in index ? index.text : undefined;
   const fields = on.map((field) => (typeof field === 'string' ? field : field.path));
   const { name = fields.join(',') } = index;
-  return { name, fields, unique, isPartial: where !== undefined, ...(isText && { isText }) };
+  return {
+    name,
+    fields,
+    unique,
+    isPartial: where !== undefined,
+    ...(text && { isText: true, ...defined({ weights: text.weights }) }),
+  };
 }
 
 /** The tables of a database, as Studio has last seen them. */

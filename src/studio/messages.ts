@@ -53,6 +53,8 @@ export interface IndexInfo {
   readonly isPartial: boolean;
   /** Whether it is of the words of texts, so that the table can be searched. */
   readonly isText?: boolean;
+  /** How much the words of its fields count, where the schema says so. */
+  readonly weights?: { readonly [field: string]: number };
 }
 
 /** A path into a json field that an index reads, such as `address.city`. */
@@ -105,7 +107,7 @@ export interface Condition {
 }
 
 /** Words to search for in texts, and how. */
-export interface SearchAsked extends Pick<SearchOptions, 'match' | 'prefix' | 'fuzzy' | 'index'> {
+export interface SearchAsked extends SearchOptions {
   readonly text: string;
 }
 

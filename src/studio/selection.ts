@@ -59,8 +59,8 @@ export function conditionedQuery(source: Database | Snapshot, table: KnownTable,
 
 /** Returns the options of a search, which the query checks. */
 function searchOptionsOf(search: Asked): SearchOptions {
-  const [match, prefix, fuzzy, index] = ['match', 'prefix', 'fuzzy', 'index'].map((name) => search.any(name));
-  return defined({ match, prefix, fuzzy, index }) as SearchOptions;
+  const names = ['match', 'prefix', 'fuzzy', 'fields', 'weights', 'index'] satisfies (keyof SearchOptions)[];
+  return defined(Object.fromEntries(names.map((name) => [name, search.any(name)])));
 }
 
 /** An order, as it was asked for. */

@@ -20,15 +20,23 @@ function valueText(type: ComparedType, value: Cell): string {
 }
 
 function aggregateText({ name, kind, field }: AggregateAsked): string {
-  const key = /^[a-z_$][\w$]*$/i.test(name) ? name : quoted(name);
+  const key = keyText(name);
   return kind === 'count' && field === undefined ? `${key}: 'count'` : `${key}: { ${kind}: ${quoted(field ?? '')} }`;
 }
 
-function searchText({ text, match, prefix, fuzzy, index }: SearchAsked): string {
+/** Returns a name as the key of an object. */
+function keyText(name: string): string {
+  return /^[a-z_$][\w$]*$/i.test(name) ? name : quoted(name);
+}
+
+function searchText({ text, match, prefix, fuzzy, fields, weights, index }: SearchAsked): string {
+  const weightTexts = Object.entries(weights ?? {}).map(([field, weight]) => `${keyText(field)}: ${weight}`);
   const options = [
     ...(match === undefined ? [] : [`match: '${match}'`]),
     ...(prefix === undefined ? [] : [`prefix: ${prefix}`]),
     ...(fuzzy === undefined ? [] : [`fuzzy: ${fuzzy}`]),
+    ...(fields === undefined ? [] : [`fields: [${fields.map(quoted).join(', ')}]`]),
+    ...(weights === undefined ? [] : [`weights: { ${weightTexts.join(', ')} }`]),
     ...(index === undefined ? [] : [`index: ${quoted(index)}`]),
   ];
   return `.search(${quoted(text)}${options.length === 0 ? '' : `, { ${options.join(', ')} }`})`;

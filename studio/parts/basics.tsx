@@ -103,6 +103,29 @@ export function Select<T extends string>({ label, options, value, onChange }: Ch
   );
 }
 
+export interface CheckProps {
+  readonly label: string;
+  readonly title: string;
+  readonly isChecked: boolean;
+  readonly isDisabled?: boolean;
+  readonly onChange: (isChecked: boolean) => void;
+}
+
+/** A choice between yes and no. */
+export function Check({ label, title, isChecked, isDisabled, onChange }: CheckProps): preact.JSX.Element {
+  return (
+    <label class="check" title={title}>
+      <input
+        type="checkbox"
+        checked={isChecked}
+        disabled={isDisabled}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+      {label}
+    </label>
+  );
+}
+
 /** Says what went wrong, and offers to try again. */
 export function Failure({ failure, onRetry }: FailureProps): preact.JSX.Element | null {
   if (failure === undefined) return null;

@@ -1,7 +1,8 @@
 /** A box for words, and how they are searched for, for tables with an index on texts. */
 import { useEffect, useState } from 'preact/hooks';
-import type { SearchAsked, TableInfo } from '../../src/studio/messages.ts';
-import { Select } from './basics.tsx';
+import type { IndexInfo, SearchAsked, TableInfo } from '../../src/studio/messages.ts';
+import { Check, Select } from './basics.tsx';
+import { SearchedFields } from './searched-fields.tsx';
 
 /** How words are searched for. */
 export type SearchBy = { readonly [Name in keyof Omit<SearchAsked, 'text'>]: SearchAsked[Name] | undefined };
@@ -12,7 +13,8 @@ export function isSearchable({ indexes }: TableInfo): boolean {
 }
 
 /** Returns a search for words, always with its properties in one order; undefined without words. */
-function searchFor(text: string, { match, prefix, fuzzy, index }: SearchBy): SearchAsked | undefined {
+function searchFor(text: string, by: SearchBy): SearchAsked | undefined {
+  const { match, prefix, fuzzy, fields, weights, index } = by;
   const words = text.trim();
   if (words === '') return undefined;
   return {
@@ -20,6 +22,8 @@ function searchFor(text: string, { match, prefix, fuzzy, index }: SearchBy): Sea
     ...(match === 'any' && { match }),
     ...(prefix === true && { prefix }),
     ...(fuzzy === true && { fuzzy }),
+    ...(fields !== undefined && { fields }),
+    ...(weights !== undefined && { weights }),
     ...(index !== undefined && { index }),
   };
 }
@@ -66,7 +70,7 @@ export function SearchBox({ table, search, first, delayMs, onChange, onEnter }: 
         type="search"
         class="search-rows"
         aria-label={`Search ${table.name}`}
-        placeholder={`Search ${fieldsOf(table, by.index).join(', ')}`}
+        placeholder={`Search ${(by.fields ?? searchedIndex(table, by.index)?.fields ?? []).join(', ')}`}
         title={'"a phrase" in double quotes; - before a word leaves out rows with it'}
         value={text}
         spellcheck={false}
@@ -84,11 +88,10 @@ export function SearchBox({ table, search, first, delayMs, onChange, onEnter }: 
   );
 }
 
-/** Returns the fields that a search looks at. */
-function fieldsOf({ indexes }: TableInfo, name: string | undefined): readonly string[] {
+/** Returns the index that a search looks at, also if it searches some of its fields only. */
+function searchedIndex({ indexes }: TableInfo, name: string | undefined): IndexInfo | undefined {
   const all = indexes.filter(({ isText }) => isText === true);
-  const found = all.find((index) => (name === undefined ? !index.isPartial : index.name === name)) ?? all[0];
-  return found?.fields ?? [];
+  return all.find((index) => (name === undefined ? !index.isPartial : index.name === name)) ?? all[0];
 }
 
 interface OptionsProps {
@@ -99,6 +102,7 @@ interface OptionsProps {
 
 function Options({ table, by, onChoose }: OptionsProps): preact.JSX.Element {
   const names = table.indexes.filter(({ isText }) => isText === true).map(({ name }) => name);
+  const searched = searchedIndex(table, by.index);
   return (
     <>
       <Select
@@ -115,7 +119,10 @@ function Options({ table, by, onChoose }: OptionsProps): preact.JSX.Element {
           label="Index that is searched"
           options={[['', 'first index'], ...names.map((name) => [name, name] as const)]}
           value={by.index ?? ''}
-          onChange={(index) => onChoose({ index: index === '' ? undefined : index })}
+          onChange={(index) => {
+            // The other index has other fields.
+            onChoose({ index: index === '' ? undefined : index, fields: undefined, weights: undefined });
+          }}
         />
       )}
       <Check
@@ -130,22 +137,15 @@ function Options({ table, by, onChoose }: OptionsProps): preact.JSX.Element {
         isChecked={by.fuzzy === true}
         onChange={(fuzzy) => onChoose({ fuzzy })}
       />
+      {searched !== undefined && searched.fields.length > 1 && (
+        <SearchedFields
+          key={searched.name}
+          index={searched}
+          fields={by.fields}
+          weights={by.weights}
+          onChoose={onChoose}
+        />
+      )}
     </>
-  );
-}
-
-interface CheckProps {
-  readonly label: string;
-  readonly title: string;
-  readonly isChecked: boolean;
-  readonly onChange: (isChecked: boolean) => void;
-}
-
-function Check({ label, title, isChecked, onChange }: CheckProps): preact.JSX.Element {
-  return (
-    <label class="check" title={title}>
-      <input type="checkbox" checked={isChecked} onChange={(event) => onChange(event.currentTarget.checked)} />
-      {label}
-    </label>
   );
 }

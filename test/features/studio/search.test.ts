@@ -21,6 +21,7 @@ const articles = defineSchema({
   indexes: [
     { fields: ['title'], text: {}, name: 'words' },
     { fields: ['note'], text: {}, name: 'others', where: { title: 'tea' } },
+    { fields: ['title', 'note'], text: { weights: { title: 3 } }, name: 'both' },
     { fields: [{ path: 'address.city', typeId: Types.varchar }] },
     { fields: [{ path: 'address.since', typeId: Types.timestamp }] },
   ],
@@ -33,8 +34,8 @@ async function addArticles(db: Database): Promise<void> {
   const lyon = { city: 'Lyon', zip: 'x', tags: ['old'], since: '2026-01-01T00:00:00.000Z' };
   const paris = { city: 'Paris', zip: 100, tags: ['new', 'all'], since: '2026-01-03T00:00:00.000Z' };
   await batch.insert(articles, { id: 1, title: 'red and white wine', address: lyon });
-  await batch.insert(articles, { id: 2, title: 'wine', note: 'A note', address: paris });
-  await batch.insert(articles, { id: 3, title: 'tea', note: 'A note', address: {} });
+  await batch.insert(articles, { id: 2, title: 'wine', note: 'No tea', address: paris });
+  await batch.insert(articles, { id: 3, title: 'tea', note: 'Note', address: {} });
   await batch.flush();
 }
 
@@ -60,6 +61,14 @@ it('searches texts, the best rows first, and says where the words are', async ()
   expect(tables.find(({ name }) => name === 'articles')?.indexes).toEqual([
     { name: 'words', fields: ['title'], unique: false, isPartial: false, isText: true },
     { name: 'others', fields: ['note'], unique: false, isPartial: true, isText: true },
+    {
+      name: 'both',
+      fields: ['title', 'note'],
+      unique: false,
+      isPartial: false,
+      isText: true,
+      weights: { title: 3, note: 1 },
+    },
     { name: 'address.city', fields: ['address.city'], unique: false, isPartial: false },
     { name: 'address.since', fields: ['address.since'], unique: false, isPartial: false },
   ]);
@@ -90,6 +99,10 @@ it('queries by words as they are asked for, with conditions, order and limit', a
   expect(await ids('wine', {}, { where: [{ field: 'address.city', operator: '=', value: 'Lyon' }] })).toEqual([1]);
   expect(await ids('wine', {}, { orderBy: [{ field: 'id', direction: 'asc' }] })).toEqual([1, 2]);
   expect(await ids('wine', {}, { limit: 1 })).toEqual([2]);
+  expect(await ids('tea note', { index: 'both' })).toEqual([3]);
+  expect(await ids('tea note', { index: 'both', fields: ['note'] })).toEqual([]);
+  expect(await ids('tea', { fields: ['title', 'note'] })).toEqual([3, 2]);
+  expect(await ids('tea', { fields: ['title', 'note'], weights: { note: 50 } })).toEqual([2, 3]);
   const found = await page.call('query', { ...asked, search: { text: 'wine' } });
   expect(found.marks).toEqual([
     [[], [[0, 4]]],
@@ -104,8 +117,14 @@ it('queries by words as they are asked for, with conditions, order and limit', a
     index: 'words',
   });
   const failures: readonly (readonly [search: object, message: RegExp])[] = [
-    [{ text: 'wine', index: 'nope' }, /no index on texts of the name 'nope', but 'words', 'others'/],
+    [{ text: 'wine', index: 'nope' }, /no index on texts of the name 'nope', but 'words', 'others', 'both'/],
     [{ text: 'wine', match: 'some' }, /match/],
+    [{ text: 'wine', fields: ['title', 'nope'] }, /has the fields title, nope\. It has 'words' \(title\)/],
+    [{ text: 'wine', fields: 'title' }, /`fields`/],
+    [{ text: 'wine', index: 'both', fields: [] }, /`fields` is empty/],
+    [{ text: 'wine', index: 'both', weights: { titel: 2 } }, /'titel'.*did you mean `title`\?/],
+    [{ text: 'wine', weights: { title: 0 } }, /`weights`/],
+    [{ text: 'wine', weights: [1] }, /`weights`/],
     [{ text: 'a b c d e f g h i j '.repeat(7) }, /64 words/],
     [{ text: '' }, /`search\.text` is/],
   ];
@@ -196,4 +215,11 @@ it('writes queries as TypeScript, with their search and their paths', async () =
   .where('address.city', 'HAS ALL', ['a', 7])
   .where('address.since', '>', new Date('2026-01-02T00:00:00.000Z'))
   .execute();`);
+  const weighed = queryText(table as TableInfo, {
+    table: 'articles',
+    search: { text: 'wine', fields: ["o'clock", 'title'], weights: { title: 0.5, "o'clock": 3 } },
+    where: [],
+    orderBy: [],
+  });
+  expect(weighed).toContain(`{ fields: ['o\\'clock', 'title'], weights: { title: 0.5, 'o\\'clock': 3 } }`);
 });

@@ -120,7 +120,12 @@ export const studioMutants: readonly Mutant[] = [
   },
   {
     name: 'studio: a search is always for all words',
-    edits: [{ file: selection, find: 'defined({ match, prefix', replace: 'defined({ prefix' }],
+    edits: [{ file: selection, find: "['match', 'prefix'", replace: "['prefix'" }],
+    tests: [searchTest],
+  },
+  {
+    name: 'studio: a search is always in all fields',
+    edits: [{ file: selection, find: "'fields', 'weights'", replace: "'weights'" }],
     tests: [searchTest],
   },
   {

@@ -154,6 +154,71 @@ describe('the page of queries', () => {
     await page.context().close();
   });
 
+  it('searches some fields, with weights, and says which numbers are none', async () => {
+    const faults: string[] = [];
+    const page = await site.open(browser, 'query/articles', faults);
+    const box = page.getByRole('searchbox', { name: 'Search articles', exact: true });
+    const code = page.getByRole('group', { name: 'The query as TypeScript' });
+    const run = async (heading: string): Promise<void> => {
+      await page.getByRole('button', { name: 'Run', exact: true }).click();
+      await page.getByRole('heading', { name: heading, exact: true }).waitFor();
+    };
+    await box.fill('red 321');
+    await page.getByLabel('Words that a row must have').selectOption('any');
+    await page.getByText('in all fields', { exact: true }).click();
+    const weight = page.getByLabel('Weight of title');
+    expect(await weight.getAttribute('placeholder')).toBe('3');
+    await weight.fill('0.5');
+    await weight.press('Enter');
+    await page.getByLabel('body', { exact: true }).uncheck();
+    await page.getByText('in title, with weights', { exact: true }).waitFor();
+    expect(await box.getAttribute('placeholder')).toBe('Search title');
+    expect(await page.getByLabel('title', { exact: true }).isDisabled()).toBe(true);
+    await run('1 row');
+    expect(await page.locator('.grid-body mark').allInnerTexts()).toEqual(['Red']);
+    expect(await code.innerText()).toContain(
+      "  .search('red 321', { match: 'any', fields: ['title'], weights: { title: 0.5 } })\n",
+    );
+    expect(await page.locator('.plan').innerText()).toContain('Finds 1 row by the words in index');
+    for (const wrong of ['-1', '0', 'much']) {
+      await weight.fill(wrong);
+      await weight.press('Enter');
+      await page.getByRole('alert').filter({ hasText: 'The weight of title is a number above 0' }).waitFor();
+      expect(await weight.getAttribute('aria-invalid')).toBe('true');
+      expect(await code.innerText()).toContain('weights: { title: 0.5 }');
+    }
+    expect(await findings(page)).toEqual([]);
+    expect(await overflows(page)).toEqual([]);
+    await weight.fill('');
+    await weight.press('Enter');
+    await page.getByText('in title', { exact: true }).waitFor();
+    await page.reload();
+    await page.getByText('in title', { exact: true }).click();
+    expect(await page.getByLabel('body', { exact: true }).isChecked()).toBe(false);
+    await page.getByLabel('body', { exact: true }).check();
+    await page.getByText('in all fields', { exact: true }).waitFor();
+    await run('1 row');
+    expect(await code.innerText()).toContain("  .search('red 321', { match: 'any' })\n");
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  it('names the fields that an index does not have', async () => {
+    const faults: string[] = [];
+    const asked = { where: [], orderBy: [], search: { text: 'wine', fields: ['titel'] } };
+    const page = await site.open(browser, `query/articles?q=${encodeURIComponent(JSON.stringify(asked))}`, faults);
+    await page
+      .getByRole('alert')
+      .filter({
+        hasText: "no index on texts of table 'articles' has the fields titel. It has 'title,body' (title, body)",
+      })
+      .first()
+      .waitFor();
+    expect(await findings(page)).toEqual([]);
+    expect(faults.filter((fault) => !fault.includes('400'))).toEqual([]);
+    await page.context().close();
+  });
+
   it('takes paths that no index reads', async () => {
     const faults: string[] = [];
     const page = await site.open(browser, 'query/articles', faults);
