@@ -14,6 +14,8 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     // A page waits often: two files at once take less time. More would take the memory of as many browsers.
     maxWorkers: 2,
+    // These tests may run beside others, which write to the same cache.
+    cache: false,
     reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
   },
 });

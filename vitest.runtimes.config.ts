@@ -26,6 +26,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     setupFiles: ['vitest.setup.ts'],
+    // These tests may run beside others, which write to the same cache.
+    cache: false,
     reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
   },
 });

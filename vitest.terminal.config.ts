@@ -10,6 +10,8 @@ export default defineConfig({
     include: ['test/servers/terminal/**/*.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // These tests may run beside others, which write to the same cache.
+    cache: false,
     reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
   },
 });

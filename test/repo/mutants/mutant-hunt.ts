@@ -110,7 +110,7 @@ export class MutantHunt {
     const tests = mutant.tests ?? [];
     const results = path.join(folder, 'results.json');
     // One that fails is enough, and one that hangs need not be waited for as long as elsewhere.
-    const quickly = ['--bail', '1', '--testTimeout', '30000'];
+    const quickly = ['--bail', '1', '--testTimeout', '30000', '--no-cache'];
     const args = ['run', ...tests, ...quickly, '--reporter', 'json', '--outputFile', results];
     const vitest = path.join(repository, 'node_modules/vitest/vitest.mjs');
     await new Promise<void>((resolve) => {
