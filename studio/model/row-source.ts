@@ -304,7 +304,7 @@ export class RowSource {
   async #pass(direction: Direction, page: number, pages: number): Promise<boolean> {
     const after = direction.bookmark(page);
     const { orderBy } = direction;
-    const fields = this.#isRanked ? this.#keyNames : orderBy.slice(-1).map(({ field }) => field);
+    const fields = this.#keyNames.slice(-1);
     const size = pages * pageRows;
     const asked = { ...this.#selection, orderBy, fields, size, ...(after !== undefined && { after }) };
     const { next } = await call('rows', asked, this.#controller.signal);

@@ -26,6 +26,12 @@ export function jsonFieldOf({ fields }: TableInfo, name: string): string | undef
   return roots.map((field) => field.name).toSorted((a, b) => b.length - a.length)[0];
 }
 
+/** Whether a name is a path whose last key is not typed yet: `address.` */
+export function isUnfinished({ fields }: TableInfo, name: string): boolean {
+  // A dot behind a backslash is a part of a key.
+  return /(?<!\\)(?:\\\\)*\.$/.test(name) && fields.every((field) => field.name !== name);
+}
+
 /** A text that is no value, and why. */
 export class NoValue extends Error {}
 

@@ -3,7 +3,6 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type {
   AggregateAsked,
   Explained,
-  Order,
   QueryAsked,
   QueryResult,
   SearchAsked,
@@ -16,7 +15,11 @@ import { queryText } from '../model/query-text.ts';
 import { go, jsonOf, moment, route, setQuery } from '../model/route.ts';
 import { announce, overview, tableNamed } from '../model/state.ts';
 import { useCall } from '../model/use-call.ts';
+import { isUnfinished } from '../model/values.ts';
+import type { ComparedType } from '../model/values.ts';
 import { Button, Choice, Copy, Empty, Failure, Progress, Select } from '../parts/basics.tsx';
+import { choiceOf, FieldChoice, isOrdered, pathStarts } from '../parts/field-choice.tsx';
+import { OrderRow } from '../parts/order-row.tsx';
 import { Chart, mostPoints } from '../parts/chart.tsx';
 import { Conditions } from '../parts/conditions.tsx';
 import { Grid } from '../parts/grid.tsx';
@@ -43,6 +46,21 @@ export function QueryPage(): preact.JSX.Element {
   return <QueryView key={table.name} table={table} tables={tables} />;
 }
 
+/** Returns a form without the paths that are not typed yet. */
+function finished(table: TableInfo, form: Form): Form {
+  const isWhole = (name: string): boolean => !isUnfinished(table, name);
+  const { orderBy, groupBy, aggregates } = form;
+  const figures = aggregates?.filter(({ field }) => field === undefined || isWhole(field));
+  // Groups need one.
+  const counted = figures?.length === 0 && aggregates?.length !== 0 ? [freshAggregate([])] : figures;
+  return {
+    ...form,
+    orderBy: orderBy.filter(({ field }) => isWhole(field)),
+    ...(groupBy && { groupBy: groupBy.filter(isWhole) }),
+    ...(counted && { aggregates: counted }),
+  };
+}
+
 interface Run {
   readonly result?: QueryResult;
   readonly explained?: Explained;
@@ -59,7 +77,7 @@ function QueryView({
   const at = moment.value;
   const form = jsonOf<Form>('q', firstForm);
   const change = (part: Partial<Form>): void => setQuery({ q: JSON.stringify({ ...form, ...part }) }, true);
-  const { limit, search, ...others } = form;
+  const { limit, search, ...others } = finished(table, form);
   const asked: QueryAsked = {
     ...others,
     table: table.name,
@@ -146,7 +164,7 @@ function QueryView({
           </section>
           {isRunning && <Running onStop={() => running.current?.abort()} />}
           <Failure failure={run.failure} onRetry={() => void start()} />
-          {run.result !== undefined && <Result result={run.result} groups={form.groupBy?.length ?? 0} />}
+          {run.result !== undefined && <Result result={run.result} groups={asked.groupBy?.length ?? 0} />}
         </div>
         <div class="query-side">
           <section class="card" aria-label="As TypeScript">
@@ -199,11 +217,14 @@ interface BuilderProps {
 
 function Builder({ table, form, onChange, onEnter }: BuilderProps): preact.JSX.Element {
   const { search, where, orderBy, limit, groupBy = [], aggregates = [], budget = {} } = form;
-  const sortable = [...table.fields, ...table.paths].filter(({ type }) => type !== 'json').map(({ name }) => name);
-  const named = sortable.map((name) => [name, name] as const);
+  const sortable = [
+    ...[...table.fields, ...table.paths].filter(({ type }) => type !== 'json').map(({ name }) => name),
+    ...pathStarts(table),
+  ];
   // Groups are sorted by what they have.
-  const ordered = groupBy.length > 0 ? [...groupBy, ...aggregates.map(({ name }) => name)] : sortable;
-  const orderNames = ordered.map((name) => [name, name] as const);
+  const grouped = finished(table, form);
+  const ofGroups = [...(grouped.groupBy ?? []), ...(grouped.aggregates ?? []).map(({ name }) => name)];
+  const ordered = groupBy.length > 0 ? ofGroups : sortable;
   const number = (text: string): number | undefined => (/^\d+$/.test(text) ? Number(text) : undefined);
   return (
     <div class="builder">
@@ -225,9 +246,11 @@ function Builder({ table, form, onChange, onEnter }: BuilderProps): preact.JSX.E
       <div class="parts">
         {orderBy.map((order, i) => (
           <OrderRow
-            key={order.field}
+            // Rows have no identity but their place.
+            key={`${i} ${choiceOf(table, order.field)}`}
             order={order}
-            names={orderNames}
+            table={table}
+            names={groupBy.length > 0 ? ofGroups : undefined}
             onChange={(next) =>
               onChange({
                 orderBy: orderBy.flatMap((each, j) => (i === j ? (next === undefined ? [] : [next]) : [each])),
@@ -249,11 +272,12 @@ function Builder({ table, form, onChange, onEnter }: BuilderProps): preact.JSX.E
       <h2>Groups</h2>
       <div class="parts">
         {groupBy.map((name, i) => (
-          <span class="part" key={name}>
-            <Select
+          <span class="part" key={`${i} ${choiceOf(table, name)}`}>
+            <FieldChoice
               label="Grouped by"
-              options={named}
-              value={name}
+              table={table}
+              field={name}
+              takes={isOrdered}
               onChange={(next) => onChange({ groupBy: groupBy.map((each, j) => (i === j ? next : each)), orderBy: [] })}
             />
             <Button
@@ -351,35 +375,6 @@ function NumberInput({ label, value, onChange }: NumberInputProps): preact.JSX.E
   );
 }
 
-interface OrderRowProps {
-  readonly order: Order;
-  readonly names: readonly (readonly [string, string])[];
-  readonly onChange: (order: Order | undefined) => void;
-}
-
-function OrderRow({ order, names, onChange }: OrderRowProps): preact.JSX.Element {
-  return (
-    <span class="part">
-      <Select
-        label="Sorted by"
-        options={names}
-        value={order.field}
-        onChange={(field) => onChange({ ...order, field })}
-      />
-      <Select
-        label={`Direction of ${order.field}`}
-        options={[
-          ['asc', 'up'],
-          ['desc', 'down'],
-        ]}
-        value={order.direction}
-        onChange={(direction) => onChange({ ...order, direction })}
-      />
-      <Button kind="quiet" icon="close" label={`Do not sort by ${order.field}`} onClick={() => onChange(undefined)} />
-    </span>
-  );
-}
-
 const kinds: readonly (readonly [AggregateAsked['kind'], string])[] = [
   ['count', 'number of rows'],
   ['sum', 'sum of'],
@@ -395,10 +390,12 @@ interface AggregateRowProps {
 }
 
 function AggregateRow({ table, aggregate, onChange }: AggregateRowProps): preact.JSX.Element {
-  const fieldsOf = (kind: AggregateAsked['kind']): readonly string[] =>
-    [...table.fields, ...table.paths]
-      .filter(({ type }) => (kind === 'sum' || kind === 'avg' ? isNumeric(type) : type !== 'json' && type !== 'blob'))
-      .map(({ name }) => name);
+  const takes = (kind: AggregateAsked['kind'], type: ComparedType): boolean =>
+    kind === 'sum' || kind === 'avg' ? type === 'any' || isNumeric(type) : type !== 'json' && type !== 'blob';
+  const fieldsOf = (kind: AggregateAsked['kind']): readonly string[] => [
+    ...[...table.fields, ...table.paths].filter(({ type }) => takes(kind, type)).map(({ name }) => name),
+    ...pathStarts(table),
+  ];
   const changeKind = (kind: AggregateAsked['kind']): void => {
     const fields = fieldsOf(kind);
     const field = aggregate.field !== undefined && fields.includes(aggregate.field) ? aggregate.field : fields[0];
@@ -412,10 +409,11 @@ function AggregateRow({ table, aggregate, onChange }: AggregateRowProps): preact
     <span class="part">
       <Select label={`Kind of figure ${aggregate.name}`} options={kinds} value={aggregate.kind} onChange={changeKind} />
       {aggregate.kind !== 'count' && (
-        <Select
+        <FieldChoice
           label={`Field of figure ${aggregate.name}`}
-          options={fieldsOf(aggregate.kind).map((name) => [name, name] as const)}
-          value={aggregate.field ?? ''}
+          table={table}
+          field={aggregate.field ?? ''}
+          takes={(type) => takes(aggregate.kind, type)}
           onChange={(field) => onChange({ ...aggregate, field, name: `${aggregate.kind}_${field}` })}
         />
       )}

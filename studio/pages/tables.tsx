@@ -16,10 +16,13 @@ import { countText, durationText, isNumeric, plural } from '../model/format.ts';
 import { fullOrder, RowSource } from '../model/row-source.ts';
 import { go, jsonOf, linkTo, moment, route, setQuery } from '../model/route.ts';
 import { announce, overview, stateText, tableNamed } from '../model/state.ts';
+import { isUnfinished, jsonFieldOf } from '../model/values.ts';
 import { Button, Dialog, Empty, Failure } from '../parts/basics.tsx';
 import { Conditions } from '../parts/conditions.tsx';
+import { choiceOf } from '../parts/field-choice.tsx';
 import { Grid } from '../parts/grid.tsx';
 import type { Column } from '../parts/grid.tsx';
+import { OrderRow } from '../parts/order-row.tsx';
 import { isSearchable, SearchBox } from '../parts/search-box.tsx';
 import { RowPanel } from './row-panel.tsx';
 
@@ -117,6 +120,27 @@ function nextOrder(orderBy: readonly Order[], field: string): readonly Order[] {
   return order.direction === 'asc' ? [{ field, direction: 'desc' }] : [];
 }
 
+/** Returns the orders by which a list shows its columns as sorted: a path is shown in the column of its json field. */
+function shownOrders(table: TableInfo, orderBy: readonly Order[]): readonly Order[] {
+  return orderBy.map((order) => ({ ...order, field: jsonFieldOf(table, order.field) ?? order.field }));
+}
+
+/** Returns the next order after a click on a column. Rows are sorted by what is in a json field, which has no order as a whole. */
+function orderAfterClick(table: TableInfo, orderBy: readonly Order[], column: string): readonly Order[] {
+  const isJson = table.fields.some(({ name, type }) => name === column && type === 'json');
+  if (!isJson) return nextOrder(orderBy, column);
+  const path = orderBy.map(({ field }) => field).find((field) => jsonFieldOf(table, field) === column);
+  return path !== undefined && isUnfinished(table, path) ? [] : nextOrder(orderBy, path ?? `${column}.`);
+}
+
+/** Says how rows are sorted. */
+function orderText(table: TableInfo, order: Order | undefined, isSearch: boolean): string {
+  if (order === undefined) return isSearch ? 'The best rows first.' : 'Sorted by primary key.';
+  const { field, direction } = order;
+  if (isUnfinished(table, field)) return `Type the path in ${field.slice(0, -1)} to sort by.`;
+  return `Sorted by ${field}, ${direction === 'asc' ? 'ascending' : 'descending'}.`;
+}
+
 /** Returns the fields of a table as columns, those of the key first. */
 function columnsOf(table: TableInfo, names: readonly string[]): readonly Column[] {
   const shown = names.length === 0 ? table.fields.map(({ name }) => name) : names;
@@ -124,7 +148,7 @@ function columnsOf(table: TableInfo, names: readonly string[]): readonly Column[
     const field = table.fields.find((each) => each.name === name);
     if (field === undefined) return [];
     const { type, maxLength } = field;
-    return [{ name, type, maxLength, isKey: table.primaryKey.includes(name), isSortable: type !== 'json' }];
+    return [{ name, type, maxLength, isKey: table.primaryKey.includes(name) }];
   });
 }
 
@@ -135,7 +159,8 @@ function exportUrl(selection: Selection, format: 'csv' | 'ndjson'): string {
 function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element {
   const at = moment.value;
   const where = jsonOf<readonly Condition[]>('where', []);
-  const orderBy = jsonOf<readonly Order[]>('order', []);
+  const chosenOrder = jsonOf<readonly Order[]>('order', []);
+  const orderBy = chosenOrder.filter(({ field }) => !isUnfinished(table, field));
   const search = isSearchable(table) ? jsonOf<SearchAsked | undefined>('search', undefined) : undefined;
   const names = jsonOf<readonly string[]>('cols', []);
   const rowKey = jsonOf<readonly Cell[] | 'new' | undefined>('row', undefined);
@@ -173,6 +198,10 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
     if (key !== undefined) setQuery({ row: JSON.stringify(key) }, rowKey !== undefined);
   };
   const onRange = useMemo(() => (first: number, last: number) => source.want(first, last), [source]);
+  const sort = (next: readonly Order[]): void => {
+    announce(orderText(table, next[0], search !== undefined));
+    setQuery({ order: next.length === 0 ? undefined : JSON.stringify(next), row: undefined });
+  };
   const count = source.count.value;
   const opened = rowKey === undefined || rowKey === 'new' ? undefined : JSON.stringify(rowKey);
   const openedIndex =
@@ -227,6 +256,17 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
           where={where}
           onChange={(next) => setQuery({ where: next.length === 0 ? undefined : JSON.stringify(next), row: undefined })}
         />
+        {chosenOrder
+          .filter(({ field }) => jsonFieldOf(table, field) !== undefined)
+          .map((order) => (
+            <OrderRow
+              key={choiceOf(table, order.field)}
+              order={order}
+              table={table}
+              isFocused
+              onChange={(next) => sort(next === undefined ? [] : [next])}
+            />
+          ))}
       </div>
       <Failure failure={source.failure.value} onRetry={() => source.retry()} />
       <div class={`rows${rowKey === undefined ? '' : ' has-panel'}`}>
@@ -239,17 +279,13 @@ function TableView({ table }: { readonly table: TableInfo }): preact.JSX.Element
             rowAt={rowAt}
             marksAt={search && marksAt}
             onRange={onRange}
-            orderBy={orderBy.length > 0 || search !== undefined ? orderBy : fullOrder(table, []).slice(0, 1)}
+            orderBy={
+              orderBy.length > 0 || search !== undefined
+                ? shownOrders(table, orderBy)
+                : fullOrder(table, []).slice(0, 1)
+            }
             onSort={(field) => {
-              const next = nextOrder(orderBy, field);
-              announce(
-                next[0] === undefined
-                  ? search === undefined
-                    ? 'Sorted by primary key.'
-                    : 'The best rows first.'
-                  : `Sorted by ${field}, ${next[0].direction === 'asc' ? 'ascending' : 'descending'}.`,
-              );
-              setQuery({ order: next.length === 0 ? undefined : JSON.stringify(next), row: undefined });
+              sort(orderAfterClick(table, chosenOrder, field));
             }}
             onOpen={open}
             opened={openedIndex}

@@ -6,13 +6,14 @@ import {
   conditionOf,
   draftOf,
   hintOf,
-  jsonFieldOf,
+  isUnfinished,
   takesList,
   NoValue,
   operatorsOf,
 } from '../model/values.ts';
 import type { ComparedType, Draft } from '../model/values.ts';
 import { Button, Select } from './basics.tsx';
+import { choiceOf, FieldChoice } from './field-choice.tsx';
 
 export interface ConditionsProps {
   readonly table: TableInfo;
@@ -35,7 +36,7 @@ export function Conditions({ table, where, onChange }: ConditionsProps): preact.
     try {
       const complete = next.filter(
         ({ field, operator, text }) =>
-          !field.endsWith('.') && (operator === 'null' || operator === 'not null' || text !== ''),
+          !isUnfinished(table, field) && (operator === 'null' || operator === 'not null' || text !== ''),
       );
       const conditions = complete
         .filter(({ operator, second }) => operator !== 'BETWEEN' || second !== '')
@@ -80,21 +81,6 @@ export function Conditions({ table, where, onChange }: ConditionsProps): preact.
   );
 }
 
-/** Returns the fields of a table, the paths that its indexes read, and for each json field a path that people type: `address.`. */
-function choicesOf({ fields, paths }: TableInfo): readonly (readonly [name: string, text: string])[] {
-  return fields.flatMap(({ name, type }) => {
-    if (type !== 'json') return [[name, name] as const];
-    const known = paths.map((path) => path.name).filter((path) => path.startsWith(`${name}.`));
-    return [...[name, ...known].map((each) => [each, each] as const), [`${name}.`, `${name}. …`] as const];
-  });
-}
-
-/** Returns the choice that stands for a field or a path. */
-function choiceOf(table: TableInfo, name: string): string {
-  const json = jsonFieldOf(table, name);
-  return json === undefined || table.paths.some((path) => path.name === name) ? name : `${json}.`;
-}
-
 interface DraftRowProps {
   readonly draft: Draft;
   readonly table: TableInfo;
@@ -106,7 +92,6 @@ interface DraftRowProps {
 function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): preact.JSX.Element {
   const compared = comparedIn(table, draft.field);
   const { type, oneOf } = compared;
-  const choice = choiceOf(table, draft.field);
   const takesValue = draft.operator !== 'null' && draft.operator !== 'not null';
   const choices =
     type === 'boolean'
@@ -137,10 +122,7 @@ function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): p
   );
   return (
     <div class="condition">
-      <Select label="Field" options={choicesOf(table)} value={choice} onChange={changeField} />
-      {choice.endsWith('.') && choice !== '.' && (
-        <PathInput root={choice} field={draft.field} onApply={(field) => onApply({ field })} />
-      )}
+      <FieldChoice label="Field" table={table} field={draft.field} onChange={changeField} />
       <Select
         label={`How ${draft.field} is compared`}
         options={operatorsOf(compared)}
@@ -161,38 +143,5 @@ function DraftRow({ draft, table, onEdit, onApply, onRemove }: DraftRowProps): p
       {draft.operator === 'BETWEEN' && input('second', `Last value of ${draft.field}`)}
       <Button kind="quiet" icon="close" label={`Remove the condition on ${draft.field}`} onClick={onRemove} />
     </div>
-  );
-}
-
-interface PathInputProps {
-  /** The json field and a dot. */
-  readonly root: string;
-  readonly field: string;
-  readonly onApply: (field: string) => void;
-}
-
-/** The keys of a path behind its field. They apply on Enter, or when they are left. */
-function PathInput({ root, field, onApply }: PathInputProps): preact.JSX.Element {
-  const [keys, setKeys] = useState(field.slice(root.length));
-  useEffect(() => setKeys(field.slice(root.length)), [field]);
-  const apply = (): void => {
-    if (root + keys.trim() !== field) onApply(root + keys.trim());
-  };
-  return (
-    <input
-      type="text"
-      class="path"
-      aria-label={`Path in ${root.slice(0, -1)}`}
-      placeholder="city"
-      title="Keys with dots between them; a number is a place in a list, from 0"
-      value={keys}
-      spellcheck={false}
-      autocomplete="off"
-      onInput={(event) => setKeys(event.currentTarget.value)}
-      onBlur={apply}
-      onKeyDown={(event) => {
-        if (event.key === 'Enter') apply();
-      }}
-    />
   );
 }

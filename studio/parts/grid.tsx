@@ -12,7 +12,6 @@ export interface Column {
   readonly type: TypeName | null;
   /** A mark of the field: a part of the primary key. */
   readonly isKey?: boolean;
-  readonly isSortable?: boolean;
   /** Most characters of a value, if they are few. */
   readonly maxLength?: number | undefined;
 }
@@ -110,7 +109,7 @@ function Header({ columns, orderBy, onSort, template, active }: HeaderProps): pr
   return (
     <div role="rowgroup" class="grid-head">
       <div role="row" aria-rowindex={1} class="grid-row" style={{ gridTemplateColumns: template }}>
-        {columns.map(({ name, type, isKey, isSortable }, at) => {
+        {columns.map(({ name, type, isKey }, at) => {
           const order = orderBy?.find(({ field }) => field === name);
           const sorted = order === undefined ? 'none' : order.direction === 'asc' ? 'ascending' : 'descending';
           const title = `${name}${type === null ? '' : ` (${type})`}${isKey === true ? ', primary key' : ''}`;
@@ -124,7 +123,7 @@ function Header({ columns, orderBy, onSort, template, active }: HeaderProps): pr
               class={`grid-cell${isNumeric(type) ? ' number' : ''}${active === at ? ' active' : ''}`}
               title={title}
             >
-              {isSortable === true && onSort !== undefined ? (
+              {onSort !== undefined ? (
                 <button type="button" tabIndex={-1} onClick={() => onSort(name)}>
                   {isKey === true && <Icon name="key" />}
                   <span>{name}</span>

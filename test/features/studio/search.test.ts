@@ -4,7 +4,7 @@ import { defineSchema, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
 import type { Condition, SearchAsked, TableInfo } from '../../../src/studio/messages.ts';
 import { queryText } from '../../../studio/model/query-text.ts';
-import { conditionOf, draftOf } from '../../../studio/model/values.ts';
+import { conditionOf, draftOf, isUnfinished } from '../../../studio/model/values.ts';
 import type { Operator } from '../../../studio/model/values.ts';
 import { Shown } from './shown.ts';
 
@@ -180,6 +180,26 @@ it('takes paths into json in conditions, orders, groups and figures', async () =
   });
   expect(failure.status).toBe(400);
   expect(failure.message).toContain('no field title.city');
+});
+
+it('shows pages of rows in the order of a path, and tells paths that are not typed yet from others', async () => {
+  const page = shown.page(await withArticles());
+  const asked = { table: 'articles', where: [], fields: ['id'], size: 2 } as const;
+  for (const [field, ids] of [
+    ['address.zip', [3, 2, 1]],
+    ['address.city', [3, 1, 2]],
+  ] as const) {
+    const orderBy = [{ field, direction: 'asc' }] as const;
+    const first = await page.call('rows', { ...asked, orderBy });
+    const second = await page.call('rows', { ...asked, orderBy, after: first.next ?? '' });
+    expect([...first.rows, ...second.rows].flat()).toEqual(ids);
+  }
+  const failure = await page.failure('rows', { ...asked, orderBy: [{ field: 'address.', direction: 'asc' }] });
+  expect(failure.status).toBe(400);
+  const [table] = (await page.call('overview', {})).tables;
+  const unfinished = ['address.', 'address.city.', String.raw`address.a\\.`];
+  const finished = ['address', 'address.city', String.raw`address.a\.`, 'title'];
+  expect([...unfinished, ...finished].filter((name) => isUnfinished(table as TableInfo, name))).toEqual(unfinished);
 });
 
 it('reads values for paths as people type them', () => {

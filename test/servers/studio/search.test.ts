@@ -108,6 +108,47 @@ describe('the page of a table with an index on texts', () => {
   });
 });
 
+/** Returns the texts of a column in the rows that are shown. */
+async function columnOf(page: Page, at: number): Promise<string[]> {
+  const cells = page.locator(`.grid-body [aria-colindex="${at}"]`);
+  return (await cells.allInnerTexts()).slice(0, 6);
+}
+
+describe('rows of a table', () => {
+  it('are sorted by paths into a json field, from both ends', async () => {
+    const faults: string[] = [];
+    const page = await site.open(browser, 'tables/articles?cols=["id","place"]', faults);
+    await page.getByText('500 rows', { exact: true }).waitFor();
+    const header = page.getByRole('columnheader', { name: 'place', exact: true });
+    await header.getByRole('button').click();
+    const path = page.getByLabel('Path in place');
+    await expect.poll(() => path.and(page.locator(':focus')).count()).toBe(1);
+    expect(await columnOf(page, 1)).toEqual(['1', '2', '3', '4', '5', '6']);
+    await path.fill('floor');
+    await path.press('Enter');
+    await expect.poll(() => columnOf(page, 1)).toEqual(['3', '6', '9', '12', '15', '18']);
+    expect(await header.getAttribute('aria-sort')).toBe('ascending');
+    expect(await page.locator('.foot').innerText()).toContain('No index begins with place.floor');
+    await header.getByRole('button').click();
+    await expect.poll(() => columnOf(page, 1)).toEqual(['500', '497', '494', '491', '488', '485']);
+    expect(await header.getAttribute('aria-sort')).toBe('descending');
+    // Far rows are read from the other end.
+    await page.locator('.grid').press('Control+End');
+    await page.locator('[role=row][aria-rowindex="501"]', { hasText: '"floor":0' }).waitFor();
+    expect(await findings(page)).toEqual([]);
+    expect(await overflows(page)).toEqual([]);
+    await page.reload();
+    await expect.poll(() => columnOf(page, 1)).toEqual(['500', '497', '494', '491', '488', '485']);
+    await page.getByLabel('Sorted by').selectOption('place.city');
+    await expect.poll(() => columnOf(page, 1)).toEqual(['500', '498', '496', '494', '492', '490']);
+    expect(await page.locator('.foot').innerText()).toContain('In the order of index place.city.');
+    await page.getByRole('button', { name: 'Do not sort by place.city' }).click();
+    await expect.poll(() => columnOf(page, 1)).toEqual(['1', '2', '3', '4', '5', '6']);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+});
+
 /** Adds a condition to the form of a page. */
 async function addCondition(page: Page, field: string, operator: string): Promise<void> {
   await page.getByRole('button', { name: 'Condition', exact: true }).click();
@@ -235,6 +276,45 @@ describe('the page of queries', () => {
     await page.reload();
     expect(await page.getByLabel('Path in place').inputValue()).toBe('floor');
     expect(await page.getByLabel('Value of place.floor').inputValue()).toBe('2');
+    expect(await overflows(page)).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  it('sorts, groups and counts by paths that no index reads', async () => {
+    const faults: string[] = [];
+    const page = await site.open(browser, 'query/articles', faults);
+    const code = page.getByRole('group', { name: 'The query as TypeScript' });
+    const run = async (heading: string): Promise<void> => {
+      await page.getByRole('button', { name: 'Run', exact: true }).click();
+      await page.getByRole('heading', { name: heading, exact: true }).waitFor();
+    };
+    await page.getByRole('button', { name: 'Field', exact: true }).click();
+    await page.getByLabel('Sorted by').selectOption('place.');
+    // It is no part of the query until it has a key.
+    expect(await code.innerText()).not.toContain('orderBy');
+    await page.getByLabel('Path in place').fill('floor');
+    await page.getByLabel('Path in place').press('Enter');
+    await page.getByLabel('Direction of place.floor').selectOption('desc');
+    expect(await code.innerText()).toContain("  .orderBy('place.floor', 'desc')\n");
+    await run('100 rows');
+    expect(await columnOf(page, 1)).toEqual(['2', '5', '8', '11', '14', '17']);
+    await page.reload();
+    expect(await page.getByLabel('Path in place').inputValue()).toBe('floor');
+    await page.getByRole('button', { name: 'Group', exact: true }).click();
+    await page.getByLabel('Grouped by').selectOption('place.');
+    await page.getByLabel('Path in place').fill('floor');
+    await page.getByLabel('Path in place').press('Enter');
+    await page.getByLabel('Kind of figure rows').selectOption('max');
+    await page.getByLabel('Field of figure max_id').selectOption('place.');
+    await page.getByLabel('Path in place').last().fill('city');
+    await page.getByLabel('Path in place').last().press('Enter');
+    await page.getByRole('button', { name: 'Field', exact: true }).click();
+    await page.getByLabel('Sorted by').selectOption('place.floor');
+    await page.getByLabel('Direction of place.floor').selectOption('desc');
+    await run('3 groups');
+    expect(await rowTexts(page)).toEqual(['2\nTurku', '1\nTurku', '0\nTurku']);
+    expect(await findings(page)).toEqual([]);
     expect(await overflows(page)).toEqual([]);
     expect(faults).toEqual([]);
     await page.context().close();
