@@ -8,8 +8,9 @@ export default defineConfig({
   resolve,
   test: {
     include: ['test/servers/browser/**/*.test.ts', 'test/servers/studio/**/*.test.ts'],
-    testTimeout: 120_000,
-    hookTimeout: 180_000,
+    // Other steps of CI may share the machine.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     // A loaded machine may need longer than the default, a second.
     expect: { poll: { timeout: 20_000 } },
     // A page waits often: two files at once take less time. More would take the memory of as many browsers.

@@ -15,6 +15,8 @@ export function startChromium(): Promise<Browser> {
 export async function openPage(browser: Browser, faults: string[]): Promise<Page> {
   const context = await browser.newContext();
   const page = await context.newPage();
+  // A loaded machine may need longer than the default, half a minute.
+  page.setDefaultTimeout(90_000);
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('console', (line) => {
     if (line.type() === 'error' || line.type() === 'warning') faults.push(line.text());
