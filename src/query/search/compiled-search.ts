@@ -72,6 +72,8 @@ export class CompiledSearch {
     const most = this.#isFuzzy ? mostDistance(token.word) : 0;
     if (most === 0) return own;
     const words = new Set<string>();
+    // Words that begin as it does are found already, and would count twice.
+    const isOther = (word: string): boolean => word !== token.word && !(token.isPrefix && word.startsWith(token.typed));
     // Words that begin with another letter are not looked at: most of the index would be.
     const [beginning] = token.word;
     for (const { tree } of sources) {
@@ -86,7 +88,7 @@ export class CompiledSearch {
           const key = node.key(at);
           const wordEnd = skipKeyComponent(key, 0, Types.varchar);
           const word = readKeyComponent(key, 0, wordEnd, Types.varchar) as string;
-          if (withinDistance(word, token.word, most)) words.add(word);
+          if (isOther(word) && withinDistance(word, token.word, most)) words.add(word);
           // The next word may be several leaves away.
           from = prefixEnd(key.slice(0, wordEnd)) as Uint8Array;
           at = node.boundFrom(at, from, 0, from.length);
@@ -95,7 +97,7 @@ export class CompiledSearch {
         }
       }
     }
-    const others = [...words].filter((word) => word !== token.word).map((word) => ({ word, isPrefix: false }));
+    const others = [...words].map((word) => ({ word, isPrefix: false }));
     return { alternatives: [...own.alternatives, ...others] };
   }
 }
@@ -131,6 +133,7 @@ class RowTest {
       return text === null ? [] : analyzer.words(text);
     });
     const asked = this.#clauses.filter(({ isExcluded }) => !isExcluded);
+    if (asked.length === 0) return false;
     const isIn = (clause: SearchClause): boolean => texts.some((words) => this.#isIn(words, clause));
     if (!(any ? asked.some(isIn) : asked.every(isIn))) return false;
     return !this.#clauses.some((clause) => clause.isExcluded && isIn(clause));

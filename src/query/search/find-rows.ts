@@ -70,7 +70,7 @@ export interface OpenWord extends ProbedWord {
 export interface OpenedWords {
   readonly words: SearchedWords;
   readonly sources: readonly { readonly words: readonly OpenWord[]; readonly excluded: readonly OpenWord[] }[];
-  /** How many rows have each word. */
+  /** How many rows have each word: the words of sources are in the same order, which need not be that of the search. */
   readonly counts: readonly number[];
 }
 
@@ -104,16 +104,21 @@ export class RowSearch {
 
   /** Finds out how many rows have each word, and reads the rows of words that are looked for together. */
   async open(words: SearchedWords): Promise<OpenedWords> {
-    const sources = await Promise.all(
+    const opened = await Promise.all(
       this.#corpus.sources.map(async ({ tree }) => ({
         words: await Promise.all(words.words.map((word) => this.#open(tree, word))),
         excluded: await Promise.all(words.excluded.map((word) => this.#open(tree, word))),
       })),
     );
     const counts = words.words.map((_, i) => {
-      return sources.reduce((sum, source) => sum + (source.words[i] as OpenWord).count, 0);
+      return opened.reduce((sum, source) => sum + (source.words[i] as OpenWord).count, 0);
     });
-    return { words, sources, counts };
+    // The rarest word rules out most rows. Sums of fractions depend on their order, which is therefore that of all sources.
+    const order = counts.map((_, i) => i);
+    if (!words.any) order.sort((i, j) => (counts[i] as number) - (counts[j] as number));
+    const inOrder = <T>(list: readonly T[]): T[] => order.map((i) => list[i] as T);
+    const sources = opened.map((source) => ({ words: inOrder(source.words), excluded: source.excluded }));
+    return { words, sources, counts: inOrder(counts) };
   }
 
   /** Returns the rows with the words of a search. `among`: only those of these, which come by ascending primary key. */
@@ -292,19 +297,17 @@ interface Merge {
 
 /** The rows with all of some words. */
 class AllWords implements Merge {
-  /** The rarest word first. */
+  /** The word that is rarest in all sources first. */
   readonly #all: readonly WordPostings[];
   readonly row: WordPostings;
 
   constructor(words: readonly OpenWord[]) {
-    const sorted = words.toSorted((a, b) => a.count - b.count);
-    this.#all = sorted.map(({ postings }) => postings);
+    this.#all = words.map(({ postings }) => postings);
     this.row = this.#all[0] as WordPostings;
-    const [fewest] = sorted;
-    for (const [i, { postings, count }] of sorted.entries()) {
+    const fewest = Math.min(...words.map(({ count }) => count));
+    for (const { postings, count } of words) {
       // Of a word that many more rows have, few entries are read.
-      const isRead = i === 0 || count < (fewest as OpenWord).count * rareness;
-      if (isRead) postings.expect(count);
+      if (count < fewest * rareness) postings.expect(count);
     }
   }
 

@@ -78,12 +78,7 @@ export class SourceProbe {
   asked = 0;
 
   constructor({ words, excluded, any, factors, meanLength, isHidden }: SourceProbeOptions) {
-    const probes = words.map(({ place, count }, i) => {
-      return { probe: new PostingProbe(place, factors[i] as number, meanLength), count };
-    });
-    // Sums of fractions depend on their order: it is that of a search that reads all entries. The rarest word rules out most rows.
-    const sorted = any ? probes : probes.toSorted((a, b) => a.count - b.count);
-    this.#words = sorted.map(({ probe }) => probe);
+    this.#words = words.map(({ place }, i) => new PostingProbe(place, factors[i] as number, meanLength));
     this.#excluded = excluded.map(({ place }) => new PostingProbe(place, 0, meanLength));
     this.#any = any;
     this.#isHidden = isHidden;

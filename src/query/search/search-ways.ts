@@ -80,8 +80,9 @@ interface WordsRead {
 export async function searchWays(search: PlannedSearch): Promise<SearchWay[]> {
   const { state, query, isRanked } = search;
   const isStopping = !isRanked && (query.limit !== undefined || query.sorts === 'none') && query.counts !== true;
-  // There is no other way, and its cost does not matter.
-  if (query.conditions.length === 0 && !isStopping) return [{ kind: 'words', estimate: notEstimated }];
+  // There is no other way, and its cost does not matter. Without words nothing is found, and among other rows each would do.
+  const isAlone = query.conditions.length === 0 && !isStopping;
+  if (isAlone || search.opened.words.words.length === 0) return [{ kind: 'words', estimate: notEstimated }];
   const words = new WayCosts(search);
   const keyQuery = keyQueryOf(state, query, isStopping);
   const candidates = candidatesOf(state, keyQuery);
@@ -257,8 +258,7 @@ class WayCosts {
     let [entries, leaves, missing, time] = [0, 0, 0, 0];
     for (const source of sources) {
       let left = keys;
-      const found = [...source.words.entries()].toSorted(([, a], [, b]) => a.count - b.count);
-      for (const [i, word] of found) {
+      for (const [i, word] of source.words.entries()) {
         entries += left;
         if (word.place instanceof PostingRun) time += left * times.heldProbe;
         else {
@@ -329,7 +329,7 @@ function rowsWith({ words, counts }: OpenedWords, rows: number): number {
     );
   let part = 1;
   let weight = 1;
-  for (const count of counts.toSorted((a, b) => a - b)) {
+  for (const count of counts) {
     part *= Math.min(1, count / rows) ** weight;
     weight /= 2;
   }

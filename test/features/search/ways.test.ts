@@ -1,13 +1,25 @@
 /** Searches with other conditions and orders: what they read, and how they are explained. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
+import { filterOf } from '../../../src/query/conditions/condition.ts';
+import type { SearchOptions } from '../../../src/query/conditions/search-options.ts';
 import { explainSearch } from '../../../src/query/explain-search.ts';
 import type { Explanation } from '../../../src/query/explain.ts';
+import { searchRows } from '../../../src/query/search/search-rows.ts';
 import { TestTable } from '../query/test-table.ts';
+import type { Row } from '../query/test-table.ts';
 import { runEveryWay, runOneWay, written } from './every-way.ts';
 import type { AskedSearch } from './every-way.ts';
 
 const count = 2000;
+
+const bodies = {
+  name: 'bodies',
+  version: 1,
+  fields: { id: { typeId: Types.uint32 }, body: { typeId: Types.varchar } },
+  primaryKey: 'id',
+  indexes: [{ fields: ['body'], text: {}, name: 'words' }],
+} as const;
 
 /** Of 2,000 rows, 50 are of tenant 'x'; nearly all have the word 'wine'. */
 async function filled(): Promise<TestTable> {
@@ -122,5 +134,63 @@ describe('a search with an order and a limit', () => {
     const run = await runOneWay(table, { ...cheapest, text: 'vermouth' });
     expect(run.way.kind).toBe('words');
     expect(run.rows).toHaveLength(1);
+  });
+});
+
+describe('a search', () => {
+  const everyRow: AskedSearch = { ...ofTenant, wheres: [] };
+
+  it.each(['', '...', '""', '-wine', '-"of house" -water'])('for %j has no words, and finds nothing', async (text) => {
+    const table = await filled();
+    const queries = [
+      everyRow,
+      ofTenant,
+      cheapest,
+      { ...cheapest, wheres: ofTenant.wheres },
+      { ...everyRow, orders: [['id', 'desc']], limit: 1 },
+    ] as const;
+    for (const query of queries) {
+      for (const { rows } of await runEveryWay(table, { ...query, text })) expect(rows).toEqual([]);
+      const search = { text, options: {} };
+      const { query: read } = await searchRows(table, table.state, written(query), search, undefined);
+      // Nor can a row that is written later be found, so that it is no conflict for a transaction.
+      const filter = filterOf(read.conditions);
+      const row = await table.state.lookup(table.shape.keyBytes(3));
+      expect(row && filter.matches(row.source, row.base)).toBe(false);
+    }
+  });
+
+  it('counts a word once that begins like a misspelled one', async () => {
+    const table = new TestTable(bodies);
+    const others = Array.from({ length: 20 }, (_, i) => ({ id: 10 + i, body: 'other' }));
+    await table.commit([{ id: 1, body: 'wines of them' }, { id: 2, body: 'wine wine of them all' }, ...others]);
+    const idsOf = async (text: string, options: SearchOptions): Promise<unknown[]> => {
+      return (await runOneWay(table, { ...everyRow, text, options })).rows.map(({ id }) => id);
+    };
+    expect(await idsOf('wine', { prefix: true })).toEqual([2, 1]);
+    expect(await idsOf('wine', { prefix: true, fuzzy: true })).toEqual([2, 1]);
+    expect(await idsOf('wyne', { prefix: true, fuzzy: true })).toEqual([2]);
+  });
+
+  it.each([
+    [1, 2, 8],
+    [1, 3, 6],
+    [2, 3, 5],
+    [2, 4, 8],
+  ])('gives rows of different commits with the same texts the same score: %i, %i, %i', async (...counts) => {
+    const table = new TestTable(bodies);
+    const words = ['red', 'oak', 'wine'];
+    const rows = (from: number, numbers: readonly number[]): Row[] =>
+      numbers.flatMap((number, w) =>
+        Array.from({ length: number }, (_, i) => ({ id: from + w * 20 + i, body: words[w] })),
+      );
+    const others = Array.from({ length: 40 }, (_, i) => ({ id: 1000 + i, body: 'other' }));
+    await table.commit([{ id: 1, body: 'red oak wine' }, ...rows(100, counts), ...others]);
+    await table.merge();
+    // Here the word is the most common one that is rarest there.
+    const [a, b, c] = counts;
+    await table.commit([{ id: 2, body: 'red oak wine' }, ...rows(300, [c + 1, b, a])]);
+    const ids = (await runOneWay(table, { ...everyRow, text: 'red oak wine' })).rows.map(({ id }) => id);
+    expect(ids).toEqual([1, 2]);
   });
 });

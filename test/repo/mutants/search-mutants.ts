@@ -16,6 +16,7 @@ const denseWriter = 'src/format/dense-writer.ts';
 const denseTests = 'src/cache/dense-node.test.ts';
 const ways = 'src/query/search/search-ways.ts';
 const probing = 'src/query/search/posting-probe.ts';
+const compiling = 'src/query/search/compiled-search.ts';
 const carrying = 'src/query/search/search-rows.ts';
 const waysTests = 'test/features/search/ways.test.ts';
 const everyWay = 'test/features/search/ways.slow.test.ts';
@@ -26,6 +27,24 @@ function mutant(name: string, file: string, find: string, replace: string, tests
 }
 
 export const searchMutants: readonly Mutant[] = [
+  mutant(
+    'one without words goes through rows in order, and finds them',
+    ways,
+    'if (isAlone || search.opened.words.words.length === 0)',
+    'if (isAlone)',
+    [waysTests],
+  ),
+  mutant('any row has the words of one without words', compiling, 'if (asked.length === 0) return false;', '', [
+    waysTests,
+  ]),
+  mutant(
+    'a word counts twice that begins like a misspelled one',
+    compiling,
+    'word !== token.word && !(token.isPrefix && word.startsWith(token.typed))',
+    'word !== token.word',
+    [waysTests],
+  ),
+  mutant('each word counts as another one is rare', finding, 'counts: inOrder(counts)', 'counts', [stored]),
   mutant(
     'all rows with the words are read although an index has few',
     ways,
