@@ -19,12 +19,13 @@ function termsOf(text: string, isPrefix: boolean): Term[] {
   const terms: Term[] = [];
   let isClosed = false;
   for (const [, minus, phrase, end, word] of text.matchAll(/(-?)(?:"([^"]*)("|$)|(\S+))/g)) {
-    const words = (phrase ?? word ?? '').split(' ');
-    terms.push({ words, isExcluded: minus === '-', isPrefix: false });
+    const words = (phrase ?? word ?? '').match(/[a-z]+/g) ?? [];
+    if (words.length > 0) terms.push({ words, isExcluded: minus === '-', isPrefix: false });
     isClosed = end === '"';
   }
-  const last = terms.pop() as Term;
-  return [...terms, { ...last, isPrefix: isPrefix && !isClosed }];
+  const last = terms.pop();
+  if (last === undefined) return [];
+  return [...terms, { ...last, isPrefix: isPrefix && !last.isExcluded && !isClosed }];
 }
 
 /** Whether one letter differs, is missing, is too much, or is exchanged with the next. */
@@ -41,21 +42,46 @@ function differsByOne(a: string, b: string): boolean {
   return false;
 }
 
-/** Returns the rows that a search finds, the best ones first. The last words of the model have no endings and no accents. */
+/** What the scores depend on besides the row: all rows that count, and how many they are, the marks of deletions included. */
+export interface Statistics {
+  readonly rows: readonly Article[];
+  readonly count: number;
+}
+
+export interface Scored {
+  readonly row: Article;
+  readonly score: number;
+}
+
+/** Returns the rows that a search finds, the best ones first. */
 export function searchModel(
   rows: readonly Article[],
   fieldWeights: readonly number[],
   text: string,
-  { prefix = false, fuzzy = false, match = 'all', fields = ['title', 'body'], weights = {} }: SearchOptions,
+  options: SearchOptions,
 ): Article[] {
+  const rounded = rankedModel(rows, fieldWeights, text, options).map(({ row, score }) => {
+    return { row, score: Number(score.toPrecision(12)) };
+  });
+  return rounded.toSorted((a, b) => b.score - a.score || a.row.id - b.row.id).map(({ row }) => row);
+}
+
+/** Returns the rows that a search finds, the best ones first. The words of the model have no endings and no accents. */
+export function rankedModel(
+  rows: readonly Article[],
+  fieldWeights: readonly number[],
+  text: string,
+  { prefix = false, fuzzy = false, match = 'all', fields = ['title', 'body'], weights = {} }: SearchOptions,
+  { rows: counted, count: rowCount }: Statistics = { rows, count: rows.length },
+): Scored[] {
   const terms = termsOf(text, prefix);
   const names = ['title', 'body'] as const;
   const wordsOf = (row: Article, name: 'title' | 'body'): string[] =>
     (row[name] ?? '').split(' ').filter((w) => w !== '');
-  const isSame = (word: string, wanted: string, isPrefix: boolean): boolean =>
+  const isSame = (word: string, wanted: string, isPrefix: boolean, isExcluded = false): boolean =>
     word === wanted ||
     (isPrefix && word.startsWith(wanted)) ||
-    (fuzzy && wanted.length >= 4 && word[0] === wanted[0] && differsByOne(word, wanted));
+    (fuzzy && !isExcluded && wanted.length >= 4 && word[0] === wanted[0] && differsByOne(word, wanted));
   const frequency = (row: Article, wanted: string, isPrefix: boolean): number =>
     names.reduce((sum, name, i) => {
       if (!fields.includes(name)) return sum;
@@ -64,29 +90,33 @@ export function searchModel(
         (weights[name] ?? fieldWeights[i] ?? 1) * wordsOf(row, name).filter((w) => isSame(w, wanted, isPrefix)).length
       );
     }, 0);
-  const has = (row: Article, { words, isPrefix }: Term): boolean =>
+  const has = (row: Article, { words, isPrefix, isExcluded }: Term): boolean =>
     names.some((name) => {
       const all = wordsOf(row, name);
       const isAt = (at: number): boolean =>
-        words.every((w, i) => isSame(all[at + i] ?? '', w, isPrefix && i === words.length - 1));
+        words.every((w, i) => isSame(all[at + i] ?? '', w, isPrefix && i === words.length - 1, isExcluded));
       return fields.includes(name) && all.some((_, at) => isAt(at));
     });
   const lengthOf = (row: Article): number => names.reduce((sum, name) => sum + wordsOf(row, name).length, 0);
-  const mean = rows.reduce((sum, row) => sum + lengthOf(row), 0) / rows.length;
+  const mean = counted.reduce((sum, row) => sum + lengthOf(row), 0) / rowCount;
   const asked = terms.filter(({ isExcluded }) => !isExcluded);
   const found = rows.filter((row) => {
+    if (asked.length === 0) return false;
     const isFound = match === 'any' ? asked.some((term) => has(row, term)) : asked.every((term) => has(row, term));
     return isFound && !terms.some((term) => term.isExcluded && has(row, term));
   });
+  const words = asked
+    .flatMap((term) => term.words.map((word, i) => [word, term.isPrefix && i === term.words.length - 1] as const))
+    .map(([word, isPrefix]) => {
+      const count = counted.filter((other) => frequency(other, word, isPrefix) > 0).length;
+      const factor = Math.max(1e-6, Math.log((Math.max(rowCount, count) - count + 0.5) / (count + 0.5)));
+      return [word, isPrefix, factor] as const;
+    });
   const scoreOf = (row: Article): number =>
-    asked
-      .flatMap(({ words, isPrefix }) => words.map((word, i) => [word, isPrefix && i === words.length - 1] as const))
-      .reduce((sum, [word, isPrefix]) => {
-        const count = rows.filter((other) => frequency(other, word, isPrefix) > 0).length;
-        const factor = Math.max(1e-6, Math.log((rows.length - count + 0.5) / (count + 0.5)));
-        const times = frequency(row, word, isPrefix);
-        return sum + (factor * times * 2.2) / (times + 1.2 * (0.25 + (0.75 * lengthOf(row)) / mean));
-      }, 0);
-  const scores = new Map(found.map((row) => [row, Number(scoreOf(row).toPrecision(12))]));
-  return found.toSorted((a, b) => (scores.get(b) as number) - (scores.get(a) as number) || a.id - b.id);
+    words.reduce((sum, [word, isPrefix, factor]) => {
+      const times = frequency(row, word, isPrefix);
+      return sum + (factor * times * 2.2) / (times + 1.2 * (0.25 + (0.75 * lengthOf(row)) / mean));
+    }, 0);
+  const scored = found.map((row) => ({ row, score: scoreOf(row) }));
+  return scored.toSorted((a, b) => b.score - a.score || a.row.id - b.row.id);
 }
