@@ -29,6 +29,10 @@ export class DenseNode extends CachedNode {
     return new DenseEntry(this.#leaf);
   }
 
+  override get dense(): DenseEntry {
+    return this.#entry;
+  }
+
   #at(i: number): DenseEntry {
     this.#entry.moveTo(i);
     return this.#entry;

@@ -50,9 +50,46 @@ export class DenseWriter {
     this.#start = this.#wordEnd;
   }
 
+  /**
+   * Takes the entries `from` to `to` of another writer for as many keys, from the `at`th on. Most have the same bytes here: those that are
+   * whole in one leaf and not in the other, and the first, are written. Does nothing unless all keys before are written.
+   */
+  takeFrom(other: DenseWriter, from: number, to: number, keys: WrittenKeys, at: number): void {
+    if (at !== this.#count) return;
+    const last = to < other.#count ? to : other.#count;
+    this.#makeRoom(at + last - from);
+    for (let i = from; i < last; ) {
+      const own = this.#count;
+      if (i === from || own % groupEntries === 0 || i % groupEntries === 0) {
+        this.write(keys, own + 1);
+        i++;
+        continue;
+      }
+      const end = Math.min(last, groupEnd(i), i + groupEnd(own) - own);
+      const start = other.#endOf(i);
+      const shift = this.#out.length - start;
+      this.#out.appendRange(other.#out.bytes, start, other.#endOf(end));
+      for (; i < end; i++) this.#ends[this.#count++] = (other.#ends[i] as number) + shift;
+    }
+  }
+
+  /**
+   * Takes `stored[start .. end)`, the `i`th entry of a leaf, after the one before it. Returns false if that entry is written in another way
+   * here.
+   */
+  takeNext(stored: Uint8Array, start: number, end: number, i: number): boolean {
+    const own = this.#count;
+    if (own % groupEntries === 0 || i % groupEntries === 0) return false;
+    this.#makeRoom(own + 1);
+    this.#out.appendRange(stored, start, end);
+    this.#ends[own] = this.#out.length;
+    this.#count = own + 1;
+    return true;
+  }
+
   /** Returns the length of a block with the first `count` keys. Those of earlier calls are the same, unless they were truncated. */
   sizeOf(keys: WrittenKeys, count: number): number {
-    this.#write(keys, count);
+    this.write(keys, count);
     return blockHeaderBytes + nodeHeaderBytes + groupsOf(count) * 4 + this.#endOf(count);
   }
 
@@ -74,13 +111,18 @@ export class DenseWriter {
     return count === 0 ? 0 : (this.#ends[count - 1] as number);
   }
 
-  #write(keys: WrittenKeys, count: number): void {
+  /** Makes room for the ends of `count` entries. */
+  #makeRoom(count: number): void {
+    if (count <= this.#ends.length) return;
+    const grown = new Uint32Array(Math.max(count, this.#ends.length * 2));
+    grown.set(this.#ends.subarray(0, this.#count));
+    this.#ends = grown;
+  }
+
+  /** Writes the first `count` keys, as far as they are not written yet. */
+  write(keys: WrittenKeys, count: number): void {
     if (count <= this.#count) return;
-    if (count > this.#ends.length) {
-      const grown = new Uint32Array(Math.max(count, this.#ends.length * 2));
-      grown.set(this.#ends.subarray(0, this.#count));
-      this.#ends = grown;
-    }
+    this.#makeRoom(count);
     if (this.#count > 0) this.#find(keys, this.#count - 1);
     while (this.#count < count) {
       this.#writeEntry(keys, this.#count);
@@ -164,6 +206,11 @@ const textTypes: readonly TypeId[] = [Types.varchar];
 
 function groupsOf(count: number): number {
   return Math.ceil(count / groupEntries);
+}
+
+/** Returns the first entry of the next group. */
+function groupEnd(i: number): number {
+  return i - (i % groupEntries) + groupEntries;
 }
 
 /** Returns where components end in a key; the end of the key if it is malformed, which the form does not depend on. */

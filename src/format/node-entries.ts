@@ -3,6 +3,7 @@ import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
 import { invariant } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, sealBlock, childRefBytes, writeChildRef } from './block.ts';
 import type { BlockRef } from './block.ts';
+import type { DenseEntry } from './dense-leaf.ts';
 import { DenseWriter } from './dense-writer.ts';
 import type { WrittenKeys } from './dense-writer.ts';
 import type { KeyList } from './key-list.ts';
@@ -118,6 +119,10 @@ export class NodeEntries {
       for (let i = from; i < to; i++) this.addChild(node.key(i), node.child(i));
       return;
     }
+    if (node.dense !== undefined) {
+      this.#addDense(node.dense, node.rows, from, to);
+      return;
+    }
     const keys = this.#keys;
     const hasRows = node.kind === BlockKind.table;
     this.#keyEnds.ensure(to - from);
@@ -133,6 +138,26 @@ export class NodeEntries {
       this.#keyAdded(length);
     }
     if (hasRows) for (let i = from; i < to; i++) this.#rowAdded(node, node.rowBase(i));
+  }
+
+  /** Adds entries of a dense leaf: most have the same bytes in another one. */
+  #addDense(entry: DenseEntry, stored: Uint8Array, from: number, to: number): void {
+    const keys = this.#keys;
+    const dense = this.#dense;
+    this.#keyEnds.ensure(to - from);
+    dense?.write(this.#writtenKeys, this.count);
+    for (let i = from; i < to; i++) {
+      // Where the entry begins, if this is not the first one.
+      const start = entry.end;
+      entry.moveTo(i);
+      const { length } = entry;
+      keys.ensure(length);
+      entry.copyTo(keys.bytes, keys.length);
+      keys.length += length;
+      this.#keyAdded(length);
+      if (dense === undefined || (i > from && dense.takeNext(stored, start, entry.end, i))) continue;
+      dense.write(this.#writtenKeys, this.count);
+    }
   }
 
   /**
@@ -200,10 +225,12 @@ export class NodeEntries {
     if (from >= to) return;
     const keysFrom = other.#keyStart(from);
     if (!other.#uniform || (this.count > 0 && other.#keyLength(from) !== this.#keyLength(0))) this.#uniform = false;
+    const at = this.count;
     const keyShift = this.#keys.length - keysFrom;
     this.#keys.appendRange(other.#keys.bytes, keysFrom, other.#keyEnd(to - 1));
     const heapShift = this.#heapBefore(this.count) - other.#heapBefore(from);
     this.#keyEnds.addFrom(other.#keyEnds, from, to, keyShift);
+    if (other.#dense !== undefined) this.#dense?.takeFrom(other.#dense, from, to, this.#writtenKeys, at);
     if (this.#hasHeap) this.#heapEnds.addFrom(other.#heapEnds, from, to, heapShift);
     if (other.#children.length > 0) for (let i = from; i < to; i++) this.#children.push(other.child(i));
     if (other.#sources.length === 0) return;

@@ -20,6 +20,7 @@ import {
   readChildCount,
   readChildRef,
 } from './block.ts';
+import type { DenseEntry } from './dense-leaf.ts';
 import type { BlockRef } from './block.ts';
 import type { RowSource } from './row-layout.ts';
 import { maxKeyFields } from './stored-schema.ts';
@@ -71,6 +72,11 @@ export class Node implements RowSource {
   readonly #suffixStart: number;
   readonly #suffixBytes: number;
   #grownBytes = 0;
+
+  /** The place of the last access to a dense leaf; undefined in other nodes. */
+  get dense(): DenseEntry | undefined {
+    return undefined;
+  }
 
   constructor(name: string, kind: BlockKind, bytes: Uint8Array) {
     const fail = (what: string): never => {
