@@ -47,6 +47,8 @@ export interface KeyChanges {
   /** Whether the next change removes its key; otherwise it adds the key. */
   readonly remove: boolean;
   advance(): void;
+  /** Adds up to `most` changes to entries, and moves past them, if that takes fewer steps. Returns false if it does not. */
+  addTo?(entries: NodeEntries, most: number): boolean;
 }
 
 const noHeap = new Uint8Array(0);
@@ -98,6 +100,18 @@ export class NodeEntries {
   /** Returns the bytes that the rows before entry `i` take in the heap. */
   #heapBefore(i: number): number {
     return i === 0 || !this.#hasHeap ? 0 : (this.#heapEnds.values[i - 1] as number);
+  }
+
+  /** The writer for the parts of a key; {@link end} completes the key. */
+  get writer(): ByteWriter {
+    return this.#keys;
+  }
+
+  /** Completes the key whose bytes were appended to {@link writer}, and returns its position. */
+  end(): number {
+    const { count } = this;
+    this.#keyAdded(this.#keys.length - (count === 0 ? 0 : this.#keyEnd(count - 1)));
+    return count;
   }
 
   /** Adds a key. An entry without a value is complete with it. */
@@ -187,6 +201,7 @@ export class NodeEntries {
 
   /** Applies up to `most` changes, and adds the keys that are not removed. */
   addNewKeys(changes: KeyChanges, most: number): void {
+    if (changes.addTo?.(this, most) === true) return;
     const { keys } = changes;
     for (let taken = 0; taken < most && changes.position < keys.count; taken++) {
       const { position } = changes;

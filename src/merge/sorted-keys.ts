@@ -2,7 +2,7 @@
 import { compareRanges } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { KeyList } from '../format/key-list.ts';
-import type { KeyChanges } from '../format/node-entries.ts';
+import type { KeyChanges, NodeEntries } from '../format/node-entries.ts';
 import type { SortedPostings } from '../schema/text-writer.ts';
 import type { ChangeStream } from '../tree/write.ts';
 
@@ -139,6 +139,23 @@ export class SortedKeys implements ChangeStream, KeyChanges {
     const last = keys.key(at - 1);
     this.#fill(this.#postings);
     if (keys.count > 0 && compareRanges(last, 0, last.length, keys.bytes, 0, keys.endOf(0)) === 0) this.#failTwice();
+  }
+
+  /** Entries of new rows need not become keys first. None of them comes twice: their rows are in order. */
+  addTo(entries: NodeEntries, most: number): boolean {
+    const { keys } = this;
+    const postings = this.#postings;
+    // A part with other changes has a place for removals.
+    if (postings === undefined || this.#removals.length > 0) return false;
+    let left = most;
+    for (; left > 0 && !this.done; left--) entries.addKey(keys.bytes, this.keyStart, keys.endOf(this.#at++));
+    if (!this.done) return true;
+    postings.append(entries, left);
+    keys.rewind(0);
+    this.#at = 0;
+    // The next one is known again.
+    postings.append(keys, 1);
+    return true;
   }
 
   #failTwice(): never {

@@ -15,7 +15,7 @@ import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { loadedAnalyzer } from '../search/analyzer.ts';
 import { AsciiWords, noWord } from './ascii-words.ts';
-import type { TextFields } from './text-fields.ts';
+import type { EntrySink, TextFields } from './text-fields.ts';
 import type { SortedPostings, TextRun } from './text-writer.ts';
 
 /** A posting is the number of its word and eight bits: a count as an entry has it, if it is a single one below this. */
@@ -266,7 +266,7 @@ class Sorted implements SortedPostings {
     this.#lists = lists;
   }
 
-  append(to: KeyList, most: number): void {
+  append(to: EntrySink, most: number): void {
     const { words, ends, rowOf, countOf, rows } = this.#lists;
     const { writer } = to;
     const last = Math.min(rowOf.length, this.#at + most);

@@ -1,7 +1,6 @@
 /** The place of the code that makes the words of texts, which only writers and searches load: readers of bundles have no such indexes. */
 import { invariant } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
-import type { KeyList } from '../format/key-list.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { EntrySink, TextFields } from './text-fields.ts';
 
@@ -17,8 +16,8 @@ export type WordWriter = (
 
 /** The entries of rows in an index on texts, in the order of their keys. */
 export interface SortedPostings {
-  /** Appends up to `most` entries to a list. */
-  append(to: KeyList, most: number): void;
+  /** Appends up to `most` entries. */
+  append(to: EntrySink, most: number): void;
   /** Whether entries from `from` to `to`, inclusive, may be left. */
   mayHave(from: Uint8Array, to: Uint8Array): boolean;
 }

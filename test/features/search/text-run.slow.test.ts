@@ -6,7 +6,10 @@ import { CorruptionError } from '../../../src/base/errors.ts';
 import { Pacer } from '../../../src/base/pacer.ts';
 import { KeyList } from '../../../src/format/key-list.ts';
 import { appendNullRow, RowArena, writeField } from '../../../src/format/row-encode.ts';
+import { BlockKind } from '../../../src/format/block.ts';
 import type { LayoutField } from '../../../src/format/row-layout.ts';
+import { NodeEntries } from '../../../src/format/node-entries.ts';
+import type { KeyChanges } from '../../../src/format/node-entries.ts';
 import { Types } from '../../../src/format/types.ts';
 import { AsciiWords, noWord } from '../../../src/schema/ascii-words.ts';
 import { loadAnalyzer } from '../../../src/search/analyzer.ts';
@@ -170,6 +173,23 @@ describe('the entries of many rows in an index on texts', () => {
     }
     expect([...table.expected.values()].filter(Boolean).length).toBeGreaterThan(300);
     await table.expectAll();
+  });
+
+  it.each([0, 8])('become those of a new leaf, with %d in 16 rows that were there', async (old) => {
+    const table = await Table.with('en');
+    const random = new Random(11);
+    for (let id = 1; id <= 1200; id++) {
+      // The last rows have the greatest words, so that only entries of new rows are left at last.
+      const isOld = id < 300 && random.below(16) < old;
+      table.change(id, isOld ? ['a b', null] : undefined, id < 300 ? ['b c', null] : textsOf(random));
+    }
+    const leaf = new NodeEntries({ kind: BlockKind.index, level: 0 });
+    const stream = await table.take();
+    while (!stream.done) leaf.addNewKeys(stream.keyed as KeyChanges, 1 + random.below(1500));
+    const found = Array.from({ length: leaf.count }, (_, i) => Buffer.from(leaf.key(i)).toString('hex'));
+    const stays = [...table.expected].filter(([, isRemoved]) => !isRemoved).map(([hex]) => hex);
+    expect(stays.length).toBeGreaterThan(5000);
+    expect(found).toEqual(stays.toSorted());
   });
 
   it('tell which nodes may change', async () => {
