@@ -4,7 +4,7 @@ import { InvalidOperatorError, InvalidQueryError, InvalidSchemaError } from '../
 import { Types } from '../../../src/format/types.ts';
 import { toStoredSchema } from '../../../src/schema/schema.ts';
 import { candidatesOf } from '../../../src/query/planner/planner.ts';
-import { compile, runEveryPlan } from './every-plan.ts';
+import { chosenFor, compile, runEveryPlan } from './every-plan.ts';
 import { clauseOf, runModel } from './model.ts';
 import type { ModelClause, ModelQuery } from './model.ts';
 import { TestTable } from './test-table.ts';
@@ -231,6 +231,26 @@ describe('lists', () => {
     expect(await table.query().where('tags', 'HAS', 'a7').explain()).toMatchObject({ access: 'index', index: 'tags' });
     const first = table.query().where('tags', 'HAS', 'a7').where('author', '=', 1).orderBy('at').limit(3);
     expect(await first.explain()).toMatchObject({ order: 'access' });
+  });
+
+  it('are counted for a plan a few at a time, however many are asked for', async () => {
+    const table = new TestTable(posts, { blockSizeBytes: 1024, inlineRoots: true });
+    const tags = Array.from({ length: 300 }, (_, i) => `tag ${i}`);
+    const tagsOf = (id: number): string[] => tags.filter((_, i) => id === 7 || (id * 31 + i * 17) % 37 === 0);
+    await table.commit(Array.from({ length: 300 }, (_, id) => ({ id, author: id % 3, tags: tagsOf(id) })));
+    await table.merge();
+    const planned = async (count: number): Promise<{ readonly requests: number; readonly plans: number }> => {
+      const query = compile(table, asking([['tags', 'HAS ALL', tags.slice(0, count)]]));
+      table.forgetBlocks();
+      const before = table.requests;
+      await chosenFor(table, query);
+      return { requests: table.requests - before, plans: candidatesOf(table.state, query).length };
+    };
+    const few = await planned(8);
+    expect(few.requests).toBeGreaterThan(0);
+    expect(few.requests).toBeLessThanOrEqual(16);
+    expect(few.plans).toBeLessThanOrEqual(20);
+    for (const count of [9, 50, 300]) expect(await planned(count)).toEqual(few);
   });
 
   it('are looked at only in rows that no cheaper comparison matches, which plans count with', async () => {

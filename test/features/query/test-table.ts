@@ -14,6 +14,7 @@ import type { LayoutField } from '../../../src/format/row-layout.ts';
 import { normalizeValue } from '../../../src/format/values.ts';
 import { BlockCache } from '../../../src/cache/block-cache.ts';
 import { Query } from '../../../src/query/query.ts';
+import { searching } from '../../../src/query/searching.ts';
 import { s3StandardPrices } from '../../../src/storage/prices.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { RegisteredFunction } from '../../../src/schema/registered-functions.ts';
@@ -48,6 +49,7 @@ export class TestTable implements QueryHost {
   readonly shape: TableShape;
   readonly functions = new Map<string, RegisteredFunction>();
   readonly queryMemory: QueryMemory = new QueryMemory();
+  readonly searching: typeof searching = searching;
   /** Whether queries are given the state at once, or after a promise. */
   late = false;
   /** Called when a query misses a block. */

@@ -1,4 +1,4 @@
-/** Random queries on random tables, against the model: every access, in memory and not, with layers and without. */
+/** Random queries and searches on random tables, against the model: every access, in memory and not, with layers and without. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
@@ -6,9 +6,13 @@ import type { TypeId } from '../../../src/format/types.ts';
 import { compileAggregate } from '../../../src/query/aggregate.ts';
 import { valueOperators } from '../../../src/query/conditions/comparison.ts';
 import { requireField } from '../../../src/query/conditions/condition.ts';
+import type { SearchOptions } from '../../../src/query/conditions/search-options.ts';
 import { compile, countEveryPlan, foldEveryPlan, runEveryPlan } from '../../features/query/every-plan.ts';
 import { clauseOf, extremeModel, groupModel, runModel, withoutMinus } from '../../features/query/model.ts';
 import type { ModelClause, ModelCondition, ModelQuery } from '../../features/query/model.ts';
+import { runEveryWay } from '../../features/search/every-way.ts';
+import { searchModel } from '../../features/search/search-model.ts';
+import type { Article } from '../../features/search/search-model.ts';
 import { TestTable } from '../../features/query/test-table.ts';
 import type { Row } from '../../features/query/test-table.ts';
 
@@ -71,6 +75,8 @@ const fields = {
   timestamp: { typeId: Types.timestamp },
   uuid: { typeId: Types.uuid },
   bytes: { typeId: Types.bytes },
+  title: { typeId: Types.varchar },
+  body: { typeId: Types.varchar },
 } satisfies Record<string, { typeId: TypeId }>;
 
 const names = Object.keys(values);
@@ -85,9 +91,18 @@ function withKey(row: Row): Row {
   return { ...row, key: keyOf(row['id'] as number) };
 }
 
+const words = ['red', 'wine', 'white', 'winter', 'grape'];
+
+function textArbitrary(maxLength: number): fc.Arbitrary<string | null> {
+  const text = fc.array(fc.constantFrom(...words), { maxLength }).map((some) => some.join(' '));
+  return fc.option(text, { freq: 8 });
+}
+
 const rowArbitrary: fc.Arbitrary<Row> = fc
   .record({
     id: idArbitrary,
+    title: textArbitrary(3),
+    body: textArbitrary(6),
     ...Object.fromEntries(names.map((name) => [name, fc.option(values[name] as fc.Arbitrary<unknown>, { freq: 6 })])),
   })
   .map(withKey);
@@ -186,6 +201,21 @@ const compoundArbitrary = fc
   )
   .map((indexed) => ({ fields: indexed }));
 
+interface Search {
+  readonly text: string;
+  readonly options: SearchOptions;
+}
+
+const searchArbitrary: fc.Arbitrary<Search> = fc.record({
+  text: fc
+    .uniqueArray(fc.constantFrom(...words, ...words, '"red wine"', '-white', '-"wine grape"', 'wi'), {
+      minLength: 1,
+      maxLength: 3,
+    })
+    .map((terms) => terms.join(' ')),
+  options: fc.record({ match: fc.constantFrom('all', 'any'), prefix: fc.boolean() }),
+});
+
 const scenario = fc.record({
   primaryKey: fc.constantFrom('id' as const, 'key' as const),
   indexes: fc
@@ -197,6 +227,7 @@ const scenario = fc.record({
   stored: changeArbitrary(250),
   layers: fc.array(changeArbitrary(25), { maxLength: 3 }),
   queries: fc.array(queryArbitrary, { minLength: 20, maxLength: 20, size: 'max' }),
+  searches: fc.array(searchArbitrary, { minLength: 6, maxLength: 6, size: 'max' }),
   cold: fc.boolean(),
   pageSize: fc.constantFrom(1, 3, 10, 300),
   aggregated: fc.record({
@@ -305,14 +336,53 @@ async function checkEveryPlan(
   }
 }
 
+function buildOn(table: TestTable, query: ModelQuery, search?: Search): Build {
+  return () => {
+    let built = table.query().offset(query.offset);
+    if (search !== undefined) built = built.search(search.text, search.options);
+    for (const clause of query.wheres) {
+      if (Array.isArray(clause)) built = built.where(...(clause as ModelCondition));
+      else built = built.where((clauses) => clauseOf(clauses, clause));
+    }
+    for (const [field, direction] of query.orders) built = built.orderBy(field, direction);
+    if (query.limit !== undefined) built = built.limit(query.limit);
+    return built;
+  };
+}
+
+const everyRow: ModelQuery = { wheres: [], orders: [], limit: undefined, offset: 0 };
+
+/** Whatever way is chosen, a search with a query's conditions, order and limit has the rows of the model. */
+async function checkSearch(
+  table: TestTable,
+  rows: readonly Row[],
+  primaryKey: string,
+  query: ModelQuery,
+  search: Search,
+): Promise<readonly Row[]> {
+  const ranked = await buildOn(table, everyRow, search)().execute();
+  const ids = (some: readonly object[]): unknown[] => some.map((row) => (row as Article).id).toSorted((a, b) => a - b);
+  const wanted = searchModel(rows as unknown as readonly Article[], [3, 1], search.text, search.options);
+  expect(ids(ranked)).toEqual(ids(wanted));
+  const matching = new Set(runModel(ranked, primaryKey, { ...everyRow, wheres: query.wheres }));
+  const end = query.limit === undefined ? undefined : query.offset + query.limit;
+  const byScore = ranked.filter((row) => matching.has(row)).slice(query.offset, end);
+  const expected = query.orders.length === 0 ? byScore : runModel(ranked, primaryKey, query);
+  for (const { way, rows: own } of await runEveryWay(table, { ...query, ...search })) {
+    expect({ search, way: way.kind, rows: own }).toEqual({ search, way: way.kind, rows: expected });
+  }
+  return expected;
+}
+
 describe('random queries', () => {
   it('have the results of the model', async () => {
     await fc.assert(
       fc.asyncProperty(
         scenario,
-        async ({ primaryKey, indexes, stored, layers, queries, cold, pageSize, aggregated }) => {
+        async ({ primaryKey, indexes, stored, layers, queries, searches, cold, pageSize, aggregated }) => {
+          const ofWords = { fields: ['title', 'body'], text: { weights: { title: 3 } }, name: 'words' };
           const table = new TestTable(
-            { name: 't', version: 1, fields, primaryKey, indexes },
+            { name: 't', version: 1, fields, primaryKey, indexes: [...indexes, ofWords] },
             { blockSizeBytes: 1024, ...(cold ? { cacheBytes: 4096 } : {}) },
           );
           const model = new Map<number, Row>();
@@ -325,20 +395,24 @@ describe('random queries', () => {
           }
           for (const query of queries) {
             const expected = runModel([...model.values()], primaryKey, query);
-            const build: Build = () => {
-              let built = table.query().offset(query.offset);
-              for (const clause of query.wheres) {
-                if (Array.isArray(clause)) built = built.where(...(clause as ModelCondition));
-                else built = built.where((clauses) => clauseOf(clauses, clause));
-              }
-              for (const [field, direction] of query.orders) built = built.orderBy(field, direction);
-              if (query.limit !== undefined) built = built.limit(query.limit);
-              return built;
-            };
+            const build = buildOn(table, query);
             expect(await build().execute()).toEqual(expected);
             expect(await build().count()).toBe(expected.length);
             if (query.offset === 1 || queries.indexOf(query) % 3 === 0)
               await checkEveryPlan(table, query, expected, aggregated);
+            const iterated: Row[] = [];
+            for await (const row of build()) iterated.push(row);
+            expect(iterated).toEqual(expected);
+            await checkAggregates(build, expected, aggregated);
+            if (query.limit !== undefined || query.offset > 0) continue;
+            expect(await pagesOf(build, pageSize)).toEqual(expected);
+          }
+          for (const [i, search] of searches.entries()) {
+            const query = queries[i] as ModelQuery;
+            const expected = await checkSearch(table, [...model.values()], primaryKey, query, search);
+            const build = buildOn(table, query, search);
+            expect(await build().execute()).toEqual(expected);
+            expect(await build().count()).toBe(expected.length);
             const iterated: Row[] = [];
             for await (const row of build()) iterated.push(row);
             expect(iterated).toEqual(expected);
