@@ -3,11 +3,11 @@ import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
 import { invariant } from '../base/errors.ts';
 import { BlockKind, blockHeaderBytes, sealBlock, childRefBytes, writeChildRef } from './block.ts';
 import type { BlockRef } from './block.ts';
-import type { DenseEntry } from './dense-leaf.ts';
 import { DenseWriter } from './dense-writer.ts';
 import type { WrittenKeys } from './dense-writer.ts';
 import type { KeyList } from './key-list.ts';
 import { flagVariable, flagWide, Node, nodeHeaderBytes, padTo4 } from './node.ts';
+import type { EntryPlace } from './node.ts';
 import { moveHeapValues } from './row-encode.ts';
 import { inlineBytes, nonAsciiFlag, rowMarks } from './row-layout.ts';
 import type { RowLayout, RowSource } from './row-layout.ts';
@@ -155,7 +155,7 @@ export class NodeEntries {
   }
 
   /** Adds entries of a dense leaf: most have the same bytes in another one. */
-  #addDense(entry: DenseEntry, stored: Uint8Array, from: number, to: number): void {
+  #addDense(entry: EntryPlace, stored: Uint8Array, from: number, to: number): void {
     const keys = this.#keys;
     const dense = this.#dense;
     this.#keyEnds.ensure(to - from);

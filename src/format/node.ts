@@ -20,7 +20,6 @@ import {
   readChildCount,
   readChildRef,
 } from './block.ts';
-import type { DenseEntry } from './dense-leaf.ts';
 import type { BlockRef } from './block.ts';
 import type { RowSource } from './row-layout.ts';
 import { maxKeyFields } from './stored-schema.ts';
@@ -40,6 +39,17 @@ export function padTo4(length: number): number {
 
 /** Rows read from a node before its text is kept as one string. */
 const textAfterReads = 24;
+
+/** A place in a dense leaf, and the entry there. */
+export interface EntryPlace {
+  /** The length of the key. */
+  readonly length: number;
+  /** Where the entry ends in the leaf. */
+  readonly end: number;
+  moveTo(i: number): void;
+  /** Copies the key to `to`, which must have room for it. */
+  copyTo(to: Uint8Array, at: number): void;
+}
 
 /** A node of a tree, with checked bytes. It is immutable except for cached values that make it faster. */
 export class Node implements RowSource {
@@ -74,7 +84,7 @@ export class Node implements RowSource {
   #grownBytes = 0;
 
   /** The place of the last access to a dense leaf; undefined in other nodes. */
-  get dense(): DenseEntry | undefined {
+  get dense(): EntryPlace | undefined {
     return undefined;
   }
 
