@@ -106,6 +106,7 @@ export class LoadCheck {
 
   async #checkAll(state: TableState, added: readonly AddedIndex[]): Promise<void> {
     this.#checked = undefined;
+    this.#loaded = undefined;
     await this.#checkKeys(state);
     const indexes = uniqueIndexes(state, added);
     if (indexes.length > 0) {
@@ -211,7 +212,7 @@ export class LoadCheck {
   async #checkChanges(before: TableState, now: TableState, added: readonly AddedIndex[]): Promise<void> {
     const { pacer } = this.#options;
     let rows = new ChangedRows(this.#options.shape);
-    for await (const row of changedRows(before, now)) {
+    for await (const row of changedRows(before, now, pacer)) {
       await this.#refuseKey(row.key, now);
       rows.add(row);
       if (rows.count >= rowsTogether) {
@@ -272,14 +273,33 @@ function textOf(indexes: readonly TableIndex[]): string {
   );
 }
 
-/** The rows that a state has and an earlier state did not have like this; perhaps some more. */
-async function* changedRows(before: TableState, now: TableState): AsyncGenerator<ChangedRow, void, undefined> {
+/**
+ * The rows that a state has and an earlier state did not have like this; perhaps some more. Among them are all rows with keys in layers
+ * that have gone into the tree since: a row that such a layer hid may be back, and then both trees have it.
+ */
+async function* changedRows(
+  before: TableState,
+  now: TableState,
+  pacer: Pacer,
+): AsyncGenerator<ChangedRow, void, undefined> {
   const known = new Set(before.layers);
   const newer = now.layers.filter((layer) => !known.has(layer));
-  const layers = layeredState(now.shape, new Tree(noBlocks, null), new Map(), newer);
-  for (const cursor = layers.scanLayers(); await cursor.next(); ) {
+  const only = (layers: TableState['layers']): TableState =>
+    layeredState(now.shape, new Tree(noBlocks, null), new Map(), layers);
+  for (const cursor = only(newer).scanLayers(); await cursor.next(); ) {
     const { node, from, to } = cursor;
     for (let i = from; i < to; i++) yield { key: node.key(i), source: node, base: node.rowBase(i) };
+  }
+  const kept = new Set(now.layers);
+  const merged = before.layers.filter((layer) => !kept.has(layer));
+  for (const cursor = only(merged).scanLayers({}, true); await cursor.next(); ) {
+    const { node, from, to } = cursor;
+    for (let i = from; i < to; i++) {
+      const key = node.key(i);
+      const row = await now.lookup(key);
+      if (row !== undefined) yield { key, ...row };
+      if (pacer.due()) await pacer.pause();
+    }
   }
   if (isSameTree(before.tree, now.tree)) return;
   for await (const { key, after } of diffTrees(before.tree, now.tree, now.shape.layout)) {

@@ -86,7 +86,7 @@ export class LoadThread implements RowStager {
         return {};
       },
       rows: () => this.#rows(),
-      staged: (sent: SentRun) => this.#staged(sent),
+      staged: (sent: SentRun) => this.#request(this.#staged(sent)),
       get: (call: GetCall) => this.#request(this.#get(call)),
       put: (call: PutCall) => this.#request(this.#put(call)),
     });
@@ -206,7 +206,7 @@ export class LoadThread implements RowStager {
     return staging.opened(shape.changeShape, { node: sealed, staged: { runs }, ...defined({ root }) });
   }
 
-  /** Makes a request for the thread. */
+  /** Makes a request for the thread, or records its runs: the load has not ended before that has. */
   #request(request: Promise<Answer>): Promise<Answer> {
     this.#requests.add(request);
     const ended = (): void => void this.#requests.delete(request);

@@ -124,6 +124,10 @@ const recordedBuffers = 2;
 const recordedBytes = 32 * 1024 * 1024;
 /** They are recorded once so many milliseconds have passed, however few there are. */
 const recordedMs = 30_000;
+/** So many sorted runs are merged at once with any memory. */
+const minMerged = 16;
+/** The part of the memory that a leaf of each run may take while runs are merged. */
+const mergeShare = 8;
 /** Attempts at appending the commit. */
 const maxAttempts = 32;
 /** Attempts at pinning the log. */
@@ -166,6 +170,7 @@ export class Load {
       pacer: this.#pacer,
       logger: input.logger,
       tail: () => engine.view.tail,
+      maxMerged: Math.max(minMerged, Math.floor(engine.memory.workBytes / mergeShare / engine.memory.blockBytes)),
     });
     const { shape, logger } = input;
     const { resume: name } = input.options;
@@ -308,7 +313,7 @@ export class Load {
       if (isBelow(lastKey, run.lastKey)) lastKey = run.lastKey;
     }
     const parts = runs.map(({ part }) => part);
-    const staged = await this.#staging.mergeBy(parts, () => stager.merge(parts));
+    const staged = await this.#staging.mergeBy(parts, (some) => stager.merge(some));
     return { staged, tree: staged.tree, firstKey, lastKey };
   }
 

@@ -6,13 +6,15 @@
  *   it over last goes on, and the other one ends with the next commit that it tries.
  * - The pin is in Block 0 before the record names it, and before a run is staged. It keeps the log, and so the runs, from every gc. It is
  *   a short one until there is something to record, so that a process that is killed before leaves nothing for long.
- * - A run that the record names is deleted by the call that has removed the record, and by no other.
+ * - A run that the record names, or may name, is deleted by the call that has removed the record, and by no other.
+ * - Only the commit of the rows is one whose outcome a caller may have to ask for: if that of a record is unknown, no rows were committed.
  * - The commit that adds the rows removes the record.
  * - A clock decides only when a load is forgotten: the record counts for as long as its pin is in Block 0.
  */
-import { CommitOutcomeUnknownError, LoadResumeError } from '../base/errors.ts';
+import { CommitOutcomeUnknownError, LoadResumeError, StorageError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
+import { defined } from '../base/options.ts';
 import type { FlushContext } from '../batch/flush.ts';
 import { Operation, TableOperations } from '../batch/table-operations.ts';
 import {
@@ -25,6 +27,7 @@ import {
 } from '../catalog/unfinished-loads.ts';
 import type { StoredLoad, StoredLoadRun } from '../catalog/unfinished-loads.ts';
 import type { CommitMember } from '../format/commit.ts';
+import { commitName } from '../format/object-names.ts';
 import { canonicalRows } from '../format/stored-schema.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
@@ -67,6 +70,9 @@ export interface LoadedRun {
 
 /** The record has another worker than the one that was read. */
 class TakenMeanwhile extends Error {}
+
+/** The record may have changed or not. No rows were committed, so for the caller this is no commit whose outcome is unknown. */
+class RecordInDoubt extends StorageError {}
 
 export class Resumption {
   readonly #options: ResumptionOptions;
@@ -192,7 +198,10 @@ export class Resumption {
     const { staging, context } = this.#options;
     if (this.#held !== undefined || context.environment.monotonicMs() - this.#renewedMs >= renewMs) await this.#renew();
     const wasKept = this.#isPinKept;
+    const parts = runs.map(({ part }) => part);
+    // From the put on the record may name them, also if this call ends before it is known.
     this.#isPinKept = true;
+    staging.keep(parts);
     try {
       await this.#commit(async () => {
         const rows = new TableOperations(loadRunsShape, context.environment);
@@ -200,10 +209,12 @@ export class Resumption {
         return this.isRecorded ? [rows] : this.#withHeader([rows]);
       });
     } catch (error) {
-      if (!(error instanceof CommitOutcomeUnknownError)) this.#isPinKept = wasKept;
+      if (!(error instanceof RecordInDoubt)) {
+        this.#isPinKept = wasKept;
+        staging.letGo(parts);
+      }
       throw error instanceof TakenMeanwhile ? this.taken() : error;
     }
-    staging.keep(runs.map(({ part }) => part));
     this.#expected = this.#worker;
     this.#runs += runs.length;
   }
@@ -262,7 +273,10 @@ export class Resumption {
     this.#expected = undefined;
   }
 
-  /** Commits changes of the record. Rejects with {@link TakenMeanwhile} if it is not as this call expects it. */
+  /**
+   * Commits changes of the record. Rejects with {@link TakenMeanwhile} if it is not as this call expects it, and with
+   * {@link RecordInDoubt} if it may have changed.
+   */
   async #commit(operations: (view: View) => Promise<TableOperations[]>): Promise<void> {
     const { context, signal, callName } = this.#options;
     const { engine } = context;
@@ -270,9 +284,22 @@ export class Resumption {
       if (!(await this.#isAsExpected(view))) throw new TakenMeanwhile('The record of the load has changed');
       return systemChanges(context, view, await operations(view));
     };
-    await engine.withDeadline(callName, signal, ({ signal: inner }) =>
-      engine.append({ signal: inner, sizeBytes: 2048, prepare }),
-    );
+    try {
+      await engine.withDeadline(callName, signal, ({ signal: inner }) =>
+        engine.append({ signal: inner, sizeBytes: 2048, prepare }),
+      );
+    } catch (error) {
+      throw error instanceof CommitOutcomeUnknownError ? this.#inDoubt(error) : error;
+    }
+  }
+
+  #inDoubt(error: CommitOutcomeUnknownError): RecordInDoubt {
+    const { name, shape, callName } = this.#options;
+    const reason = error.cause instanceof StorageError ? error.cause.reason : undefined;
+    const message =
+      `${callName} has ended for the load '${name}' into table '${shape.name}': the store did not tell whether it has recorded how far the ` +
+      'load has come. No rows were committed: call it again with this name, and it goes on behind the rows that are recorded.';
+    return new RecordInDoubt(commitName(error.slot), 'unknown', message, { cause: error, ...defined({ reason }) });
   }
 
   async #isAsExpected(view: View): Promise<boolean> {

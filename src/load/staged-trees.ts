@@ -47,6 +47,8 @@ export interface StagingOptions {
   readonly logger: Logger;
   /** Returns the last slot that this instance knows. */
   readonly tail: () => number;
+  /** The most trees that are merged at once: a leaf of each is in memory. */
+  readonly maxMerged: number;
 }
 
 /** The slots between the tail and the name of a run, at least. */
@@ -106,9 +108,10 @@ export class Staging {
     }
   }
 
-  /** Lets the trees go that were kept: no record names them any more. */
-  letGo(): void {
-    this.#recorded.clear();
+  /** Lets trees go that were kept, by default all: no record names them, or names them any more. */
+  letGo(parts?: readonly StagedPart[]): void {
+    if (parts === undefined) this.#recorded.clear();
+    else for (const run of parts.flatMap(({ staged }) => staged.runs)) this.#recorded.delete(run);
   }
 
   /** Returns the name of a run that may be stored next. */
@@ -130,15 +133,38 @@ export class Staging {
     parts: readonly StagedPart[],
     refused: (key: Uint8Array) => Error,
   ): Promise<StagedTree> {
-    const trees = parts.map(({ tree }) => tree);
-    return this.mergeBy(parts, async () => this.stage(table, leaf, await TreeEntries.of(trees, refused)));
+    return this.mergeBy(parts, async (some) => {
+      const trees = some.map(({ tree }) => tree);
+      return this.stage(table, leaf, await TreeEntries.of(trees, refused));
+    });
   }
 
-  /** Merges staged trees into one, as {@link merge} does. `stage`: stages the entries of all of them. */
-  async mergeBy(parts: readonly StagedPart[], stage: () => Promise<StagedTree>): Promise<StagedTree> {
-    const [first] = parts;
-    if (parts.length === 1 && first?.node !== undefined) return { ...first, node: first.node };
-    const merged = await stage();
+  /** Merges staged trees into one, as {@link merge} does. `stage`: stages the entries of some of them. */
+  async mergeBy(
+    parts: readonly StagedPart[],
+    stage: (some: readonly StagedPart[]) => Promise<StagedTree>,
+  ): Promise<StagedTree> {
+    const { maxMerged } = this.#options;
+    let left = parts;
+    while (left.length > maxMerged) {
+      const merged: StagedPart[] = [];
+      for (let i = 0; i < left.length; i += maxMerged) {
+        const some = left.slice(i, i + maxMerged);
+        const [alone] = some;
+        merged.push(some.length === 1 && alone !== undefined ? alone : await this.#mergeAll(some, stage));
+      }
+      left = merged;
+    }
+    const [first] = left;
+    if (left.length === 1 && first?.node !== undefined) return { ...first, node: first.node };
+    return this.#mergeAll(left, stage);
+  }
+
+  async #mergeAll(
+    parts: readonly StagedPart[],
+    stage: (some: readonly StagedPart[]) => Promise<StagedTree>,
+  ): Promise<StagedTree> {
+    const merged = await stage(parts);
     await this.drop(parts);
     return merged;
   }

@@ -302,6 +302,63 @@ describe('a load while others write', () => {
     await expectSound(cluster, node);
   });
 
+  it.each([
+    ['its key', 'DUPLICATE_KEY'],
+    ['its value', 'UNIQUE_INDEX'],
+  ])('is refused where a row that was gone comes back with %s, and is merged', async (what, code) => {
+    const cluster = new Cluster();
+    const [node, other] = [await small(cluster, 0), await small(cluster, 1)];
+    const byKey = what === 'its key';
+    const write = async (change: (batch: ReturnType<typeof other.db.batch>) => Promise<unknown>): Promise<void> => {
+      const batch = other.db.batch();
+      await cluster.run(change(batch));
+      await cluster.run(batch.flush());
+    };
+    for (const id of [1, 2, 3]) await write((batch) => batch.insert(people, { id, email: `${id}@example.org` }));
+    await cluster.run(other.db.checkpoint());
+    // The state that the load is checked on hides the row by a commit that is not merged.
+    await write((batch) => (byKey ? batch.delete(people, 2) : batch.update(people, { id: 2, email: 'elsewhere' })));
+    const row = { id: byKey ? 2 : 50, email: byKey ? 'loaded' : '2@example.org' };
+    const loading = node.db.load(people, [row]);
+    const gate = await heldLoad(cluster, node, loading);
+    await write((batch) => {
+      const email = '2@example.org';
+      return byKey ? batch.insert(people, { id: 2, email }) : batch.update(people, { id: 2, email });
+    });
+    await cluster.run(other.db.checkpoint());
+    gate.open();
+    expect(await cluster.failure(loading)).toMatchObject({ code });
+    expect(await countOf(cluster, node, 'people')).toBe(3);
+    expect(await cluster.run(node.db.get(people, 2))).toMatchObject({ email: '2@example.org' });
+    await expectSound(cluster, node);
+  });
+
+  it('is not refused by a unique index that is dropped while it waits', async () => {
+    const cluster = new Cluster();
+    const [node, other] = [await small(cluster, 0), await small(cluster, 1)];
+    const plain = { ...people, indexes: ['city'] } as const;
+    await cluster.run(node.db.load(people, [{ id: 1, email: 'one' }]));
+    await cluster.run(node.db.checkpoint());
+    for (const { db } of [node, other]) await cluster.run(db.stop());
+    const [again, rival] = [cluster.make(0), cluster.make(1)];
+    for (const { db } of [again, rival]) {
+      db.registerSchema(plain);
+      await cluster.run(db.start());
+    }
+    const loading = again.db.load(plain, [{ id: 1000, email: 'same' }]);
+    const gate = await heldLoad(cluster, again, loading);
+    await cluster.run(rival.db.dropIndex('people', 'email'));
+    await cluster.run(rival.db.load(plain, [{ id: 2, email: 'other' }]));
+    const second = new Gate();
+    again.driver.onPut(/^committed\//, second.before);
+    gate.open();
+    await cluster.run(Promise.race([second.reached, loading]));
+    await cluster.run(rival.db.load(plain, [{ id: 3, email: 'same' }]));
+    second.open();
+    expect(await cluster.run(loading)).toEqual({ rows: 1 });
+    await expectSound(cluster, again);
+  });
+
   it('stages its rows again if the log has passed their names', async () => {
     const cluster = new Cluster();
     const [node, other] = [await small(cluster, 0), await small(cluster, 1)];

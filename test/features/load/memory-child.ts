@@ -1,8 +1,11 @@
-/** Loads rows that are made when they are asked for, with a thread or without, and says how much memory its process used at most. */
+/**
+ * Loads rows that are made when they are asked for, with some memory, with a thread or without, and says how much memory its process used at
+ * most.
+ */
 import { StoreDb, Types } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
 
-const [folder = '', count = '0', thread] = process.argv.slice(2);
+const [folder = '', count = '0', mebibytes = '32', thread] = process.argv.slice(2);
 const measurements = {
   name: 'measurements',
   version: 1,
@@ -29,11 +32,19 @@ function* rows(): Generator<{ id: number; code: string; text: string }, void, un
   }
 }
 
+/** Looks at the memory again when rows are stored, so that merges of runs count. */
+class Observed extends FileDriver {
+  override put(...request: Parameters<FileDriver['put']>): ReturnType<FileDriver['put']> {
+    if (request[0].includes('/staged/')) peak = Math.max(peak, usedBytes());
+    return super.put(...request);
+  }
+}
+
 const db = StoreDb({
-  driver: new FileDriver(folder),
+  driver: new Observed(folder),
   dbPrefix: 'db',
   nodeId: 0,
-  maxMemoryBytes: 32 * 1024 * 1024,
+  maxMemoryBytes: Number(mebibytes) * 1024 * 1024,
   logLevel: 'error',
 });
 db.registerSchema(measurements);

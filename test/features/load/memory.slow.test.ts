@@ -18,12 +18,19 @@ interface Loaded {
   readonly processBytes: number;
 }
 
-async function loaded(count: number, ...options: readonly 'thread'[]): Promise<Loaded> {
+async function loaded(count: number, mebibytes = 32, ...options: readonly 'thread'[]): Promise<Loaded> {
   const folder = await mkdtemp(join(tmpdir(), 'store-db-load-'));
   try {
     const child = fileURLToPath(new URL('memory-child.ts', import.meta.url));
     const flags = ['--expose-gc', '--import', 'tsx'];
-    const { stdout } = await run(process.execPath, [...flags, child, folder, String(count), ...options]);
+    const { stdout } = await run(process.execPath, [
+      ...flags,
+      child,
+      folder,
+      String(count),
+      String(mebibytes),
+      ...options,
+    ]);
     return JSON.parse(stdout) as Loaded;
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -38,9 +45,17 @@ it('takes no more memory for more rows', { timeout: 300_000 }, async () => {
   expect(many.grownBytes).toBeLessThan(few.grownBytes + 24 * mebibyte);
 });
 
+it('takes no more memory for more runs, of which it merges some at a time', { timeout: 300_000 }, async () => {
+  const few = await loaded(60_000, 4);
+  const many = await loaded(600_000, 4);
+  expect([few.found, many.found]).toEqual([60_000, 600_000]);
+  // Leaves of all runs, of the rows and of the index, took 90 MB more.
+  expect(many.grownBytes).toBeLessThan(few.grownBytes + 32 * mebibyte);
+});
+
 it('takes no more memory for more rows with a thread, in both threads', { timeout: 300_000 }, async () => {
-  const few = await loaded(100_000, 'thread');
-  const many = await loaded(600_000, 'thread');
+  const few = await loaded(100_000, 32, 'thread');
+  const many = await loaded(600_000, 32, 'thread');
   expect([few.found, many.found]).toEqual([100_000, 600_000]);
   expect(many.grownBytes).toBeLessThan(few.grownBytes + 24 * mebibyte);
   // The rows of the second load beyond those of the first are some 120 MB.

@@ -4,6 +4,7 @@ import { Types } from '../../../src/format/types.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { Cluster, Gate, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
+import { refused, requestLost } from '../protocol/scripted-driver.ts';
 import { expectLoaded, interrupted, partOf, parts, PartSource, shuffled, small } from './resumed-loads.ts';
 
 const count = 6000;
@@ -83,6 +84,55 @@ describe('two calls with one name', () => {
     expect(staged).toEqual(expect.arrayContaining(kept));
     source.failBefore = Number.POSITIVE_INFINITY;
     expect(await cluster.run(other.db.load(parts, source.from, { resume: 'parts' }))).toEqual({ rows: count });
+    await expectLoaded(cluster, other, count);
+  });
+});
+
+describe('a call that ends while its record is put', () => {
+  it.each([
+    ['by its signal', 1, false],
+    ['by its signal, when it has taken the load over', 2, false],
+    ['by a stop', 1, true],
+  ])('%s has committed no rows for certain, and what may be recorded stays', async (_, record, stops) => {
+    const cluster = new Cluster();
+    const node = await small(cluster, 0);
+    const source =
+      record === 1 ? new PartSource(shuffled(count)) : await interrupted(cluster, node, shuffled(count), failBefore);
+    source.failBefore = Number.POSITIVE_INFINITY;
+    const gate = new Gate();
+    node.driver.onPut(/^committed\//, gate.before);
+    const controller = new AbortController();
+    const load = node.db.load(parts, source.from, { resume: 'parts', signal: controller.signal });
+    const failure = cluster.failure(load);
+    await cluster.run(Promise.race([gate.reached, failure]));
+    const stopped = stops ? node.db.stop() : controller.abort();
+    expect(await failure).toMatchObject({ code: 'ABORTED' });
+    gate.open();
+    await cluster.run(Promise.resolve(stopped));
+    const other = await small(cluster, 1);
+    const [unfinished] = await cluster.run(other.db.unfinishedLoads());
+    expect(unfinished?.rows).toBeGreaterThan(0);
+    expect(await cluster.run(other.db.load(parts, source.from, { resume: 'parts' }))).toEqual({ rows: count });
+    expect(source.begun.at(-1)?.rows).toBe(unfinished?.rows);
+    await expectLoaded(cluster, other, count);
+  });
+
+  it('because the store gives no answer says so, and what may be recorded stays', async () => {
+    const cluster = new Cluster();
+    const node = await small(cluster, 0);
+    const source = new PartSource(shuffled(count));
+    node.driver.onPut(/^committed\//, async (pass, request) => {
+      await pass();
+      node.driver.onAll(refused);
+      return requestLost(pass, request);
+    });
+    expect(await cluster.failure(node.db.load(parts, source.from, { resume: 'parts' }))).toMatchObject({
+      code: 'STORAGE',
+      message: expect.stringContaining('No rows were committed') as unknown,
+    });
+    const other = await small(cluster, 1);
+    expect(await cluster.run(other.db.load(parts, source.from, { resume: 'parts' }))).toEqual({ rows: count });
+    expect(source.begun.at(-1)?.rows).toBeGreaterThan(0);
     await expectLoaded(cluster, other, count);
   });
 });

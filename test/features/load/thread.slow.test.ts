@@ -232,6 +232,34 @@ describe('a load with a thread', () => {
   });
 });
 
+it('that is given up while its runs are being recorded keeps them, and goes on later', async () => {
+  const one = await opened();
+  const rows = inNoOrder();
+  const begun: number[] = [];
+  const source = ({ rows: from }: { readonly rows: number }): Item[] => {
+    begun.push(from);
+    return rows.slice(from);
+  };
+  const end = new AbortController();
+  let hasLanded = false;
+  one.driver.onPut(/^committed\//, async (pass) => {
+    end.abort();
+    await setTimeout(100);
+    const result = await pass();
+    hasLanded = true;
+    return result;
+  });
+  const load = one.db.load(items, source, { resume: 'items', thread: true, signal: end.signal });
+  await expect(load).rejects.toMatchObject({ code: 'ABORTED' });
+  await expect.poll(() => hasLanded).toBe(true);
+  await one.db.refresh();
+  const [unfinished] = await one.db.unfinishedLoads();
+  expect(unfinished?.rows).toBeGreaterThan(0);
+  expect(await one.db.load(items, source, { resume: 'items', thread: true })).toEqual({ rows: count });
+  expect(begun).toEqual([0, unfinished?.rows]);
+  await expectItems(one, rows);
+});
+
 describe('a load with a thread rejects as one without does', () => {
   const twice = (at: number, id: number): Item[] => inNoOrder().with(at, item(id));
 

@@ -192,6 +192,42 @@ export const loadMutants: readonly Mutant[] = [
     tests,
   },
   {
+    name: 'load: a row that a commit had hidden is not looked for once it is merged',
+    edits: [
+      { file: check, find: 'filter((layer) => !kept.has(layer));', replace: 'filter((layer) => kept.has(layer));' },
+    ],
+    tests,
+  },
+  {
+    name: 'load: a unique index that was dropped goes on to refuse rows',
+    edits: [
+      {
+        file: check,
+        find: 'this.#loaded = undefined;\n    await this.#checkKeys(state);',
+        replace: 'await this.#checkKeys(state);',
+      },
+    ],
+    tests,
+  },
+  {
+    name: 'load: the outcome of a record counts as the outcome of the rows',
+    edits: [
+      {
+        file: resumption,
+        find: 'throw error instanceof CommitOutcomeUnknownError ? this.#inDoubt(error) : error;',
+        replace: 'throw error;',
+      },
+    ],
+    tests: ends,
+  },
+  {
+    name: 'load: runs are deleted that may be recorded',
+    edits: [
+      { file: resumption, find: 'if (!(error instanceof RecordInDoubt)) {', replace: 'if (error !== undefined) {' },
+    ],
+    tests: ends,
+  },
+  {
     name: 'load: a commit may name staged rows of an earlier slot',
     edits: [{ file: 'src/format/commit.ts', find: 'runSlot >= slot;', replace: 'runSlot > 0 * slot;' }],
     tests: ['src/format/commit.test.ts'],
