@@ -103,6 +103,8 @@ export function errorCode(error: unknown): string | undefined {
 const ADVICE: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full: collect garbage (db.gc(), store-db gc), or free some space, and try again.',
   EDQUOT: 'The disk quota of this user is used up: free some space or raise it, and try again.',
+  EFBIG:
+    'The file is larger than its file system or this process may have: raise the limit (ulimit -f), and try again.',
   EACCES: 'Permission was denied: give the user of this process read and write access to the folder.',
   EPERM:
     'The operation is not permitted: check the owner of the folder, and that its file system has hard links (FAT and ' +
