@@ -26,8 +26,8 @@ const spaces = /\s/u;
 const quotes = /["\u201c\u201d\u201e\u201f\u00ab\u00bb]/;
 
 /**
- * Returns the clauses of a search. `prefix`: somebody still types the last word, unless it is excluded or in a phrase whose closing quote
- * is there.
+ * Returns the clauses of a search. `prefix`: somebody still types the last word that is not excluded, unless it is in a phrase whose closing
+ * quote is there.
  */
 export function parseSearch(text: string, analyzer: TextAnalyzer, prefix: boolean): readonly SearchClause[] {
   const clauses: SearchClause[] = [];
@@ -38,7 +38,7 @@ export function parseSearch(text: string, analyzer: TextAnalyzer, prefix: boolea
     analyzer.eachWord(part, (word, _start, _end, typed) => tokens.push({ word, typed, isPrefix: false }));
     if (tokens.length === 0) return;
     words += tokens.length;
-    lastWord = -1;
+    if (!isExcluded) lastWord = -1;
     if (phrase === 'none') for (const token of tokens) clauses.push({ tokens: [token], isExcluded });
     else clauses.push({ tokens, isExcluded });
     if (phrase !== 'closed' && !isExcluded) lastWord = clauses.length - 1;

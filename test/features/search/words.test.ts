@@ -104,8 +104,9 @@ describe('the text of a search', () => {
     ['red "wi"', true, ['red', 'wi']],
     ['glass "red wi', true, ['glass', 'red wi*']],
     ['red "', true, ['red*']],
-    ['wi -"red oa', true, ['wi', '-red oa']],
-    ['wi -red', true, ['wi', '-red']],
+    ['wi -"red oa', true, ['wi*', '-red oa']],
+    ['wi "red" -oak', true, ['wi', 'red', '-oak']],
+    ['wi -red', true, ['wi*', '-red']],
     ['', true, []],
     ['"" -"" ', true, []],
   ])('%j, with prefix %j, is %j', (text, prefix, clauses) => {
