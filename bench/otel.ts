@@ -56,13 +56,16 @@ interface Call {
   readonly make: (i: number) => Promise<unknown>;
 }
 
+let changes = 0;
+
 const calls: readonly Call[] = [
   {
     name: 'flush of one row',
     times: 1000,
     make: (i) => {
       const batch = db.batch();
-      void batch.upsert(notes, { id: i % rowCount, text: `text ${i}` });
+      // Another text each time: a flush that changes no row commits nothing.
+      void batch.upsert(notes, { id: i % rowCount, text: `text ${changes++}` });
       return batch.flush();
     },
   },
