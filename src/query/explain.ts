@@ -71,7 +71,10 @@ export interface Explanation {
   readonly access: string;
   /** The index that is used. */
   readonly index?: string;
-  /** The indexes of an intersection. Rows come in the order of the first one. */
+  /**
+   * The indexes of an intersection: rows come in the order of the first one. Of a search that looks among the rows of other indexes, those,
+   * and then the index of the words.
+   */
   readonly indexes?: readonly string[];
   /** Whether the entries of the index have all fields that the query needs, so that their rows are not looked up. */
   readonly indexOnly: boolean;

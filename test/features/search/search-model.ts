@@ -17,15 +17,14 @@ interface Term {
 
 function termsOf(text: string, isPrefix: boolean): Term[] {
   const terms: Term[] = [];
-  let isClosed = false;
+  let typed = -1;
   for (const [, minus, phrase, end, word] of text.matchAll(/(-?)(?:"([^"]*)("|$)|(\S+))/g)) {
     const words = (phrase ?? word ?? '').match(/[a-z]+/g) ?? [];
-    if (words.length > 0) terms.push({ words, isExcluded: minus === '-', isPrefix: false });
-    isClosed = end === '"';
+    if (words.length === 0) continue;
+    if (minus !== '-') typed = end === '"' ? -1 : terms.length;
+    terms.push({ words, isExcluded: minus === '-', isPrefix: false });
   }
-  const last = terms.pop();
-  if (last === undefined) return [];
-  return [...terms, { ...last, isPrefix: isPrefix && !last.isExcluded && !isClosed }];
+  return terms.map((term, i) => ({ ...term, isPrefix: isPrefix && i === typed }));
 }
 
 /** Whether one letter differs, is missing, is too much, or is exchanged with the next. */
