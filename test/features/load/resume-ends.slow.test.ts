@@ -41,8 +41,8 @@ describe('two calls with one name', () => {
     const first = node.db.load(parts, new PartSource(shuffled(count)).from, { resume: 'parts' });
     await cluster.run(Promise.race([records.reached, first]));
     begins.open();
-    const refused = { code: 'LOAD_RESUME', reason: 'taken', load: 'parts', table: 'parts' };
-    expect(await cluster.failure(late)).toMatchObject(refused);
+    const taken = { code: 'LOAD_RESUME', reason: 'taken', load: 'parts', table: 'parts' };
+    expect(await cluster.failure(late)).toMatchObject(taken);
     expect(await cluster.run(other.db.snapshots())).toHaveLength(1);
     records.open();
     expect(await cluster.run(first)).toEqual({ rows: count });

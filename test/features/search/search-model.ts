@@ -16,15 +16,17 @@ interface Term {
 }
 
 function termsOf(text: string, isPrefix: boolean): Term[] {
-  const terms: Term[] = [];
-  let typed = -1;
+  const terms: { words: readonly string[]; isExcluded: boolean; isPrefix: boolean }[] = [];
+  let typed: (typeof terms)[number] | undefined;
   for (const [, minus, phrase, end, word] of text.matchAll(/(-?)(?:"([^"]*)("|$)|(\S+))/g)) {
     const words = (phrase ?? word ?? '').match(/[a-z]+/g) ?? [];
     if (words.length === 0) continue;
-    if (minus !== '-') typed = end === '"' ? -1 : terms.length;
-    terms.push({ words, isExcluded: minus === '-', isPrefix: false });
+    const term = { words, isExcluded: minus === '-', isPrefix: false };
+    terms.push(term);
+    if (!term.isExcluded) typed = end === '"' ? undefined : term;
   }
-  return terms.map((term, i) => ({ ...term, isPrefix: isPrefix && i === typed }));
+  if (typed !== undefined) typed.isPrefix = isPrefix;
+  return terms;
 }
 
 /** Whether one letter differs, is missing, is too much, or is exchanged with the next. */
