@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { loadNow } from './src/base/later.ts';
 
 // Each test and each file begins with the environment variables that the process had: a change of process.env ends with the
 // test that makes it, or with the file where a hook for all tests makes it. vi.stubEnv does not do that where process.env was
@@ -21,3 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => restore(ofFile));
 afterAll(() => restore(ofProcess));
+
+// A database loads code three seconds after its start. An import that is under way when a file ends is refused, and the refusal is kept
+// for all files of the process.
+afterAll(loadNow);

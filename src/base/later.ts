@@ -63,7 +63,7 @@ export class Later<M> {
  * call that needs it.
  */
 export function loadSoon(environment: Environment): void {
-  const missing = [...declared].filter((later) => !later.isOnlyOnUse && later.loaded === undefined);
+  const missing = missingSoon();
   if (missing.length === 0) return;
   const loadEach = async (): Promise<void> => {
     for (const later of missing) {
@@ -72,6 +72,19 @@ export function loadSoon(environment: Environment): void {
     }
   };
   environment.setTimer(() => void loadEach(), soonMs, { background: true });
+}
+
+/** The code that a running database may need, and that is not loaded yet. */
+function missingSoon(): Later<unknown>[] {
+  return [...declared].filter((later) => !later.isOnlyOnUse && later.loaded === undefined);
+}
+
+/**
+ * Loads the code that {@link loadSoon} loads, as far as it can be loaded. For tests, of which many share a process: what is being loaded when
+ * their file ends could not be loaded by the next file either.
+ */
+export async function loadNow(): Promise<void> {
+  await Promise.allSettled(missingSoon().map((later) => later.load()));
 }
 
 /** Names the code that has been loaded later. For tests. */
