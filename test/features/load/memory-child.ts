@@ -5,7 +5,7 @@
 import { StoreDb, Types } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
 
-const [folder = '', count = '0', mebibytes = '32', thread] = process.argv.slice(2);
+const [folder = '', count = '0', mebibytes = '32', mode] = process.argv.slice(2);
 const measurements = {
   name: 'measurements',
   version: 1,
@@ -32,7 +32,7 @@ function* rows(): Generator<{ id: number; code: string; text: string }, void, un
   }
 }
 
-/** Looks at the memory again when rows are stored, so that merges of runs count. */
+/** Looks at the memory when rows are stored, so that merges of runs count. */
 class Observed extends FileDriver {
   override put(...request: Parameters<FileDriver['put']>): ReturnType<FileDriver['put']> {
     if (request[0].includes('/staged/')) peak = Math.max(peak, usedBytes());
@@ -41,7 +41,7 @@ class Observed extends FileDriver {
 }
 
 const db = StoreDb({
-  driver: new Observed(folder),
+  driver: mode === 'merges' ? new Observed(folder) : new FileDriver(folder),
   dbPrefix: 'db',
   nodeId: 0,
   maxMemoryBytes: Number(mebibytes) * 1024 * 1024,
@@ -50,7 +50,7 @@ const db = StoreDb({
 db.registerSchema(measurements);
 await db.start();
 const before = usedBytes();
-await db.load(measurements, rows(), { thread: thread === 'thread' });
+await db.load(measurements, rows(), { thread: mode === 'thread' });
 peak = Math.max(peak, usedBytes());
 const processBytes = process.resourceUsage().maxRSS * 1024;
 const found = await db.query(measurements).count();
