@@ -157,7 +157,7 @@ export class Engine {
     this.merger = merger;
     const backpressure = new Backpressure({ ...parts, merger, rotation, failures });
     this.#backpressure = backpressure;
-    const freshness = new Freshness({ ...parts, backpressure, timeoutMs: operationTimeoutMs });
+    const freshness = new Freshness({ ...parts, backpressure, timeoutMs: operationTimeoutMs, mayFreeze: isEphemeral });
     this.#freshness = freshness;
     const mergeOnCommit = isEphemeral
       ? new MergeOnCommit({

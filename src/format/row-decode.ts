@@ -125,10 +125,11 @@ export function readValue(source: RowSource, base: number, field: LayoutField): 
   }
 }
 
-/** Reads a field like {@link readField}. The commonest types need no further call, which would cost more than the reading. */
+/**
+ * Reads a field like {@link readField}, but not a path. The commonest types need no further call, which would cost more than the reading.
+ */
 function readQuickly(source: RowSource, base: number, field: LayoutField): unknown {
   const view = source.rowsView;
-  if (field.path !== undefined) return readPath(source, base, field.path, field.typeId);
   if ((view.getUint8(base + field.nullByte) & field.nullMask) !== 0) return null;
   const at = base + field.offset;
   switch (field.typeId) {
@@ -152,7 +153,7 @@ export function readField(source: RowSource, base: number, field: LayoutField): 
 }
 
 /**
- * Decodes rows with the same fields. Each row begins as a copy of a template with all fields. So all rows have the same shape
+ * Decodes rows with the same fields, none of them a path. Each row begins as a copy of a template with all fields. So all rows have the same shape
  * in the runtime and take no extra memory, and a field called `__proto__` does not set the prototype.
  */
 export class RowDecoder {
@@ -200,6 +201,28 @@ export class RowDecoder {
     }
     return row;
   }
+}
+
+/** Decodes the values of fields and at paths. */
+class PathDecoder implements Pick<RowDecoder, 'decode'> {
+  readonly #fields: readonly LayoutField[];
+  readonly #template: NullObject;
+
+  constructor(fields: readonly LayoutField[]) {
+    this.#fields = fields;
+    this.#template = nullObjectOf(fields);
+  }
+
+  decode(source: RowSource, base: number): Record<string, unknown> {
+    const row: Record<string, unknown> = { ...this.#template };
+    for (const field of this.#fields) row[field.name] = readField(source, base, field);
+    return row;
+  }
+}
+
+/** Returns a decoder for some fields, which may be paths, in their order. */
+export function decoderOf(fields: readonly LayoutField[]): Pick<RowDecoder, 'decode'> {
+  return fields.some(({ path }) => path !== undefined) ? new PathDecoder(fields) : new RowDecoder(fields);
 }
 
 /** Returns a decoder for all fields of a layout, in the order of the definition. */

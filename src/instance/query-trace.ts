@@ -16,8 +16,11 @@ export class ChannelTrace implements QueryTrace {
     this.#database = database;
   }
 
+  get isWatched(): boolean {
+    return queries.isWatched;
+  }
+
   told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined {
-    if (!queries.isWatched) return undefined;
     this.#table = table;
     this.#startedMs = startOfWork();
     this.#told = undefined;

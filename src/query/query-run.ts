@@ -195,6 +195,6 @@ function valuesOf(host: QueryHost, { shape }: TableState, wheres: readonly Where
 }
 
 function decoded(host: QueryHost, { shape }: TableState, rowRef: RowRef | undefined): Row[] {
-  if (rowRef === undefined || isHidden(host, shape, rowRef)) return [];
+  if (rowRef === undefined || (shape.expiry !== undefined && isHidden(host, shape, rowRef))) return [];
   return [shape.decoder.decode(rowRef.source, rowRef.base)];
 }

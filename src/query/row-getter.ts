@@ -57,7 +57,9 @@ export class RowGetter {
     const key = this.#key;
     if (!this.#writeKey(shape, primaryKey)) return undefined;
     const found = state.lookupCached(key.bytes, key.length);
-    return found && (this.#decoded(shape, found) ?? null);
+    if (found === undefined || found === null) return found;
+    if (shape.expiry !== undefined && isHidden(this.#host, shape, found)) return null;
+    return shape.decoder.decode(found.source, found.base);
   }
 
   /** Writes the key of a row. Returns false if no key can have the value. */
@@ -73,7 +75,7 @@ export class RowGetter {
   }
 
   #decoded(shape: TableShape, row: RowRef | undefined): Row | undefined {
-    if (row === undefined || isHidden(this.#host, shape, row)) return undefined;
+    if (row === undefined || (shape.expiry !== undefined && isHidden(this.#host, shape, row))) return undefined;
     return shape.decoder.decode(row.source, row.base);
   }
 

@@ -57,8 +57,9 @@ interface Attempt<T> {
 }
 
 export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
-  const begin = (): Promise<T> => run(options, work);
-  return options.host.trace?.told(options.table, begin) ?? begin();
+  const { trace } = options.host;
+  if (trace?.isWatched !== true) return run(options, work);
+  return trace.told(options.table, () => run(options, work)) ?? run(options, work);
 }
 
 /** Makes only one promise if neither the state nor the work is a promise. */

@@ -57,7 +57,8 @@ const isNotNull: Comparison = { kind: 'not null' };
 
 /** Whether an operator is on lists. */
 export function isListOperator(operator: Operator): operator is ListOperator {
-  return listOperators.includes(operator as ListOperator);
+  // Every condition asks: comparing is faster than searching a list.
+  return operator === 'HAS' || operator === 'HAS ANY' || operator === 'HAS ALL';
 }
 
 export function isOperator(operator: unknown): operator is Operator {

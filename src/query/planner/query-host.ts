@@ -35,6 +35,8 @@ export interface Overlay {
 
 /** Tells of queries to those who listen. */
 export interface QueryTrace {
+  /** Whether anybody listens. If not, the other calls are left out. */
+  readonly isWatched: boolean;
   /** Runs a query for those who listen from its beginning on; undefined if nobody does, and the caller runs it. */
   told<T>(table: string, run: () => Promise<T>): Promise<T> | undefined;
   /** Tells that the query that was begun last waits for more than memory. Returns the promise to use instead, if any. */

@@ -1,5 +1,5 @@
 /** `db.getCached()`: the row that `db.get()` shows, without a promise and without a request, if it is known from memory. */
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { defineSchema, StoreDb, Types } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { MemoryDriver } from '../../../src/storage/index.ts';
@@ -150,6 +150,41 @@ describe('getCached', () => {
     node.driver.heal();
     expect(await nodes.run(node.db.get(people, 1))).toMatchObject({ name: 'row 1' });
     expect(node.db.getCached(people, 1)).toMatchObject({ name: 'row 1' });
+  });
+
+  it('is undefined after the machine was suspended, while its monotonic clock stood still', async () => {
+    const nodes = new Nodes();
+    const { environment } = nodes;
+    const node = await nodes.start(0, { writeForwardInterval: 5000, polling: 'onDemand' });
+    await nodes.run(nodes.insert(node, 1));
+    expect(node.db.getCached(people, 1)).toMatchObject({ name: 'row 1' });
+    environment.skewMs += 600_000;
+    await environment.advance(1);
+    expect(node.db.getCached(people, 1)).toBeUndefined();
+    expect(await nodes.run(node.db.get(people, 1))).toMatchObject({ name: 'row 1' });
+    expect(node.db.getCached(people, 1)).toMatchObject({ name: 'row 1' });
+    // A clock that is set back makes nothing older.
+    environment.skewMs -= 600_000;
+    await environment.advance(1);
+    expect(node.db.getCached(people, 1)).toMatchObject({ name: 'row 1' });
+  });
+
+  it('asks the wall clock once in a millisecond, and so do gets and queries, since clocks take long', async () => {
+    const nodes = new Nodes();
+    const { environment } = nodes;
+    const node = await nodes.start(0, { polling: 'onDemand' });
+    await nodes.run(nodes.insert(node, 1));
+    await nodes.run(node.db.checkpoint());
+    await nodes.run(node.db.query(people).where('id', '=', 1).execute());
+    const asked = vi.spyOn(environment, 'now');
+    await environment.advance(1);
+    asked.mockClear();
+    for (let i = 0; i < 100; i++) {
+      node.db.getCached(people, 1);
+      await node.db.get(people, 1);
+      await node.db.query(people).where('id', '=', 1).execute();
+    }
+    expect(asked).toHaveBeenCalledTimes(1);
   });
 
   it('throws for a table that is not registered, and unless the database is running', async () => {
