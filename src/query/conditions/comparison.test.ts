@@ -207,7 +207,7 @@ describe('a value of another kind', () => {
 
   it('is named, with the field and the allowed operators', () => {
     const message =
-      "Cannot compare field 'field' of table 'people' with 'abc': a uint8 is compared with numbers other than NaN, and bigints, or null.";
+      "Cannot compare field 'field' of table 'people' with 'abc': type uint8 is compared with numbers other than NaN, and bigints, or null.";
     expect(() => compare('uint8', '=', 'abc')).toThrow(message);
   });
 });

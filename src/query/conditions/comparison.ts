@@ -193,7 +193,7 @@ interface ComparedField {
 }
 
 function refuse({ table, field }: ComparedField, value: unknown): never {
-  const takes = `a ${typeName(field.typeId)} is compared with ${comparedWith(field.typeId)}, or null`;
+  const takes = `type ${typeName(field.typeId)} is compared with ${comparedWith(field.typeId)}, or null`;
   throw new InvalidQueryError(
     `Cannot compare field '${field.name}' of table '${table}' with ${describeValue(value)}: ${takes}.`,
   );

@@ -1,4 +1,5 @@
 /** The options of `query.search()`. */
+import { isBytes } from '../../base/brands.ts';
 import { InvalidQueryError } from '../../base/errors.ts';
 import { describeValue } from '../../base/messages.ts';
 import { isNotKnown, kinds, OptionTable } from '../../base/options.ts';
@@ -35,7 +36,19 @@ const fieldWeights: OptionKind = {
   allowed: 'an object of fields and their weights, which are numbers above 0, such as { title: 3 }',
   accepts: (value) =>
     typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(isWeight),
+  describe(value) {
+    const wrong = isBytes(value) || Array.isArray(value) ? undefined : wrongWeight(value);
+    return wrong === undefined
+      ? describeValue(value)
+      : `an object in which '${wrong[0]}' is ${describeValue(wrong[1])}`;
+  },
 };
+
+/** Returns the first entry of an object that is no weight; undefined if there is none. */
+function wrongWeight(value: unknown): readonly [string, unknown] | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  return Object.entries(value).find(([, weight]) => !isWeight(weight));
+}
 
 export const searchOptions: OptionTable<SearchOptions> = new OptionTable<SearchOptions>({
   prefix: kinds.flag,

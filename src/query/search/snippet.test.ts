@@ -58,4 +58,24 @@ describe('a snippet', () => {
     expect(() => snippet(null as never)).toThrow('snippet() takes a text, not null.');
     expect(() => snippet('x', [], { maxLength: 3 })).toThrow('maxLength');
   });
+
+  it('refuses marks that are not of the text', () => {
+    const text = 'a red wine';
+    const takes = 'snippet() takes the marks of one text, such as (await query.highlight(row)).body';
+    expect(() => snippet(text, { body: [] } as never)).toThrow(`${takes}, not an object.`);
+    expect(() => snippet(text, null as never)).toThrow(`${takes}, not null.`);
+    for (const span of [null, 'red', [2, 5], { start: 2 }, { start: 2, end: '5' }, { start: 0.5, end: 1 }]) {
+      expect(() => snippet(text, [span] as never)).toThrow(`${takes}: { start, end } for each word.`);
+    }
+    const misplaced = [
+      [{ start: -1, end: 2 }],
+      [{ start: 5, end: 2 }],
+      [{ start: 6, end: 11 }],
+      [
+        { start: 6, end: 10 },
+        { start: 2, end: 5 },
+      ],
+    ];
+    for (const spans of misplaced) expect(() => snippet(text, spans)).toThrow('the text has 10 UTF-16 units.');
+  });
 });

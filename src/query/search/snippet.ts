@@ -43,10 +43,31 @@ function densest(spans: readonly TextSpan[], length: number): readonly [TextSpan
   return best;
 }
 
+/** Throws `InvalidQueryError` unless the marks are of words in the text, in order. */
+function checkSpans(text: string, spans: unknown): void {
+  const takes = 'snippet() takes the marks of one text, such as (await query.highlight(row)).body';
+  if (!Array.isArray(spans)) throw new InvalidQueryError(`${takes}, not ${describeValue(spans)}.`);
+  let from = 0;
+  for (const span of spans as readonly Partial<TextSpan>[]) {
+    const { start, end } = Object(span) as Partial<TextSpan>;
+    if (!(Number.isInteger(start) && Number.isInteger(end))) {
+      throw new InvalidQueryError(`${takes}: { start, end } for each word. One is ${describeValue(span)}.`);
+    }
+    const [first, last] = [start as number, end as number];
+    if (first < from || last < first || last > text.length) {
+      const length = `the text has ${text.length} UTF-16 units`;
+      throw new InvalidQueryError(
+        `${takes}. One is from ${first} to ${last}, which is out of order or place: ${length}.`,
+      );
+    }
+    from = last;
+  }
+}
+
 /**
  * Returns the part of a text that has most of the words that `query.highlight()` found in it, or the beginning of the text if there are none:
  * `snippet(row.body, (await query.highlight(row)).body)`. It begins and ends between words where it can. Throws `InvalidQueryError` if it is
- * not given a text, and `InvalidOptionError`.
+ * not given a text, or marks of another one, and `InvalidOptionError`.
  */
 export function snippet(
   text: string,
@@ -55,6 +76,7 @@ export function snippet(
 ): TextSnippet {
   if (typeof text !== 'string') throw new InvalidQueryError(`snippet() takes a text, not ${describeValue(text)}.`);
   const { maxLength = 160 } = snippetOptions.check('snippet()', options);
+  checkSpans(text, spans);
   if (text.length <= maxLength) return { text, spans };
   const room = maxLength - 2;
   const shown = densest(spans, room);

@@ -1,6 +1,6 @@
 /** Paths into json fields: conditions, orders, groups and aggregates on them, with and without indexes on them. */
 import { describe, expect, it } from 'vitest';
-import { InvalidOperatorError, InvalidQueryError, InvalidSchemaError } from '../../../src/base/errors.ts';
+import { InvalidQueryError, InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { candidatesOf } from '../../../src/query/planner/planner.ts';
 import { toDefinition } from '../../../src/schema/stored-definition.ts';
@@ -174,7 +174,7 @@ function clauses(): ModelClause[] {
     all.push([path, 'IN', ['Paris', 1]], [path, 'IN', [new Date(time), new Date(0)]], {
       not: [path, 'IN', ['Paris', '']],
     });
-    all.push([path, 'BETWEEN', ['A', 'Z']], [path, 'BETWEEN', [0, 'Z']], { not: [path, 'BETWEEN', [0, 2]] });
+    all.push([path, 'BETWEEN', ['A', 'Z']], [path, 'BETWEEN', [null, 'Z']], { not: [path, 'BETWEEN', [0, 2]] });
     all.push([path, 'PREFIX', 'Par'], [path, 'PREFIX', ''], { not: [path, 'PREFIX', 'long '] });
     all.push(
       {
@@ -379,7 +379,20 @@ describe('paths', () => {
     }
     expect(() => query.where('info.v', 'IN', 'x')).toThrow(InvalidQueryError);
     expect(() => query.where('info.v', 'BETWEEN', ['x'])).toThrow(InvalidQueryError);
-    expect(() => query.where('info.v', 'PREFIX', 1)).toThrow(InvalidOperatorError);
+    expect(() => query.where('info.v', 'PREFIX', 1)).toThrow(
+      "PREFIX on 'info.v' of table 'people' takes the beginning of a text, not 1.",
+    );
+    const mixed = "BETWEEN on 'info.v' of table 'people' takes two values of one type, not 0 and 'Z'.";
+    expect(() => query.where('info.v', 'BETWEEN', [0, 'Z'])).toThrow(mixed);
+    expect(() => query.where(({ not, is }) => not(is('info.v', 'BETWEEN', [0, 'Z'])))).toThrow(mixed);
+    expect(() => query.where('info.v', 'BETWEEN', [new Date(0), time])).toThrow('two values of one type');
+    for (const ends of [
+      [null, 'Z'],
+      [0, null],
+      [null, null],
+      [1, 2n],
+    ])
+      query.where('info.v', 'BETWEEN', ends);
     const refused = (fields: unknown, more: object = {}): unknown => {
       try {
         return toStoredSchema({ ...plain, indexes: [{ fields, ...more } as never] });

@@ -315,6 +315,7 @@ describe('a search', () => {
     for (const wrong of [{ title: 0 }, { title: Number.NaN }, { title: '2' }, [2], 2]) {
       expect(() => query.search('x', { weights: wrong as never })).toThrow('weights, which are numbers above 0');
     }
+    expect(() => query.search('x', { weights: { title: 0 } })).toThrow("is an object in which 'title' is 0;");
     expect(() => query.search('x', { fields: 'title' as never })).toThrow('it must be an array of names of fields');
     expect(() => query.search('x', { fields: [] })).toThrow('`fields` is empty');
     await expect(query.highlight({})).rejects.toThrow('highlight() takes a query with search().');
