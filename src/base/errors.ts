@@ -180,7 +180,7 @@ export class FunctionError extends StoreDbError {
   }
 }
 
-/** An insert of a primary key that exists already. The whole flush was rejected; the batch keeps its operations. */
+/** An insert of a primary key that exists already, or two rows of a load with one key. Nothing was written; a batch keeps its operations. */
 export class DuplicateKeyError extends StoreDbError {
   /** Name of the table. */
   readonly table: string;

@@ -27,6 +27,7 @@ import { isSameTree, Tree } from '../tree/tree.ts';
 import type { RowRef } from '../tree/tree.ts';
 import { layeredState } from '../view/layered-state.ts';
 import type { TableState } from '../view/table-state.ts';
+import { repeatedKey } from './row-stager.ts';
 import type { StagedTree, Staging } from './staged-trees.ts';
 
 /** If the table has more rows than this for each loaded row, each key is looked up. Otherwise both are read in the order of the keys. */
@@ -197,7 +198,7 @@ export class LoadCheck {
     }
     await stage();
     if (parts.length === 0) return new Tree(noBlocks, null);
-    const merged = await staging.merge(shape.name, indexLeafShape, parts, (key) => duplicateKey(shape, key));
+    const merged = await staging.merge(shape.name, indexLeafShape, parts, (key) => repeatedKey(shape, key));
     return merged.tree;
   }
 

@@ -7,13 +7,13 @@ import { InvariantError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import { defined } from '../base/options.ts';
-import { duplicateKey } from '../batch/folded-changes.ts';
 import { commitBlockName } from '../format/commit.ts';
 import { openSealed } from '../format/node.ts';
 import { stagedName } from '../format/object-names.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { putRepeatedly } from '../storage/contract/retries.ts';
 import type { RunLimits } from './row-run.ts';
+import { repeatedKey } from './row-stager.ts';
 import type { RowStager, RunSink, StagerOptions } from './row-stager.ts';
 import type { FilledRows } from './row-source.ts';
 import type { StagedPart, StagedTree } from './staged-trees.ts';
@@ -148,7 +148,7 @@ export class LoadThread implements RowStager {
     try {
       return await untilAborted(this.#channel.call(method, value), this.#options.signal);
     } catch (error) {
-      if (error instanceof KeyRefused) throw duplicateKey(this.#options.shape, error.key);
+      if (error instanceof KeyRefused) throw repeatedKey(this.#options.shape, error.key);
       if (!(error instanceof RemoteError)) throw error;
       throw new InvariantError(`The thread of ${this.#options.callName} has failed: ${error.message}`);
     }

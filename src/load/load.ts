@@ -27,7 +27,6 @@ import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import { Pacer } from '../base/pacer.ts';
-import { duplicateKey } from '../batch/folded-changes.ts';
 import type { FlushContext } from '../batch/flush.ts';
 import { refuseRetired } from '../catalog/retired-versions.ts';
 import { lastSlotOf } from '../format/commit.ts';
@@ -46,7 +45,7 @@ import type { HeldLog, LoadedRun } from './resumption.ts';
 import type { RunLimits } from './row-run.ts';
 import { RowReader } from './row-source.ts';
 import type { SourcePlace } from './row-source.ts';
-import { OwnStager } from './row-stager.ts';
+import { OwnStager, repeatedKey } from './row-stager.ts';
 import type { RowStager, RunSink } from './row-stager.ts';
 import { Staging } from './staged-trees.ts';
 import type { StagedTree } from './staged-trees.ts';
@@ -337,7 +336,7 @@ export class Load {
       } catch (error) {
         if (error instanceof LogPassed) {
           const before = loaded.staged;
-          loaded.staged = await this.#staging.again(name, changeShape, before, (key) => duplicateKey(shape, key));
+          loaded.staged = await this.#staging.again(name, changeShape, before, (key) => repeatedKey(shape, key));
           check.moved(loaded.staged.tree);
           await this.#staging.drop([before]);
         } else if (error instanceof BlockGone) {

@@ -1,7 +1,8 @@
 /** Sorts and stages the rows of a load. This stager works on the thread of the application; `load-thread.ts` has one for another thread. */
 import type { Environment } from '../base/env.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { duplicateKey } from '../batch/folded-changes.ts';
+import { DuplicateKeyError } from '../base/errors.ts';
+import { describeKey } from '../base/messages.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { LoadedRun } from './resumption.ts';
 import { sortRows, stageRuns } from './row-run.ts';
@@ -37,6 +38,13 @@ export interface StagerOptions {
   readonly storesRoots: boolean;
 }
 
+/** Returns the error for two rows of a load with one primary key. */
+export function repeatedKey(shape: TableShape, key: Uint8Array): DuplicateKeyError {
+  const value = shape.keyValue(key);
+  const message = `The load has two rows with primary key ${describeKey(value)} of table '${shape.name}'. Nothing was written.`;
+  return new DuplicateKeyError(shape.name, value, message);
+}
+
 /** Stages the rows on the thread of the application. */
 export class OwnStager implements RowStager {
   readonly #options: StagerOptions;
@@ -51,7 +59,7 @@ export class OwnStager implements RowStager {
     const nextRows = async () => {
       const rows = filled ?? (await reader.fill());
       filled = undefined;
-      return rows && sortRows(rows, pacer, (key) => duplicateKey(shape, key));
+      return rows && sortRows(rows, pacer, (key) => repeatedKey(shape, key));
     };
     await stageRuns({
       environment,
@@ -68,7 +76,7 @@ export class OwnStager implements RowStager {
   async merge(parts: readonly StagedPart[]): Promise<StagedTree> {
     const { shape, staging } = this.#options;
     const trees = parts.map(({ tree }) => tree);
-    const entries = await TreeEntries.of(trees, (key) => duplicateKey(shape, key));
+    const entries = await TreeEntries.of(trees, (key) => repeatedKey(shape, key));
     return staging.stage(shape.name, shape.changeShape, entries);
   }
 

@@ -193,7 +193,7 @@ describe('db.load()', () => {
     ['in the table, merged', shuffled(9000).map((id) => id + 100), 105],
     ['in the table, not merged', [200_000, ...range(300_000, 300_500)], 200_000],
     ['in the table, one of a few', [50, 105, 200], 105],
-  ])('refuses a key that is there %s', async (_, ids, found) => {
+  ])('refuses a key that is there %s', async (place, ids, found) => {
     const cluster = new Cluster();
     const node = await small(cluster, 0);
     const there = found === 105 ? range(105, 106).concat(range(20_000, 24_000)) : [];
@@ -203,6 +203,12 @@ describe('db.load()', () => {
     const before = await countOf(cluster, node, 'items');
     const error = await cluster.failure(node.db.load(items, ids.map(rowOf)));
     expect(error).toMatchObject({ code: 'DUPLICATE_KEY', table: 'items', primaryKey: found });
+    const isRepeated = place.startsWith('twice');
+    expect((error as Error).message).toBe(
+      isRepeated
+        ? `The load has two rows with primary key ${found} of table 'items'. Nothing was written.`
+        : `Table 'items' has a row with primary key ${found} already. Nothing was written.`,
+    );
     expect(await countOf(cluster, node, 'items')).toBe(before);
     await cluster.collectAll(node);
     expect((await cluster.namesIn('staged')).length).toBeLessThan(2);
