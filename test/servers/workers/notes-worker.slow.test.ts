@@ -4,6 +4,7 @@ import { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { R2BucketBinding } from '../../../src/workers.ts';
 import { webBundle } from '../../features/platform/web-bundle.ts';
+import { send } from './send.ts';
 
 const folder = 'examples/notes-worker';
 let miniflare: Miniflare;
@@ -48,10 +49,8 @@ afterAll(async () => miniflare.dispose());
 
 async function ask(method: string, path: string, body?: unknown): Promise<{ status: number; answer: unknown }> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  const init = { method, ...(text !== undefined && { body: text }) };
-  const response = await miniflare.dispatchFetch(`http://notes.test${path}`, init);
-  const answer = await response.text();
-  return { status: response.status, answer: answer === '' ? undefined : JSON.parse(answer) };
+  const answer = await send(miniflare, method, path, text);
+  return { status: answer.status, answer: answer.text === '' ? undefined : JSON.parse(answer.text) };
 }
 
 async function get<T>(path: string): Promise<T> {

@@ -2,6 +2,7 @@
 import { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { webBundle } from '../../features/platform/web-bundle.ts';
+import { send } from './send.ts';
 
 let miniflare: Miniflare;
 
@@ -19,10 +20,9 @@ beforeAll(async () => {
 afterAll(async () => miniflare.dispose());
 
 async function ask(path: string): Promise<unknown> {
-  const response = await miniflare.dispatchFetch(`http://worker.test${path}`);
-  const answer: unknown = await response.json();
-  if (!response.ok) throw new Error(`${path}: ${JSON.stringify(answer)}`);
-  return answer;
+  const { status, text } = await send(miniflare, 'GET', path);
+  if (status !== 200) throw new Error(`${path}: ${text}`);
+  return JSON.parse(text);
 }
 
 describe('a Worker with a bucket of R2', () => {
