@@ -1,9 +1,10 @@
 /** Explains searches. */
 import type { TableState } from '../view/table-state.ts';
 import type { WrittenSearch } from './conditions/search-options.ts';
-import { describePlan, indexesOf, RunMeter, stepsOf } from './explain.ts';
+import { describePlan, RunMeter, stepsOf } from './explain.ts';
 import type { Alternative, ExplainedRun, Explanation } from './explain.ts';
 import { Execution } from './operators/executor.ts';
+import { indexesOf } from './planner/access-paths.ts';
 import type { CompiledQuery, Plan, RankedAccess } from './planner/access-paths.ts';
 import { PlanCosts } from './planner/plan-cost.ts';
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
@@ -21,9 +22,7 @@ function estimateOf(state: TableState, query: CompiledQuery, plan: Plan): CostEs
 
 /** Names the indexes that a way uses, as an explanation does. */
 function namesOf({ others }: SearchWay, index: string): Pick<Explanation, 'access' | 'index' | 'indexes'> {
-  const access = others?.plan.access;
-  const names =
-    access?.kind === 'index' ? [access.index.name] : access?.kind === 'intersection' ? indexesOf(access) : [];
+  const names = others === undefined ? [] : indexesOf(others.plan.access);
   return { access: 'search', index, ...(names.length > 0 && { indexes: [...names, index] }) };
 }
 

@@ -10,7 +10,8 @@ import type { BlockMeter } from './budget.ts';
 import { namesIn } from './conditions/condition.ts';
 import { Execution } from './operators/executor.ts';
 import type { ExecutionOptions } from './operators/executor.ts';
-import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } from './planner/access-paths.ts';
+import { indexesOf } from './planner/access-paths.ts';
+import type { Access, CompiledQuery, IndexAccess, Plan } from './planner/access-paths.ts';
 import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
 import { comparePlans, isWorthProbing, candidatesOf, planOf, planQuery } from './planner/planner.ts';
 import type { Comparison } from './planner/planner.ts';
@@ -116,11 +117,6 @@ function rangesOf(access: Access): number {
     case 'search':
       return 1;
   }
-}
-
-/** Returns the names of the indexes of an intersection. */
-export function indexesOf({ first, others }: IntersectionAccess): string[] {
-  return [first, ...others].map(({ index }) => index.name);
 }
 
 /** The kind of an access, and which indexes it uses. */

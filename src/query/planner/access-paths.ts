@@ -102,6 +102,21 @@ export type Access =
   | UnionAccess
   | RankedAccess;
 
+/** Returns the names of the indexes that an access reads entries of, each once. */
+export function indexesOf(access: Access): string[] {
+  switch (access.kind) {
+    case 'index':
+    case 'search':
+      return [access.index.name];
+    case 'intersection':
+      return [access.first, ...access.others].map(({ index }) => index.name);
+    case 'union':
+      return [...new Set(access.parts.flatMap(({ plan }) => indexesOf(plan.access)))];
+    default:
+      return [];
+  }
+}
+
 /** A candidate plan: an access that gives all matching rows. */
 export interface Candidate {
   readonly access: Access;

@@ -20,7 +20,7 @@ import type { RankedPlace, SearchedIndex, TextSpan, WrittenSearch } from '../con
 import { maxLookups } from '../operators/lookups.ts';
 import { openAccess } from '../operators/open-operator.ts';
 import { QueryWork, RowBatch } from '../operators/row-batch.ts';
-import { effectiveOrder, residualOf } from '../planner/access-paths.ts';
+import { effectiveOrder, indexesOf, residualOf } from '../planner/access-paths.ts';
 import type { CompiledQuery, Plan, RankedAccess } from '../planner/access-paths.ts';
 import { maxKeyBytes, minKeyBytes } from '../planner/index-intersections.ts';
 import { compiledQuery } from '../planner/plan-cache.ts';
@@ -293,9 +293,12 @@ class CarriedSearch {
 
 /** Names the access of other rows. */
 function nameOf({ plan: { access } }: OtherRows, table: string): string {
-  if (access.kind === 'index') return `index '${access.index.name}'`;
-  if (access.kind !== 'intersection') return `'${table}' by primary key`;
-  return `indexes ${[access.first, ...access.others].map(({ index }) => `'${index.name}'`).join(' and ')}`;
+  const byKey = `'${table}' by primary key`;
+  const names = indexesOf(access).map((name) => `'${name}'`);
+  if (names.length === 0) return byKey;
+  const indexes = `${names.length > 1 ? 'indexes' : 'index'} ${names.join(' and ')}`;
+  const readsRows = access.kind === 'union' && access.parts.some(({ plan }) => indexesOf(plan.access).length === 0);
+  return readsRows ? `${indexes} and ${byKey}` : indexes;
 }
 
 function amongWhich({ others }: SearchWay, table: string, among: PostingRun | undefined): string {

@@ -3,11 +3,12 @@
  * rows have each of them decides the scores, and is known before a way is chosen.
  */
 import type { TableState } from '../../view/table-state.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { Condition } from '../conditions/condition.ts';
 import { countRange } from '../operators/range-count.ts';
 import { effectiveOrder, residualOf } from '../planner/access-paths.ts';
-import type { Candidate, CompiledQuery, Plan } from '../planner/access-paths.ts';
+import type { Access, Candidate, CompiledQuery, Plan } from '../planner/access-paths.ts';
 import { entryUseOf } from '../planner/covering-index.ts';
 import { maxKeyBytes, minKeyBytes } from '../planner/index-intersections.ts';
 import { cost, leavesOf, notEstimated, PlanCosts, testCost } from '../planner/plan-cost.ts';
@@ -54,8 +55,9 @@ const phraseShare = 0.5;
 const clusteringPenalty = 4;
 /** The cost of a search from which a block or two are read to plan it better. */
 const worthReads = 3 * cost.read;
-/** The most ranges of an index that are counted for a plan. */
+/** The most ranges of an index, and of all branches of a union, that are counted for a plan. */
 const maxCounted = 2;
+const maxUnionCounted = 8;
 
 /** A search that is planned. */
 export interface PlannedSearch {
@@ -86,9 +88,7 @@ export async function searchWays(search: PlannedSearch): Promise<SearchWay[]> {
   const words = new WayCosts(search);
   const keyQuery = keyQueryOf(state, query, isStopping);
   const candidates = candidatesOf(state, keyQuery);
-  // A union reads the rows of its parts to test them, and how many these are is known too late.
-  const isOther = ({ access, covered }: Candidate): boolean =>
-    access.kind === 'nothing' || (covered.length > 0 && access.kind !== 'union');
+  const isOther = ({ access, covered }: Candidate): boolean => access.kind === 'nothing' || covered.length > 0;
   const isInOrder = (one: Candidate): boolean => isStopping && one.ordered;
   if (!candidates.some((one) => isOther(one) || isInOrder(one))) return [words.ofWords()];
   let all = comparePlans(state, keyQuery, candidates, true).all;
@@ -124,12 +124,29 @@ function keyQueryOf({ shape }: TableState, query: CompiledQuery, isStopping: boo
 /** Reads the ends of the ranges whose numbers of entries are guessed. Returns whether there were any. */
 async function countGuessed(state: TableState, all: readonly Estimated[]): Promise<boolean> {
   const guessed = all.flatMap(({ candidate: { access }, access: { exact } }) => {
-    if (exact || (access.kind !== 'index' && access.kind !== 'table')) return [];
-    const tree = access.kind === 'index' ? (state.treeOf(access.index) as Tree) : state.tree;
-    return access.ranges.slice(0, maxCounted).map((range) => countRange(tree, range));
+    return exact ? [] : rangesOf(state, access).slice(0, access.kind === 'union' ? maxUnionCounted : maxCounted);
   });
-  await Promise.all(guessed);
+  await Promise.all(guessed.map(({ tree, range }) => countRange(tree, range)));
   return guessed.length > 0;
+}
+
+interface TreeRange {
+  readonly tree: Tree;
+  readonly range: KeyRange;
+}
+
+/** Returns the ranges of an access whose entries can be counted. */
+function rangesOf(state: TableState, access: Access): TreeRange[] {
+  switch (access.kind) {
+    case 'table':
+      return access.ranges.map((range) => ({ tree: state.tree, range }));
+    case 'index':
+      return access.ranges.map((range) => ({ tree: state.treeOf(access.index) as Tree, range }));
+    case 'union':
+      return access.parts.flatMap(({ plan }) => rangesOf(state, plan.access));
+    default:
+      return [];
+  }
 }
 
 /** Returns the rows of a candidate, which fulfil the conditions that it covers. */
@@ -211,7 +228,8 @@ class WayCosts {
     const part = Math.min(1, (this.#matches / Math.max(0.1, keys)) * this.#phrases);
     const lookups = isRanked ? Math.min(rows, this.#needed / part) : rows;
     const residual = this.#tested(residualOf(query, others.plan.covered));
-    const isAtHand = others.plan.access.kind === 'table';
+    const { kind } = others.plan.access;
+    const isAtHand = kind === 'table' || kind === 'union';
     const found: Found = { rows, lookups, isSorted: !isRanked, isAtHand, residual };
     const time = estimate.cost + probes.time + keys * cost.key + rows * times.rank;
     return [{ kind: 'keys', others, estimate: this.#estimate(sumOf(estimate, probes), time, found) }];

@@ -98,6 +98,24 @@ const conditions: readonly ModelClause[][] = [
   ],
   [['id', 'BETWEEN', [40, 80]]],
   [['id', 'IN', [3, 33, 63, 5000]]],
+  [
+    {
+      or: [
+        ['tenant', '=', 'x'],
+        ['price', '<', 100],
+      ],
+    },
+  ],
+  [
+    {
+      or: [
+        ['tenant', '=', 'x'],
+        ['id', 'IN', [3, 33, 5000]],
+        ['tags', 'HAS', 'a3'],
+      ],
+    },
+    ['kind', '=', 2],
+  ],
   [],
 ];
 
@@ -164,6 +182,7 @@ describe('every way to carry out a search', () => {
       'keys keys',
       'keys nothing',
       'keys table',
+      'keys union',
       'order index',
       'order intersection',
       'order keys',
@@ -198,6 +217,19 @@ function randomSearch(random: Random, count: number): AskedSearch {
     ['tags', 'HAS ANY', ['a1', 'a2']],
     ['id', '>', random.below(count)],
     ['id', '<', random.below(count)],
+    {
+      or: [
+        ['tenant', '=', random.pick(['x', 't1', 'nobody'])],
+        ['price', '<', random.below(100)],
+      ],
+    },
+    {
+      or: [
+        ['tags', 'HAS', `a${random.below(12)}`],
+        ['price', '>', 900 + random.below(100)],
+        ['id', '<', random.below(30)],
+      ],
+    },
   ];
   const wheres = all.filter(() => random.below(5) === 0);
   const order = random.pick(['id', 'price', 'kind', undefined, undefined, undefined]);

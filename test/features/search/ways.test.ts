@@ -6,6 +6,7 @@ import type { SearchOptions } from '../../../src/query/conditions/search-options
 import { explainSearch } from '../../../src/query/explain-search.ts';
 import type { Explanation } from '../../../src/query/explain.ts';
 import { searchRows } from '../../../src/query/search/search-rows.ts';
+import type { ModelClause } from '../query/model.ts';
 import { TestTable } from '../query/test-table.ts';
 import type { Row } from '../query/test-table.ts';
 import { runEveryWay, runOneWay, written } from './every-way.ts';
@@ -89,6 +90,37 @@ describe('a search among the rows of an index', () => {
     const table = await filled();
     const run = await runOneWay(table, { ...ofTenant, wheres: [['tenant', '!=', 'x']], limit: 5 });
     expect(run.way.kind).toBe('words');
+  });
+
+  it('looks among the rows of either of two indexes, and of the table, where a condition has branches', async () => {
+    const table = await filled();
+    const orCheap: ModelClause = {
+      or: [
+        ['tenant', '=', 'x'],
+        ['price', '<', 20],
+      ],
+    };
+    const either = { ...ofTenant, wheres: [orCheap] };
+    const [byWords] = await runEveryWay(table, either, () => table.forgetBlocks());
+    table.forgetBlocks();
+    const run = await runOneWay(table, either);
+    expect(run.way).toMatchObject({ kind: 'keys', others: { plan: { access: { kind: 'union' } } } });
+    expect(run.rows).toEqual(byWords?.rows);
+    expect(run.lookups).toBe(run.rows.length);
+    expect(run.requests).toBeLessThan((byWords?.requests as number) / 2);
+    const explanation = await explain(table, either, true);
+    expect(explanation).toMatchObject({ indexes: ['tenant', 'price', 'words'], filters: [] });
+    expect(explanation.steps[0]?.description).toBe(
+      "Finds 59 rows by the words in index 'words', among 70 rows of indexes 'tenant' and 'price'.",
+    );
+    const orFew: ModelClause = {
+      or: [
+        ['tenant', '=', 'x'],
+        ['id', 'IN', [4, 5, 6]],
+      ],
+    };
+    const byKey = await explain(table, { ...ofTenant, wheres: [orFew] }, false);
+    expect(byKey.steps[0]?.description).toMatch(/among 53 rows of index 'tenant' and 'wines' by primary key\.$/);
   });
 
   it('is explained with both indexes, its cost, and the other ways', async () => {

@@ -52,6 +52,13 @@ export const searchMutants: readonly Mutant[] = [
     'return eligible.slice(0, 1).reduce(',
     [waysTests],
   ),
+  mutant(
+    'rows of a union are not looked among',
+    ways,
+    "=> access.kind === 'nothing' || covered.length > 0;",
+    "=> access.kind === 'nothing' || (covered.length > 0 && access.kind !== 'union');",
+    [waysTests],
+  ),
   mutant('rows that others hide are found among some', probing, 'if (hidden) sums[at]', 'if (!hidden) sums[at]', [
     everyWay,
   ]),
