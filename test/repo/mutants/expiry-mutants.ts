@@ -70,15 +70,22 @@ export const expiryMutants: readonly Mutant[] = [
   mutant(
     'a query by a key shows rows that have expired',
     'src/query/query-run.ts',
-    'if (rowRef === undefined || isHidden(host, shape, rowRef)) return [];',
+    'if (rowRef === undefined || (shape.expiry !== undefined && isHidden(host, shape, rowRef))) return [];',
     'if (rowRef === undefined) return [];',
     [times],
   ),
   mutant(
     '`get()` shows rows that have expired',
     'src/query/row-getter.ts',
-    'if (row === undefined || isHidden(this.#host, shape, row)) return undefined;',
+    'if (row === undefined || (shape.expiry !== undefined && isHidden(this.#host, shape, row))) return undefined;',
     'if (row === undefined) return undefined;',
+    [times],
+  ),
+  mutant(
+    '`getCached()` shows rows that have expired',
+    'src/query/row-getter.ts',
+    'if (shape.expiry !== undefined && isHidden(this.#host, shape, found)) return null;',
+    '',
     [times],
   ),
   mutant(

@@ -450,8 +450,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: freshness,
-        find: 'return this.viewAgeMs > 2 * this.#options.intervalMs;',
-        replace: 'return this.viewAgeMs > 2e9 * this.#options.intervalMs;',
+        find: 'return nowMs - monotonicMs + this.#behindMs > 2 * intervalMs;',
+        replace: 'return nowMs - monotonicMs + this.#behindMs > 2e9 * intervalMs;',
       },
     ],
   },
@@ -460,10 +460,21 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: freshness,
-        find: 'if (started.monotonicMs > this.#refreshed.monotonicMs) this.#refreshed = started;',
+        find: 'if (started.monotonicMs <= this.#refreshed.monotonicMs) return;\n    this.#refreshed = started;',
         replace: 'this.#refreshed = (void started, momentNow(this.#options.environment));',
       },
     ],
+  },
+  {
+    name: 'a read does not notice that the machine was suspended',
+    edits: [
+      {
+        file: freshness,
+        find: 'this.#behindMs = Math.max(0, environment.now() - wallMs - (nowMs - monotonicMs)) || 0;',
+        replace: 'this.#behindMs = (void environment.now(), wallMs) * 0 || 0;',
+      },
+    ],
+    tests: ['test/features/query/get-cached.test.ts'],
   },
   {
     name: 'the check of the log behind a start is not awaited',
