@@ -20,6 +20,7 @@ import type {
   SchemaDefinition,
 } from '../schema/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../query/planner/query-host.ts';
+import { keyOfDocument } from '../schema/key-documents.ts';
 import { tableName } from '../schema/table-ref.ts';
 import type { TableRef } from '../schema/table-ref.ts';
 import type { TableShape } from '../schema/table-shape.ts';
@@ -285,7 +286,7 @@ export class Batch implements Overlay {
    */
   deleteWhere(query: DeletableQuery): Promise<number> {
     return this.#changeWhere('deleteWhere()', query, (own, row, shape) =>
-      own.delete(query.table, shape.keyOfDocument(row)),
+      own.delete(query.table, keyOfDocument(shape, row)),
     );
   }
 

@@ -2,6 +2,7 @@
  * One mutation on its way into a batch: captures its document when it is called, and describes it to the triggers of its table.
  */
 import { decodeRow } from '../format/row-decode.ts';
+import { keyDocument } from '../schema/key-documents.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlobValue } from '../blob/blob-value.ts';
@@ -88,7 +89,7 @@ export class CapturedMutation {
     const known = stored !== undefined && this.#shape.isExpired(stored, list.nowMs) ? undefined : stored;
     if (this.#kind === Operation.delete) {
       if (known === undefined) {
-        const row = this.#shape.keyDocument(this.#shape.keyValue(key)) as Row;
+        const row = keyDocument(this.#shape, this.#shape.keyValue(key)) as Row;
         return { operation: 'delete', row, before: undefined };
       }
       return { operation: 'delete', row: this.#decode(before, known), before: this.#decode(before, known) };

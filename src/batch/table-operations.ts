@@ -24,6 +24,7 @@ import {
 } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { firstBreach } from '../schema/field-rules.ts';
+import { keyDocument } from '../schema/key-documents.ts';
 import { normalizeKey } from '../schema/table-shape.ts';
 import type { KeyValue, TableShape } from '../schema/table-shape.ts';
 import { readIncrements } from './increments.ts';
@@ -186,7 +187,7 @@ export class TableOperations {
     } catch (error) {
       throw this.#encodeError(error);
     }
-    return this.shape.keyDocument(primaryKey);
+    return keyDocument(this.shape, primaryKey);
   }
 
   /** Adds a deletion. Throws `EncodeError`, and then nothing was added. */

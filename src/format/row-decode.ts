@@ -153,16 +153,18 @@ export function readField(source: RowSource, base: number, field: LayoutField): 
 }
 
 /**
- * Decodes rows with the same fields, none of them a path. Each row begins as a copy of a template with all fields. So all rows have the same shape
+ * Decodes rows with the same fields. Each row begins as a copy of a template with all fields. So all rows have the same shape
  * in the runtime and take no extra memory, and a field called `__proto__` does not set the prototype.
  */
 export class RowDecoder {
   readonly #fields: readonly LayoutField[];
   readonly #template: NullObject;
+  readonly #hasPaths: boolean;
 
   constructor(fields: readonly LayoutField[], template: NullObject = nullObjectOf(fields)) {
     this.#fields = fields;
     this.#template = template;
+    this.#hasPaths = fields.some(({ path }) => path);
   }
 
   /** Decodes the row at `base` to a new plain object. */
@@ -170,6 +172,10 @@ export class RowDecoder {
     const row: Record<string, unknown> = { ...this.#template };
     const fields = this.#fields;
     const { length } = fields;
+    if (this.#hasPaths) {
+      for (const field of fields) row[field.name] = readField(source, base, field);
+      return row;
+    }
     // The first fields are stored line by line, because the runtime caches the location of the property for each store in the
     // code. In a loop, one store would serve all fields and look up each name, which takes twice as long.
     let field = fields[0] as LayoutField;
@@ -201,28 +207,6 @@ export class RowDecoder {
     }
     return row;
   }
-}
-
-/** Decodes the values of fields and at paths. */
-class PathDecoder implements Pick<RowDecoder, 'decode'> {
-  readonly #fields: readonly LayoutField[];
-  readonly #template: NullObject;
-
-  constructor(fields: readonly LayoutField[]) {
-    this.#fields = fields;
-    this.#template = nullObjectOf(fields);
-  }
-
-  decode(source: RowSource, base: number): Record<string, unknown> {
-    const row: Record<string, unknown> = { ...this.#template };
-    for (const field of this.#fields) row[field.name] = readField(source, base, field);
-    return row;
-  }
-}
-
-/** Returns a decoder for some fields, which may be paths, in their order. */
-export function decoderOf(fields: readonly LayoutField[]): Pick<RowDecoder, 'decode'> {
-  return fields.some(({ path }) => path !== undefined) ? new PathDecoder(fields) : new RowDecoder(fields);
 }
 
 /** Returns a decoder for all fields of a layout, in the order of the definition. */

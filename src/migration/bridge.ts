@@ -18,7 +18,7 @@ import type { LayoutField } from '../format/row-layout.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { isSameCondition } from '../schema/index-condition.ts';
 import type { MigrateFunction } from '../schema/schema.ts';
-import { isSameShape } from '../schema/same-shape.ts';
+import { haveSameKeys, isSameShape } from '../schema/same-shape.ts';
 import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -340,7 +340,7 @@ function checkVersions(shape: TableShape, { shape: active }: TableState, nextVer
   if (other !== undefined && other.canonical !== shape.canonical) throw redefined(shape, 'is stored', other);
   const conflict = versionConflict(active, shape);
   if (conflict !== undefined) throw new InvalidSchemaError(name, conflict);
-  if (active.hasKeysOf(shape) || nextVersion?.migration?.built === null) return;
+  if (haveSameKeys(active, shape) || nextVersion?.migration?.built === null) return;
   const [done, total] = [nextVersion?.rows.tree.count ?? 0, nextVersion?.base.tree.count];
   throw new MigrationPendingError(
     name,

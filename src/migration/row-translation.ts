@@ -17,6 +17,8 @@ import type { LayoutField, RowLayout, RowSource } from '../format/row-layout.ts'
 import { widthOf, typeName } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { maxKeyBytes, ValueProblem } from '../format/values.ts';
+import { haveSameKeys } from '../schema/same-shape.ts';
+import { keyOfDocument } from '../schema/key-documents.ts';
 import { breach } from '../schema/field-rules.ts';
 import type { FieldRule } from '../schema/field-rules.ts';
 import { fieldSources, fieldSourcesBack, keyConflict, renameConflict } from '../schema/renames.ts';
@@ -206,7 +208,7 @@ export class RowTranslation {
 
   /** Whether keys have the same bytes in both versions. */
   get keepsKeys(): boolean {
-    return this.from.hasKeysOf(this.to);
+    return haveSameKeys(this.from, this.to);
   }
 
   /** Whether a `migrate` function of the application makes the rows of `to`. */
@@ -327,7 +329,7 @@ export class RowTranslation {
   }
 
   #made(row: PlainRow): PlainRow {
-    const key = this.from.keyOfDocument(row);
+    const key = keyOfDocument(this.from, row);
     const migrate = this.#migrate;
     const given = migrate && this.#called(migrate, withNewNames(row, this.#forward), key, this.from, this.to);
     const made: PlainRow = {};
@@ -426,7 +428,7 @@ export class RowTranslation {
    * Throws `EncodeError` for a primary key that does not fit `from`, and {@link RowNotMigrated}.
    */
   back(row2: PlainRow, row1: PlainRow | undefined): PlainRow {
-    const key2 = this.to.keyOfDocument(row2);
+    const key2 = keyOfDocument(this.to, row2);
     const key1 = this.#keyBack(asList(key2));
     const migrate = this.#back;
     const given =

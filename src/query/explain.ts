@@ -121,7 +121,7 @@ function rangesOf(access: Access): number {
 
 /** The kind of an access, and which indexes it uses. */
 function namedAccess(access: Access): Pick<Explanation, 'access' | 'index' | 'indexes'> {
-  if (access.kind === 'index' || access.kind === 'search') return { access: access.kind, index: access.index.name };
+  if ('index' in access) return { access: access.kind, index: access.index.name };
   if (access.kind === 'intersection') return { access: access.kind, indexes: indexesOf(access) };
   return { access: access.kind };
 }

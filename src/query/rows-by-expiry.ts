@@ -1,6 +1,7 @@
 /** The rows of a state by the time at which they expire, those that have expired among them. */
 import type { Environment } from '../base/env.ts';
 import { Types } from '../format/types.ts';
+import { keyOfDocument } from '../schema/key-documents.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -40,7 +41,7 @@ export class RowsByExpiry {
       .limit(limit)
       .select(...shape.keyFields.map((field) => field.name))
       .execute();
-    return rows.map((row) => shape.keyOfDocument(row));
+    return rows.map((row) => keyOfDocument(shape, row));
   }
 
   /** Returns the time at which the first row expires, or the first one after a time; infinite if there is none. */

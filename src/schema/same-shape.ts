@@ -17,6 +17,11 @@ export function isSameShape(one: TableShape, other: TableShape): boolean {
   return true;
 }
 
+/** Whether the keys of both shapes have the same types, so that equal values have equal bytes. */
+export function haveSameKeys({ keyFields }: TableShape, { keyFields: others }: TableShape): boolean {
+  return keyFields.length === others.length && keyFields.every(({ typeId }, i) => typeId === others[i]?.typeId);
+}
+
 /** Returns the indexes of another definition of the same rows whose names a shape lacks; undefined if there are none. */
 export function lackedIndexes(shape: TableShape, definition: TableShape): MissingIndexes | undefined {
   if (definition === shape || definition === shape.compared.withoutMore) return undefined;

@@ -190,19 +190,6 @@ export class TableShape {
     return Number(readField(source, base, expiry.field)) <= nowMs - expiry.afterMs;
   }
 
-  /** Returns a document of a primary key only. A key of several fields is given as an array. */
-  keyDocument(primaryKey: unknown): object {
-    const { keyField } = this;
-    if (keyField !== undefined) return { [keyField.name]: primaryKey };
-    const values = primaryKey as readonly unknown[];
-    return Object.fromEntries(this.keyFields.map(({ name }, i) => [name, values[i]]));
-  }
-
-  /** Returns the primary key of a document. */
-  keyOfDocument(document: object): unknown {
-    return oneOrList(this.schema.primaryKey.map((name) => (document as Record<string, unknown>)[name]));
-  }
-
   /** Decodes the bytes of a primary key. */
   keyValue(key: Uint8Array): KeyValue {
     const { keyField } = this;
@@ -214,14 +201,6 @@ export class TableShape {
   rowKey(source: RowSource, base: number): KeyValue {
     if (this.keyField !== undefined) return readField(source, base, this.keyField) as OrderedValue;
     return this.keyFields.map((field) => readField(source, base, field) as OrderedValue);
-  }
-
-  /** Whether the keys of both shapes have the same types, so that equal values have equal bytes. */
-  hasKeysOf({ keyFields }: TableShape): boolean {
-    return (
-      keyFields.length === this.keyFields.length &&
-      keyFields.every(({ typeId }, i) => typeId === (this.keyFields[i] as LayoutField).typeId)
-    );
   }
 }
 

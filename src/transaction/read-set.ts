@@ -11,6 +11,7 @@ import { describeKey } from '../base/messages.ts';
 import type { VersionedChanges } from '../view/view.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import type { QueryRead } from '../query/planner/query-host.ts';
+import { haveSameKeys } from '../schema/same-shape.ts';
 import { shapeOf } from '../schema/table-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -129,7 +130,7 @@ export class ReadSet {
     const change = own ?? changes.first;
     // Too many rows to look at each of them.
     if (change.staged !== undefined || change.node.level > 0) return `a large part of ${table}`;
-    if (own === undefined && !shapeOf(change.schema).hasKeysOf(shape)) return table;
+    if (own === undefined && !haveSameKeys(shapeOf(change.schema), shape)) return table;
     const found = await this.#firstConflict(reads, change.node, own === undefined ? undefined : before, pacer);
     if (found === undefined) return undefined;
     return `the row of ${table} with primary key ${describeKey(shape.keyValue(found))}`;

@@ -21,6 +21,7 @@ import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { isDeleted } from './merged-cursor.ts';
 import type { MemberChange, NextVersion, View } from './view.ts';
+import { haveSameKeys } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { layeredState } from './layered-state.ts';
 import type { TableState } from './table-state.ts';
@@ -73,7 +74,7 @@ export class NextVersionRows {
     }
     if (this.isEmpty) return new NextVersionRows(rows, this.base, after);
     const base = await this.#withTouched(written);
-    if (!rows.shape.hasKeysOf(base.shape)) return new NextVersionRows(rows, base, after);
+    if (!haveSameKeys(rows.shape, base.shape)) return new NextVersionRows(rows, base, after);
     const deleted = await deletedKeys(written);
     if (deleted.length === 0) return new NextVersionRows(rows, base, after);
     const marks = (shape: TableShape): Tree => treeOfNode(deletionsOf(shape, deleted));

@@ -20,6 +20,7 @@ import { catalogueName } from '../../format/catalogue.ts';
 import type { CatalogueRef } from '../../format/catalogue.ts';
 import { commitName, parseCommitName, parseStagedName } from '../../format/object-names.ts';
 import type { Node } from '../../format/node.ts';
+import { haveSameKeys } from '../../schema/same-shape.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
@@ -397,7 +398,7 @@ async function checkBase(
 ): Promise<void> {
   const { shape } = base;
   const subject = { table: shape.name };
-  const keepsKeys = shape.hasKeysOf(rows.shape);
+  const keepsKeys = haveSameKeys(shape, rows.shape);
   // It shares most of its blocks with the active version, where they were checked.
   await run.tree(subject, { place: subject, leaf: shape.leafShape, tree: base.tree }, true);
   if (keepsKeys) {

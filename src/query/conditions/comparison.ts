@@ -57,8 +57,8 @@ const isNotNull: Comparison = { kind: 'not null' };
 
 /** Whether an operator is on lists. */
 export function isListOperator(operator: Operator): operator is ListOperator {
-  // Every condition asks: comparing is faster than searching a list.
-  return operator === 'HAS' || operator === 'HAS ANY' || operator === 'HAS ALL';
+  // Every condition asks, and this is faster than searching a list.
+  return operator.startsWith('HAS');
 }
 
 export function isOperator(operator: unknown): operator is Operator {
@@ -326,7 +326,7 @@ function compareWithPrefix(compared: ComparedField, value: unknown): Comparison 
   const { typeId, name } = compared.field;
   if (typeId !== Types.varchar && typeId !== Types.bytes) {
     const message =
-      `Field '${name}' of table '${compared.table}' is of type ${typeName(typeId)}: PREFIX is for varchar and bytes. ` +
+      `Field '${name}' of table '${compared.table}' is compared as ${typeName(typeId)}: PREFIX is for varchar and bytes. ` +
       'Use BETWEEN for a range.';
     throw new InvalidOperatorError('PREFIX', message);
   }

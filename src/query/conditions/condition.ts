@@ -328,16 +328,6 @@ function firstOf(list: unknown): unknown {
   return Array.isArray(list) ? (list[0] ?? null) : null;
 }
 
-/** Throws `InvalidQueryError` if the ends of a range at a path are of different types: no value would be between them. */
-function checkOneType(shape: TableShape, name: string, ends: readonly unknown[]): void {
-  const types = new Set(ends.filter((end) => end !== null).map((end) => comparedType(shape, name, end)));
-  if (types.size < 2) return;
-  const [low, high] = ends.map(describeValue);
-  throw new InvalidQueryError(
-    `BETWEEN on '${name}' of table '${shape.name}' takes two values of one type, not ${low} and ${high}.`,
-  );
-}
-
 /** Compiles a comparison of the value at a path, by the type of the value that it is compared with. */
 function compilePath(
   shape: TableShape,
@@ -349,17 +339,10 @@ function compilePath(
   if (value === null && (operator === '=' || operator === '!=')) {
     return [new PathNullCondition(path, (operator === '=') !== negated)];
   }
-  const one = (by: typeof operator, with_: unknown): Condition[] =>
-    compareOne(shape, comparedField(shape, path.name, with_), by, with_, negated);
-  if (operator === 'BETWEEN' && Array.isArray(value) && value.length === 2) {
-    checkOneType(shape, path.name, value);
-    return [...one('>=', value[0]), ...one('<=', value[1])];
-  }
-  if (operator === 'PREFIX' && comparedType(shape, path.name, value) !== Types.varchar) {
-    const message = `PREFIX on '${path.name}' of table '${shape.name}' takes the beginning of a text, not ${describeValue(value)}.`;
-    throw new InvalidQueryError(message);
-  }
-  return one(operator, operator === 'IN' || operator === 'BETWEEN' ? null : value);
+  // Both ends of a range are of one type: between others there is nothing.
+  const [low, high] = operator === 'BETWEEN' && Array.isArray(value) ? (value as unknown[]) : [];
+  const typed = operator === 'IN' || operator === 'BETWEEN' ? (low ?? high ?? null) : value;
+  return compareOne(shape, comparedField(shape, path.name, typed), operator, value, negated);
 }
 
 function compareOne(

@@ -6,8 +6,7 @@ import { Pacer } from '../../base/pacer.ts';
 import { Scratch } from '../../cache/memory-budget.ts';
 import { Node } from '../../format/node.ts';
 import { isTruncatedComponent, skipKeyComponent } from '../../format/ordered-key.ts';
-import { decoderOf } from '../../format/row-decode.ts';
-import type { RowDecoder } from '../../format/row-decode.ts';
+import { RowDecoder } from '../../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../../format/row-layout.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
@@ -47,7 +46,7 @@ export class Execution {
   readonly query: CompiledQuery;
   readonly plan: Plan;
   readonly work: QueryWork = new QueryWork();
-  readonly #decoder: Pick<RowDecoder, 'decode'>;
+  readonly #decoder: RowDecoder;
   readonly #readsText: boolean;
   readonly #filter: Filter;
   readonly #environment: Environment;
@@ -61,7 +60,7 @@ export class Execution {
     this.query = query;
     this.plan = plan;
     const { layout, decoder } = state.shape;
-    this.#decoder = fields === undefined ? decoder : decoderOf(fields);
+    this.#decoder = fields === undefined ? decoder : new RowDecoder(fields);
     this.#readsText = (fields ?? layout.variableFields).some(({ variable }) => variable);
     this.#fields = fields ?? layout.fields;
     this.#filter = filterOf(this.plan.residual);

@@ -104,17 +104,9 @@ export type Access =
 
 /** Returns the names of the indexes that an access reads entries of, each once. */
 export function indexesOf(access: Access): string[] {
-  switch (access.kind) {
-    case 'index':
-    case 'search':
-      return [access.index.name];
-    case 'intersection':
-      return [access.first, ...access.others].map(({ index }) => index.name);
-    case 'union':
-      return [...new Set(access.parts.flatMap(({ plan }) => indexesOf(plan.access)))];
-    default:
-      return [];
-  }
+  if (access.kind === 'intersection') return [access.first, ...access.others].map(({ index }) => index.name);
+  if (access.kind === 'union') return [...new Set(access.parts.flatMap(({ plan }) => indexesOf(plan.access)))];
+  return 'index' in access ? [access.index.name] : [];
 }
 
 /** A candidate plan: an access that gives all matching rows. */

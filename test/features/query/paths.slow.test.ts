@@ -1,6 +1,6 @@
 /** Paths into json fields: conditions, orders, groups and aggregates on them, with and without indexes on them. */
 import { describe, expect, it } from 'vitest';
-import { InvalidQueryError, InvalidSchemaError } from '../../../src/base/errors.ts';
+import { InvalidOperatorError, InvalidQueryError, InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { candidatesOf } from '../../../src/query/planner/planner.ts';
 import { toDefinition } from '../../../src/schema/stored-definition.ts';
@@ -379,13 +379,20 @@ describe('paths', () => {
     }
     expect(() => query.where('info.v', 'IN', 'x')).toThrow(InvalidQueryError);
     expect(() => query.where('info.v', 'BETWEEN', ['x'])).toThrow(InvalidQueryError);
-    expect(() => query.where('info.v', 'PREFIX', 1)).toThrow(
-      "PREFIX on 'info.v' of table 'people' takes the beginning of a text, not 1.",
-    );
-    const mixed = "BETWEEN on 'info.v' of table 'people' takes two values of one type, not 0 and 'Z'.";
+    expect(() => query.where('info.v', 'PREFIX', 1)).toThrow(InvalidOperatorError);
+    const mixed = "Cannot compare field 'info.v' of table 'people' with 'Z': type float64 is compared with numbers";
     expect(() => query.where('info.v', 'BETWEEN', [0, 'Z'])).toThrow(mixed);
     expect(() => query.where(({ not, is }) => not(is('info.v', 'BETWEEN', [0, 'Z'])))).toThrow(mixed);
-    expect(() => query.where('info.v', 'BETWEEN', [new Date(0), time])).toThrow('two values of one type');
+    const wrong = [
+      [new Date(0), 'none'],
+      ['a', true],
+      [undefined, 'Z'],
+      ['a', undefined],
+      [null, undefined],
+    ];
+    for (const ends of wrong) {
+      expect(() => query.where('info.v', 'BETWEEN', ends)).toThrow(InvalidQueryError);
+    }
     for (const ends of [
       [null, 'Z'],
       [0, null],

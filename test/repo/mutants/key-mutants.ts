@@ -52,7 +52,7 @@ export const keyMutants: readonly Mutant[] = [
     name: 'keys: versions have the same bytes if one part has the same type',
     edits: [
       {
-        file: shape,
+        file: 'src/schema/same-shape.ts',
         find: 'keyFields.every(({ typeId }, i) => typeId',
         replace: 'keyFields.some(({ typeId }, i) => typeId',
       },
