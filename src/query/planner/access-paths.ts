@@ -102,7 +102,7 @@ export type Access =
   | UnionAccess
   | RankedAccess;
 
-/** Returns the names of the indexes that an access reads entries of, each once. */
+/** Returns the names of the indexes that an access reads entries of. An intersection names one twice of which it reads two lists. */
 export function indexesOf(access: Access): string[] {
   if (access.kind === 'intersection') return [access.first, ...access.others].map(({ index }) => index.name);
   if (access.kind === 'union') return [...new Set(access.parts.flatMap(({ plan }) => indexesOf(plan.access)))];
