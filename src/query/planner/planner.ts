@@ -127,13 +127,14 @@ function endsOf(state: TableState, { access }: Candidate): TreePlace[] {
   });
 }
 
-interface IndexRange {
+/** A range of the entries of an index. */
+export interface IndexRange {
   readonly index: TableIndex;
   readonly range: KeyRange;
 }
 
 /** Returns the ranges to probe. Table ranges of a union need none. */
-function guessedRanges(access: Access): readonly IndexRange[] {
+export function guessedRanges(access: Access): readonly IndexRange[] {
   switch (access.kind) {
     case 'index':
       return access.ranges.slice(0, maxRanges).map((range) => ({ index: access.index, range }));

@@ -3,17 +3,16 @@
  * rows have each of them decides the scores, and is known before a way is chosen.
  */
 import type { TableState } from '../../view/table-state.ts';
-import type { KeyRange } from '../../tree/cursor.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { Condition } from '../conditions/condition.ts';
 import { countRange } from '../operators/range-count.ts';
 import { effectiveOrder, residualOf } from '../planner/access-paths.ts';
-import type { Access, Candidate, CompiledQuery, Plan } from '../planner/access-paths.ts';
+import type { Candidate, CompiledQuery, Plan } from '../planner/access-paths.ts';
 import { entryUseOf } from '../planner/covering-index.ts';
 import { maxKeyBytes, minKeyBytes } from '../planner/index-intersections.ts';
 import { cost, leavesOf, notEstimated, PlanCosts, testCost } from '../planner/plan-cost.ts';
 import type { CostEstimate, Estimated } from '../planner/plan-cost.ts';
-import { candidatesOf, comparePlans } from '../planner/planner.ts';
+import { candidatesOf, comparePlans, guessedRanges } from '../planner/planner.ts';
 import { estimateRanges } from '../planner/range-estimate.ts';
 import { rareness } from './find-rows.ts';
 import type { Corpus, OpenedWords, OpenWord } from './find-rows.ts';
@@ -55,9 +54,8 @@ const phraseShare = 0.5;
 const clusteringPenalty = 4;
 /** The cost of a search from which a block or two are read to plan it better. */
 const worthReads = 3 * cost.read;
-/** The most ranges of an index, and of all branches of a union, that are counted for a plan. */
+/** The most ranges of the table that are counted for a plan. */
 const maxCounted = 2;
-const maxUnionCounted = 8;
 
 /** A search that is planned. */
 export interface PlannedSearch {
@@ -124,29 +122,13 @@ function keyQueryOf({ shape }: TableState, query: CompiledQuery, isStopping: boo
 /** Reads the ends of the ranges whose numbers of entries are guessed. Returns whether there were any. */
 async function countGuessed(state: TableState, all: readonly Estimated[]): Promise<boolean> {
   const guessed = all.flatMap(({ candidate: { access }, access: { exact } }) => {
-    return exact ? [] : rangesOf(state, access).slice(0, access.kind === 'union' ? maxUnionCounted : maxCounted);
+    if (exact) return [];
+    if (access.kind === 'table')
+      return access.ranges.slice(0, maxCounted).map((range) => countRange(state.tree, range));
+    return guessedRanges(access).map(({ index, range }) => countRange(state.treeOf(index) as Tree, range));
   });
-  await Promise.all(guessed.map(({ tree, range }) => countRange(tree, range)));
+  await Promise.all(guessed);
   return guessed.length > 0;
-}
-
-interface TreeRange {
-  readonly tree: Tree;
-  readonly range: KeyRange;
-}
-
-/** Returns the ranges of an access whose entries can be counted. */
-function rangesOf(state: TableState, access: Access): TreeRange[] {
-  switch (access.kind) {
-    case 'table':
-      return access.ranges.map((range) => ({ tree: state.tree, range }));
-    case 'index':
-      return access.ranges.map((range) => ({ tree: state.treeOf(access.index) as Tree, range }));
-    case 'union':
-      return access.parts.flatMap(({ plan }) => rangesOf(state, plan.access));
-    default:
-      return [];
-  }
 }
 
 /** Returns the rows of a candidate, which fulfil the conditions that it covers. */
