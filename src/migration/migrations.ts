@@ -54,6 +54,14 @@ export interface SetTargetSchemaVersionOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How the end of an old version is asked for. */
+interface EndAsked {
+  /** Although instances may still use it. */
+  readonly force: boolean;
+  /** Whether nodes that have not reported their version yet get more time. */
+  readonly mayWait: boolean;
+}
+
 /** Options of `db.finishMigration()`. */
 export interface FinishOptions {
   /**
@@ -315,14 +323,13 @@ export class Migrations {
         const shape = this.#shapeOf(table, migration.to);
         refuseOtherCode(view, shape, registry);
       }
-      await daemon.sayVersions(inner);
-      // A node that has just joined reports in its next turn which version it uses.
-      const patience = force ? 0 : patientWaits;
-      for (let waits = 0; waits < patience && isSilent(engine.view, migration); waits++) {
+      for (let waits = 0; ; waits++) {
+        await daemon.sayVersions(inner);
+        const asked: EndAsked = { force, mayWait: waits < patientWaits };
+        if (await this.#askForEnd(migration, asked, inner)) break;
         await sleep(environment, Math.max(20, intervalMs / 8), inner);
         await engine.refresh(inner);
       }
-      await this.#askForEnd(migration, force, inner);
       daemon.drive(table);
       for (let waits = 0; ; waits++) {
         const present = engine.view.nextVersion(table)?.migration;
@@ -339,22 +346,31 @@ export class Migrations {
     });
   }
 
-  /** Records in Block 0 the request to retire the old version. */
-  async #askForEnd(known: StoredMigration, force: boolean, signal: AbortSignal): Promise<void> {
+  /**
+   * Records in Block 0 the request to retire the old version. False: nothing was recorded, since a node that has just joined has yet to
+   * report which version it uses, which it does in its next turn.
+   */
+  async #askForEnd(known: StoredMigration, { force, mayWait }: EndAsked, signal: AbortSignal): Promise<boolean> {
     const { table, from, to, birth } = known;
     const { engine, logger } = this.#options;
+    let isTooEarly = false;
     await engine.register.update((present) => {
+      isTooEarly = false;
       const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
       if (migration === undefined) return undefined;
       if (migration.phase !== 'switched') throw unfinished(table, migration.phase);
       if (migration.target?.retire === 'asked') return undefined;
       const users = usersOfOld(present, migration);
-      if (users.length > 0 && !force) throw stillUsed(migration, users);
+      isTooEarly = users.length > 0 && !force;
+      if (isTooEarly && !(mayWait && users.every(({ version }) => version === null))) throw stillUsed(migration, users);
+      if (isTooEarly) return undefined;
       const migrations = present.migrations.map((other) => (other === migration ? withEndAsked(other) : other));
       return { ...changeableOf(present), migrations };
     }, signal);
+    if (isTooEarly) return false;
     engine.follower.advance(engine.register.current, []);
     logger.info(`Version ${from} of table ${table} is to be retired, since that was asked for`, { table, from, to });
+    return true;
   }
 
   async status(given: unknown, signal: AbortSignal | undefined): Promise<MigrationStatus> {
@@ -372,14 +388,6 @@ function tooLate({ table, from, to }: StoredMigration): MigrationActiveError {
     `Table '${table}' has gone to version ${to}, and version ${from} is retired: there is no way back. To get the old ` +
       'definition again, register it as a new, higher version.',
   );
-}
-
-/** Whether the only possible users of the old version are nodes that have not reported a version yet. */
-function isSilent(view: View, { table }: StoredMigration): boolean {
-  const migration = view.nextVersion(table)?.migration;
-  if (migration === undefined) return false;
-  const users = usersOfOld(view.block0, migration);
-  return users.length > 0 && users.every(({ version }) => version === null);
 }
 
 function unfinished(table: string, phase: MigrationPhase | undefined): MigrationActiveError {

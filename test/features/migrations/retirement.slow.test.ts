@@ -5,6 +5,7 @@ import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
+import { after } from '../protocol/scripted-driver.ts';
 import { users1, users2 } from './versions.ts';
 
 const notes: SchemaDefinition = {
@@ -142,6 +143,27 @@ describe('finishing a migration', () => {
     // There is nothing left to finish.
     await fleet.run(two.db.finishMigration('users'));
     expect(await fleet.findings(two)).toEqual([]);
+  });
+
+  it('gives an instance that joins meanwhile the time to say which version it uses', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(one.db.stop());
+    const three = await fleet.open(3, [users1, users2], { polling: 'interval' });
+    await fleet.advance(5000);
+    // As if it had joined when the other instance has just looked at the list.
+    const joins = (): Promise<void> =>
+      fleet.replaceBlock0(({ migrations }) => ({
+        migrations: migrations.map((migration) => ({
+          ...migration,
+          users: migration.users.filter(({ nodeId }) => nodeId !== 3),
+        })),
+      }));
+    expect((await fleet.block0()).nodes).toContain(3);
+    two.driver.onPut(/^block0$/, after(joins));
+    await fleet.run(two.db.finishMigration('users'));
+    expect(await fleet.status(three)).toMatchObject({ state: 'none', from: 2 });
   });
 
   it('by force refuses the remaining instances, before anything is written, and says what to deploy', async () => {
