@@ -75,9 +75,8 @@ async function build(): Promise<void> {
     mkdirSync(place);
     const child = new Child<Request, Value>('../search/worker.ts', [name, place]);
     children.set(name, child);
-    const { cpuSeconds, indexBytes, memoryBytes } = (await child.ask({ kind: 'build', rows })) as Built;
-    let bytes = indexBytes;
-    if (name === 'StoreDb') bytes = (indexBytes ?? 0) - ((await child.ask({ kind: 'plainBytes', rows })) as number);
+    const { cpuSeconds, memoryBytes } = (await child.ask({ kind: 'build', rows })) as Built;
+    const bytes = (await child.ask({ kind: 'indexBytes', rows })) as number | undefined;
     const size = bytes === undefined ? ['', ''] : [shown(bytes / 1e6), shown(bytes / textBytes)];
     line([name, shown(cpuSeconds), ...size, shown(memoryBytes / 1e6)]);
   }
