@@ -10,11 +10,12 @@
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startS3Server } from '../../servers/s3-server/server.ts';
 import type { S3Server } from '../../servers/s3-server/server.ts';
+import { bundlePrograms } from '../../simulation/crash/program-bundle.ts';
 import { programOf } from './code-blocks.ts';
 import type { Program } from './code-blocks.ts';
 
@@ -71,11 +72,10 @@ function bucketVariables(): NodeJS.ProcessEnv {
 async function check(page: string, variables: NodeJS.ProcessEnv): Promise<void> {
   const { source, output } = await programOfPage(page);
   expect(source.trim()).not.toBe('');
-  const file = programFile(page);
-  const loader = pathToFileURL(path.join(root, 'node_modules/tsx/dist/loader.mjs')).href;
-  const { stdout, stderr } = await run(process.execPath, ['--import', loader, file], {
-    cwd: path.dirname(file),
-    env: { ...process.env, TSX_TSCONFIG_PATH: path.join(folder, 'tsconfig.json'), NO_COLOR: '1', ...variables },
+  const cwd = path.dirname(programFile(page));
+  const { stdout, stderr } = await run(process.execPath, ['program.mjs'], {
+    cwd,
+    env: { ...process.env, NO_COLOR: '1', ...variables },
     timeout: 50_000,
   });
   expect(stderr).toBe('');
@@ -99,6 +99,8 @@ beforeAll(async () => {
     await copyFile(library, path.join(path.dirname(file), 'library.ts'));
     await writeFile(file, (await programOfPage(page)).source);
   }
+  const settings = [`--tsconfig=${path.join(folder, 'tsconfig.json')}`, `--outbase=${folder}`, '--packages=external'];
+  bundlePrograms([...pages, ...pagesOnABucket].map(programFile), folder, settings);
 });
 
 afterAll(async () => {

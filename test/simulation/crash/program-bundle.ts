@@ -6,15 +6,14 @@ import { fileURLToPath } from 'node:url';
 const repository = fileURLToPath(new URL('../../../', import.meta.url));
 
 /**
- * Bundles a program into a folder, and gives its path. Once: compiling the sources anew in every process takes ten times
- * as long as all that it does.
+ * Bundles programs, each into the folder of the same name within `folder`. `more`: other arguments for the bundler. Once: compiling the
+ * sources anew in every process takes ten times as long as all that it does.
  */
-export function bundleProgram(entry: URL, folder: string): string {
-  const source = fileURLToPath(entry);
+export function bundlePrograms(sources: readonly string[], folder: string, more: readonly string[]): void {
   // It comes with tsx, which compiles the scripts.
   const esbuild = path.join(repository, 'node_modules', '.bin', 'esbuild');
   execFileSync(esbuild, [
-    source,
+    ...sources,
     '--bundle',
     // What a store does not need is not loaded for it.
     '--splitting',
@@ -30,6 +29,13 @@ export function bundleProgram(entry: URL, folder: string): string {
     "--banner:js=import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
     `--outdir=${folder}`,
     '--log-level=error',
+    ...more,
   ]);
+}
+
+/** Bundles a program into a folder, and gives its path. */
+export function bundleProgram(entry: URL, folder: string): string {
+  const source = fileURLToPath(entry);
+  bundlePrograms([source], folder, []);
   return path.join(folder, `${path.basename(source, '.ts')}.mjs`);
 }
