@@ -55,6 +55,8 @@ const longMs = 4000;
 const stillFaster = 1.1;
 const enoughAlike = 2;
 const maxWarmUpMs = 8000;
+/** Writes are warmed up for so much processor time at least: V8 compiles their code over several thousands of them. */
+const warmWritesCpuMs = 2000;
 
 /**
  * Frees the disk of what is not needed any more, but removes no file: for five minutes ext4 gives away no inode that was
@@ -142,6 +144,7 @@ class Worker {
       let best = 0;
       let alike = 0;
       let spentMs = 0;
+      let spentCpuMs = 0;
       for (times = least; ; times *= 2) {
         const cpu = process.cpuUsage();
         const watch = new Stopwatch();
@@ -151,8 +154,10 @@ class Worker {
         const elapsedMs = performance.now() - startedMs;
         if (elapsedMs >= longMs) this.#long.set(name, watch.reached(units));
         const { user, system } = process.cpuUsage(cpu);
+        spentCpuMs += (user + system) / 1000;
         // Where others have the CPU, time alone would end before the code is compiled.
-        const isWarm = user + system >= 500 * budgetMs || elapsedMs >= 4 * budgetMs;
+        const leastCpuMs = workload.writes === true ? warmWritesCpuMs : budgetMs / 2;
+        const isWarm = spentCpuMs >= leastCpuMs || elapsedMs >= 4 * budgetMs;
         const speed = units / elapsedMs;
         alike = speed > best * stillFaster ? 0 : alike + 1;
         best = Math.max(best, speed);
