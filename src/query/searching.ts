@@ -1,6 +1,6 @@
 /** Searches, for hosts whose tables may have indexes on texts. Readers of bundles get it from the page, if the page searches. */
 import { Later } from '../base/later.ts';
-import { requireTextIndex, searchedShape, writtenSearch } from './conditions/search-options.ts';
+import { requireTextIndex, searchedTable, writtenSearch } from './conditions/search-options.ts';
 import type { Searching } from './planner/query-host.ts';
 
 /** Returns the calls for searches, and where their code comes from. */
@@ -10,7 +10,7 @@ export function newSearching(onlyOnUse: boolean): Searching {
     written: (host, table, text, options) => {
       const search = writtenSearch(text, options);
       const shape = host.shapeOf(table);
-      if (shape !== undefined) requireTextIndex(searchedShape(host, shape), search.options);
+      if (shape !== undefined) requireTextIndex(searchedTable(host, shape), search.options);
       return search;
     },
   };

@@ -201,10 +201,17 @@ export class KnownTables {
 }
 
 /**
- * Returns a definition without indexes. Queries use and writes keep those that are stored anyway, and this instance does not add again what
- * another one drops.
+ * Returns a definition without indexes, but for one that `expireAfter` needs. Queries use and writes keep those that are stored anyway, and
+ * this instance does not add again what another one drops.
  */
 function ownDefinition(table: SchemaDefinition): SchemaDefinition {
-  const { indexes: _, ...rest } = table;
-  return rest;
+  const { indexes = [], ...rest } = table;
+  const { expireAfter } = table;
+  if (expireAfter === undefined) return rest;
+  const needed = indexes.find((index) => {
+    const isOnElements = typeof index === 'object' && 'each' in index;
+    const { fields, isPartial, isText = false } = indexInfo(index);
+    return fields[0] === expireAfter.field && !isPartial && !isText && !isOnElements;
+  });
+  return needed === undefined ? rest : { ...rest, indexes: [needed] };
 }

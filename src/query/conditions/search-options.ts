@@ -104,17 +104,22 @@ export interface SearchedIndex {
   readonly weights: readonly number[];
 }
 
-/** Returns the definition of a table in which a search looks for its index: one that is not there yet counts, if rows are the same. */
-export function searchedShape(
+/** The parts of a table's definition in which a search looks for its index. */
+type SearchedTable = Pick<TableShape, 'name' | 'indexes'>;
+
+/** Returns the indexes of a table that a search may use: those that are registered, which need not be there yet, and those that are stored. */
+export function searchedTable(
   host: { registeredShape?(table: string): TableShape | undefined },
   shape: TableShape,
-): TableShape {
+): SearchedTable {
   const registered = host.registeredShape?.(shape.name);
-  return registered !== undefined && isSameShape(registered, shape) ? registered : shape;
+  if (registered === undefined || registered === shape || !isSameShape(registered, shape)) return shape;
+  const more = shape.indexes.filter(({ name }) => !registered.indexes.some((own) => own.name === name));
+  return more.length === 0 ? registered : { name: shape.name, indexes: [...registered.indexes, ...more] };
 }
 
 /** Returns the index for a search. Throws `InvalidQueryError` if there is none. */
-export function requireTextIndex({ name: table, indexes }: TableShape, options: SearchOptions): SearchedIndex {
+export function requireTextIndex({ name: table, indexes }: SearchedTable, options: SearchOptions): SearchedIndex {
   const { index: wanted, fields, weights: given = {} } = options;
   const all = indexes.filter(({ text }) => text !== undefined);
   if (all.length === 0) {

@@ -15,7 +15,7 @@ import type { TableState } from '../../view/table-state.ts';
 import { filterOf } from '../conditions/condition.ts';
 import type { Condition } from '../conditions/condition.ts';
 import type { Filter } from '../conditions/filter.ts';
-import { requireTextIndex, searchedShape } from '../conditions/search-options.ts';
+import { requireTextIndex, searchedTable } from '../conditions/search-options.ts';
 import type { RankedPlace, SearchedIndex, TextSpan, WrittenSearch } from '../conditions/search-options.ts';
 import { maxLookups } from '../operators/lookups.ts';
 import { openAccess } from '../operators/open-operator.ts';
@@ -64,7 +64,7 @@ export async function searchRows(
 ): Promise<SearchedRows> {
   const { shape } = state;
   // An index that is registered and not there yet has no entries: all rows are read.
-  const searched = requireTextIndex(searchedShape(host, shape), search.options);
+  const searched = requireTextIndex(searchedTable(host, shape), search.options);
   await prepareTexts([searched.index]);
   const compiled = new CompiledSearch(searched, search);
   const query = await compiledQuery(host, shape, unexpired(host, shape, written), signal);
@@ -322,7 +322,7 @@ export async function highlight(
     throw new InvalidQueryError(`highlight() takes a row, not ${describeValue(row)}.`);
   }
   const stored = host.shapeOf(table) ?? (await host.tableState(table)).shape;
-  const searched = requireTextIndex(searchedShape(host, stored), search.options);
+  const searched = requireTextIndex(searchedTable(host, stored), search.options);
   await prepareTexts([searched.index]);
   const compiled = new CompiledSearch(searched, search);
   const { fields } = searched.index.text as TextFields;

@@ -203,6 +203,31 @@ describe('the entries of an index on texts', () => {
     expect((await nodes.run(node.db.verify({ deep: true }))).findings).toEqual([]);
   });
 
+  it('are searched by instances that have not registered the index', async () => {
+    const nodes = new Nodes();
+    const rows = await fill(nodes, await opened(nodes));
+    const wanted = wantedOf(rows, 'red wine');
+    const node = nodes.make(2);
+    const titles = { fields: ['title'], text: {}, name: 'titles' };
+    node.db.registerSchema({ ...articles, indexes: [titles] });
+    await nodes.run(node.db.start());
+    const search = { index: 'words' };
+    const ids = (found: readonly unknown[]): number[] => (found as readonly Article[]).map(({ id }) => id);
+    expect(ids(await nodes.run(node.db.query('articles').search('red wine', search).execute()))).toEqual(wanted);
+    // The one that this instance registers comes first, and is not there yet.
+    const inTitles = rows.filter(({ title }) => title?.includes('wine')).length;
+    expect(await nodes.run(node.db.query('articles').search('wine').count())).toBe(inTitles);
+    const query = node.db.query('articles').search('red wine', search);
+    const [best] = (await nodes.run(query.limit(1).execute())) as unknown as Article[];
+    expect(await nodes.run(query.highlight(best as Article))).not.toEqual({});
+    const snapshot = await nodes.run(node.db.snapshot());
+    expect(ids(await nodes.run(snapshot.query('articles').search('red wine', search).execute()))).toEqual(wanted);
+    await nodes.run(snapshot.release());
+    const inside = node.db.transaction((tx) => tx.query('articles').search('red wine', search).execute());
+    expect(ids(await nodes.run(inside))).toEqual(wanted);
+    expect(() => node.db.query('articles').search('x', { index: 'wrods' })).toThrow("but 'titles', 'words'");
+  });
+
   it('follow a snapshot, a transaction and an unflushed batch', async () => {
     const nodes = new Nodes();
     const node = await opened(nodes);

@@ -83,6 +83,33 @@ it('searches texts, the best rows first, and says where the words are', async ()
   await expect(page.call('count', { ...asked, table: 'cities' })).rejects.toThrow('has no index on texts');
 });
 
+it('searches and shows tables that the application of this instance has not registered', async () => {
+  const first = await withArticles();
+  first.registerSchema({
+    name: 'sessions',
+    version: 1,
+    fields: { id: { typeId: Types.uint32 }, user: { typeId: Types.varchar }, at: { typeId: Types.timestamp } },
+    primaryKey: 'id',
+    indexes: ['user', { fields: ['user', 'at'] }, { fields: ['at', 'user'] }],
+    expireAfter: { field: 'at', seconds: 3600 },
+  });
+  await first.transaction((tx) => tx.insert('sessions', { id: 1, user: 'ann', at: new Date() }));
+  await first.checkpoint();
+  for (const role of ['writer', 'replica'] as const) {
+    const { db } = await shown.open({ role });
+    const page = shown.page(db);
+    const { tables } = await page.call('overview', {});
+    expect(tables.map(({ name }) => name)).toEqual(expect.arrayContaining(['articles', 'sessions']));
+    expect(tables.find(({ name }) => name === 'sessions')?.expireAfter).toEqual({ field: 'at', seconds: 3600 });
+    const asked = { where: [], orderBy: [], fields: ['id'] };
+    const found = await page.call('rows', { ...asked, table: 'articles', search: { text: 'wine' }, size: 10 });
+    expect(found).toMatchObject({ rows: [[2], [1]] });
+    const named = { text: 'note', index: 'others' };
+    expect((await page.call('query', { ...asked, table: 'articles', search: named })).rows).toEqual([[3]]);
+    expect((await page.call('rows', { ...asked, table: 'sessions', size: 10 })).rows).toEqual([[1]]);
+  }
+});
+
 it('queries by words as they are asked for, with conditions, order and limit', async () => {
   const page = shown.page(await withArticles());
   const asked = { table: 'articles', where: [], orderBy: [], fields: ['id', 'title'] };
