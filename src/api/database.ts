@@ -93,7 +93,8 @@ export class Database {
   /**
    * Opens the database, or creates it if it does not exist, and starts the write-forward loop. Required before any
    * operation; calling it again changes nothing. `registerSchema()`, `registerFunction()` and `registerTrigger()` may come before or
-   * after. Rejects with `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
+   * after. Rejects with `InvalidSchemaError` if a table is stored with another definition of the newest version that is registered here, or
+   * if that version is retired, with `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
    * for a new database, with `DeadlineExceededError` if it cannot be reached, and with `BackpressureError` if the pending commits exceed
    * the memory and cannot be merged. With polling `'onDemand'` it does not wait to read the log, and errors of that, such as damage, are
    * reported by the calls that need the log. With `expectAtLeast` it rejects with `DatabaseReplacedError` if the stored database is older

@@ -13,7 +13,7 @@ import { RowValidator } from '../schema/row-validator.ts';
 import { toStoredSchema } from '../schema/schema.ts';
 import type { MigrateFunction, SchemaDefinition } from '../schema/schema.ts';
 import { toDefinition } from '../schema/stored-definition.ts';
-import { indexTexts, isSameShape } from '../schema/same-shape.ts';
+import { indexTexts, isSameShape, rowDifference } from '../schema/same-shape.ts';
 import { shapeOf, TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
 import { checkedIndexesSchema } from './checked-indexes.ts';
@@ -285,6 +285,12 @@ export function refuseOtherDefinition(view: View, shape: TableShape): void {
     throw redefined(shape, 'is stored', nextVersion);
 }
 
+/** Whether a version is stored with a definition that contradicts this one, in more than indexes that one of both lacks. */
+export function isStoredOtherwise(view: View, shape: TableShape): boolean {
+  const stored = [view.table(shape.name)?.shape, view.nextVersion(shape.name)?.rows.shape];
+  return stored.some((other) => other?.version === shape.version && !isSameShape(other, shape));
+}
+
 /** The error for a version that is `known` with another definition. */
 export function redefined(shape: TableShape, how: string, known: TableShape): InvalidSchemaError {
   const { name, version } = shape;
@@ -296,7 +302,8 @@ export function redefined(shape: TableShape, how: string, known: TableShape): In
 
 function whyNot(shape: TableShape, known: TableShape): string {
   if (canonicalRows(shape.schema) !== canonicalRows(known.schema)) {
-    return 'The fields and the primary key of a version never change: give the new definition a new version.';
+    const difference = rowDifference(shape.schema, known.schema);
+    return `${difference} The fields and the primary key of a version never change: give the new definition a new version.`;
   }
   const others = indexTexts(known.schema);
   for (const [index, text] of indexTexts(shape.schema)) {

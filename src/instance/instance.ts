@@ -48,7 +48,7 @@ import { LiveResults } from '../query/live-results.ts';
 import type { LiveCursor } from '../query/live-results.ts';
 import type { QueryHost, QueryTrace, StateKeeper, WatchedQuery } from '../query/planner/query-host.ts';
 import { QueryMemory } from '../query/planner/query-host.ts';
-import { Registry, refuseRenames } from '../catalog/registry.ts';
+import { isStoredOtherwise, refuseOtherDefinition, Registry, refuseRenames } from '../catalog/registry.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { refuseEnding, refuseRegistered } from '../catalog/retired-versions.ts';
 import { sayOldVersions } from '../migration/migration-status.ts';
@@ -218,6 +218,7 @@ export class Instance implements BatchOwner, QueryHost {
       if (refuses) await refuseRegistered(engine.view, this.registry.newest);
       if (refuses) refuseEnding(engine.view.block0, this.registry.newest);
       for (const shape of this.registry.newest) {
+        await this.#refuseStoredOtherwise(engine, shape);
         refuseRenames(engine.view, shape);
         refuseOtherCode(engine.view, shape, this.registry);
       }
@@ -246,6 +247,13 @@ export class Instance implements BatchOwner, QueryHost {
     const { databaseId, revision, generation } = engine.view.block0;
     this.#logger.debug('Started', { databaseId, revision, generation, nodeId: engine.node.id });
     if (this.#options.role !== 'ephemeral') loadSoon(this.environment);
+  }
+
+  /** Throws `InvalidSchemaError` if a table is stored with another definition of this version. It may have been dropped since the last merge. */
+  async #refuseStoredOtherwise(engine: Engine, shape: TableShape): Promise<void> {
+    if (!isStoredOtherwise(engine.view, shape)) return;
+    await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.refresh(signal));
+    if (isStoredOtherwise(engine.view, shape)) refuseOtherDefinition(engine.view, shape);
   }
 
   /** Notes the tables that are dropped from now on. */

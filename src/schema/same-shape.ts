@@ -1,6 +1,7 @@
 /** Compares the definitions of table versions. */
 import { canonicalRows } from '../format/stored-schema.ts';
 import type { StoredFunctionIndex, StoredIndex, StoredIndexes, StoredSchema } from '../format/stored-schema.ts';
+import { typeName } from '../format/types.ts';
 import type { TableShape } from './table-shape.ts';
 
 /** Indexes of a definition that a table lacks. */
@@ -59,4 +60,30 @@ function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
   const others = indexTexts(b);
   const isOther = ([name, text]: [string, string]): boolean => (others.get(name) ?? text) !== text;
   return ![...indexTexts(a)].some(isOther);
+}
+
+/** Describes in a sentence how the rows of a definition differ from those of another one, which is stored or registered. */
+export function rowDifference(own: StoredSchema, other: StoredSchema): string {
+  for (const field of own.fields) {
+    const there = other.fields.find(({ name }) => name === field.name);
+    if (there === undefined) return `Field '${field.name}' is not in that one.`;
+    if (there.typeId !== field.typeId)
+      return `Field '${field.name}' is of type ${typeName(there.typeId)} there, and of type ${typeName(field.typeId)} here.`;
+    const property = (['required', 'default', 'maxLength', 'oneOf'] as const).find((name) => {
+      return JSON.stringify(there[name]) !== JSON.stringify(field[name]);
+    });
+    if (property === undefined || canonicalRows(only(own, field)) === canonicalRows(only(own, there))) continue;
+    return `Field '${field.name}' has another \`${property}\` there.`;
+  }
+  const more = other.fields.find(({ name }) => !own.fields.some((field) => field.name === name));
+  if (more !== undefined) return `That one has a field '${more.name}' too.`;
+  if (own.primaryKey.join() !== other.primaryKey.join())
+    return `The primary key is ${other.primaryKey.join(', ')} there.`;
+  const isExpiry = JSON.stringify(own.expireAfter) !== JSON.stringify(other.expireAfter);
+  return isExpiry ? 'It has another `expireAfter` there.' : 'It has other `renames` there.';
+}
+
+/** Returns the schema with one field. */
+function only(schema: StoredSchema, field: StoredSchema['fields'][number]): StoredSchema {
+  return { ...schema, fields: [field] };
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { createDatabase } from '../../../src/api/database.ts';
 import { InvalidOptionError, ReadOnlyError, TableDroppedError, TableNotFoundError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import { Nodes, people } from '../protocol/nodes.ts';
+import { Nodes, people, prefix, quietIntervalMs } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 import { refused } from '../protocol/scripted-driver.ts';
 
@@ -144,6 +145,20 @@ describe('a dropped table', () => {
     }
     b.db.registerSchema(others);
     expect(await nodes.run(b.db.get('people', 'x'))).toEqual({ code: 'x', title: 'first' });
+  });
+
+  it('lets an instance start with another definition of the same version, also before that is merged', async () => {
+    const { nodes, a } = await twoNodes();
+    await nodes.run(a.db.checkpoint());
+    const given = { dbPrefix: prefix, nodeId: 3, driver: nodes.store, logLevel: 'silent' } as const;
+    const db = createDatabase({ ...given, writeForwardInterval: quietIntervalMs }, nodes.environment);
+    db.registerSchema(others);
+    expect(await nodes.failure(db.start())).toMatchObject({ code: 'INVALID_SCHEMA', table: 'people' });
+    await nodes.run(a.db.dropTable('people'));
+    await nodes.run(db.start());
+    await nodes.run(db.transaction((tx) => tx.insert('people', { code: 'x', title: 'first' })));
+    expect(await nodes.run(db.get('people', 'x'))).toEqual({ code: 'x', title: 'first' });
+    await nodes.run(db.stop());
   });
 
   it('is created again by the next start', async () => {

@@ -50,12 +50,31 @@ describe('registerSchema()', () => {
   });
 
   it.each([
-    ['another type', { fields: { ...users.fields, name: { typeId: Types.bytes } } }],
-    ['one more field', { fields: { ...users.fields, more: { typeId: Types.int32 } } }],
-    ['another primary key', { primaryKey: 'name' }],
-    ['an index that is unique', { indexes: [{ fields: ['name'], unique: true }] }],
-    ['an index on one more field', { indexes: [{ fields: ['name', 'id'], name: 'name' }] }],
-  ])('refuses the same version with another definition: %s', async (_, change) => {
+    ['another type', { fields: { ...users.fields, name: { typeId: Types.bytes } } }, "'name' is of type varchar there"],
+    ['one more field', { fields: { ...users.fields, more: { typeId: Types.int32 } } }, "'more' is not in that one"],
+    [
+      'a field less',
+      { fields: { id: { typeId: Types.int32 }, name: { typeId: Types.varchar, maxLength: 20 } } },
+      'That one has a field',
+    ],
+    [
+      'a field that is required',
+      { fields: { ...users.fields, name: { typeId: Types.varchar, required: true } } },
+      "'name' has another `required`",
+    ],
+    [
+      'another default',
+      { fields: { ...users.fields, name: { typeId: Types.varchar, default: 'x' } } },
+      "'name' has another `default`",
+    ],
+    ['another primary key', { primaryKey: 'name' }, 'primary key is id there'],
+    ['an index that is unique', { indexes: [{ fields: ['name'], unique: true }] }, "Index 'name' is another one"],
+    [
+      'an index on one more field',
+      { indexes: [{ fields: ['name', 'id'], name: 'name' }] },
+      "Index 'name' is another one",
+    ],
+  ])('refuses the same version with another definition: %s', async (_, change, difference) => {
     const db = make();
     db.registerSchema(users);
     expect(() => db.registerSchema({ ...users, ...change })).toThrow(InvalidSchemaError);
@@ -72,9 +91,9 @@ describe('registerSchema()', () => {
     await late.stop();
     const early = make();
     early.registerSchema({ ...users, ...change });
-    await early.start();
-    await expect(early.query('users').execute()).rejects.toMatchObject({ code: 'INVALID_SCHEMA', table: 'users' });
-    await early.stop();
+    const refused = { code: 'INVALID_SCHEMA', table: 'users', message: expect.stringMatching(difference) as string };
+    await expect(early.start()).rejects.toMatchObject(refused);
+    await expect(early.query('users').execute()).rejects.toMatchObject({ code: 'NOT_STARTED' });
   });
 
   it.each([

@@ -58,7 +58,7 @@ export const writing: PagePromises = {
   'Each call takes the document as it is at that moment, so you may change the object afterwards.': [
     'test/features/batches/flush.test.ts: takes the values at the time of the call of insert, update and upsert',
   ],
-  'It returns a promise, which rejects if the document is refused. If you do not await the promise, the error rejects the next `flush()`.':
+  'It returns a promise, which rejects if the document is refused. The refused document is not in the batch, and its error also rejects the next `flush()`, so that no refusal is overlooked; the flush after that writes the rest.':
     [
       'test/features/batches/flush.test.ts: rejects its own promise and exactly one flush, which keeps the rest',
       'test/features/batches/flush.test.ts: is never an unhandled rejection, whether or not the caller awaits it',
