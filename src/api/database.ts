@@ -178,7 +178,10 @@ export class Database {
     await migrations.cancel(table, signalOptions.check(callName, options).signal);
   }
 
-  /** Returns the progress of a table's migration. The table need not be registered. */
+  /**
+   * Returns the progress of a table's migration. The table need not be registered. Rejects with `SchemaNotFoundError` if it is not stored
+   * either.
+   */
   async migrationStatus(table: TableRef, options: CallOptions = {}): Promise<MigrationStatus> {
     return this.#instance.maintenance.migrationStatus(table, signalOptions.check('db.migrationStatus()', options));
   }

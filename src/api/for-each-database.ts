@@ -2,7 +2,7 @@
 import { forEachOf } from '../base/pacer.ts';
 import { defined, kinds, OptionTable } from '../base/options.ts';
 import type { Environment } from '../base/env.ts';
-import { InvalidOptionError } from '../base/errors.ts';
+import { DatabaseReplacedError, InvalidOptionError, NotADatabaseError } from '../base/errors.ts';
 import { createDatabase } from './database.ts';
 import type { Database } from './database.ts';
 import { describeValue } from '../base/messages.ts';
@@ -87,7 +87,9 @@ export async function visitDatabases<T>(
 
   const visit = async (dbPrefix: string): Promise<T> => {
     const db = createDatabase({ ...shared, dbPrefix }, environment);
-    await db.start(create ? {} : { expectAtLeast: { revision: 1 } });
+    await db.start(create ? {} : { expectAtLeast: { revision: 1 } }).catch((error: unknown) => {
+      throw error instanceof DatabaseReplacedError ? noDatabase(dbPrefix) : error;
+    });
     let result: T;
     try {
       result = await run(db, dbPrefix);
@@ -113,6 +115,12 @@ export async function visitDatabases<T>(
     onProgress?.({ prefix, done: outcomes.size, failed, total: prefixes.length });
   });
   return reportOf(prefixes, outcomes);
+}
+
+function noDatabase(dbPrefix: string): NotADatabaseError {
+  return new NotADatabaseError(
+    `There is no database under ${dbPrefix}/, and none was created. Check the prefix, or set option create of forEachDatabase() to true.`,
+  );
 }
 
 function reportOf<T>(

@@ -315,7 +315,7 @@ export class Migrations {
       const { view } = engine;
       const migration = view.nextVersion(table)?.migration;
       if (migration === undefined) {
-        if (view.nextVersion(table) === undefined) return;
+        if (view.nextVersion(table) === undefined) return this.#requireTable(table);
         throw unfinished(table, undefined);
       }
       const isKnown = registry.shape(table) !== undefined;
@@ -373,10 +373,17 @@ export class Migrations {
     return true;
   }
 
+  /** Throws `SchemaNotFoundError` for a table that is neither stored nor registered: a wait for its migration would never end. */
+  #requireTable(table: string): void {
+    const { engine, registry } = this.#options;
+    if (engine.view.table(table) === undefined) registry.requireShape(table);
+  }
+
   async status(given: unknown, signal: AbortSignal | undefined): Promise<MigrationStatus> {
     const { engine, daemon } = this.#options;
     const table = tableName(given);
     await engine.withDeadline('db.migrationStatus()', signal, ({ signal: inner }) => engine.refresh(inner));
+    this.#requireTable(table);
     daemon.viewChanged();
     return statusOf(engine.view, table, daemon.rates.rowsPerSecond(table));
   }

@@ -81,6 +81,10 @@ describe('forEachDatabase()', () => {
       ['tenants/9', 'There is no database under tenants/9/'],
       ['tenants/2', 'no good'],
     ]);
+    expect(report.failed[0]?.error).toMatchObject({
+      code: 'NOT_A_DATABASE',
+      message: expect.stringContaining('create'),
+    });
     // None was made of a name that was wrong.
     expect((await driver.list('tenants/9/')).entries).toEqual([]);
   });

@@ -206,6 +206,10 @@ describe('finishing a migration', () => {
       fleet.failure(two.db.finishMigration(table as string, options));
     expect((await finish({})).message).toMatch(/in state 'building', and can be finished once it is 'switched'/);
     expect(await finish({ force: 'yes' })).toMatchObject({ code: 'INVALID_OPTION', option: 'force' });
+    const unknown = { code: 'SCHEMA_NOT_FOUND', table: 'user' };
+    expect(await finish({}, 'user')).toMatchObject(unknown);
+    expect(await fleet.failure(two.db.cancelMigration('user'))).toMatchObject(unknown);
+    expect(await fleet.failure(two.db.migrationStatus('user'))).toMatchObject(unknown);
     expect(await finish({}, 7)).toMatchObject({ code: 'INVALID_OPTION', option: 'tableName' });
     await fleet.until(two, 'switched');
     expect(await fleet.failure(one.db.finishMigration('users'))).toMatchObject({ code: 'INVALID_SCHEMA' });
