@@ -4,12 +4,13 @@
  */
 import { concatBytes, prefixEnd } from '../../base/bytes.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
+import { Types } from '../../format/types.ts';
 import { testedText } from '../../schema/index-condition.ts';
 import type { FieldTest, IndexCondition } from '../../schema/index-condition.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
 import { AnyCondition } from './any-condition.ts';
 import type { Comparison } from './comparison.ts';
-import type { Condition } from './condition.ts';
+import type { Condition, FieldCondition } from './condition.ts';
 import { rangesOver } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { withKey } from './row-order.ts';
@@ -175,12 +176,13 @@ function isWithin(comparison: Comparison, { field, takesNull, values }: FieldTes
 }
 
 /** Whether every value that passes a test of a partial index matches a comparison, so that its rows need not be tested for it. */
-function isFulfilled(comparison: Comparison, { field, takesNull, values }: FieldTest): boolean {
+function isFulfilled({ field: of, comparison }: FieldCondition, { field, takesNull, values }: FieldTest): boolean {
   switch (comparison.kind) {
     case 'null':
       return takesNull && values?.size === 0;
     case 'not null':
-      return !takesNull;
+      // At a path, a comparison is with values of one type, and the test takes any.
+      return !takesNull && (of.path === undefined || of.typeId === Types.json);
     case 'value':
     case 'in': {
       if (comparison.kind === 'value' && comparison.operator !== '=') return false;
@@ -226,6 +228,6 @@ export function insideOf({ tests }: IndexCondition, conditions: readonly Conditi
   if (!tests.every((test) => conditions.some((condition) => implies(condition, test)))) return undefined;
   return conditions.filter(({ on }) => {
     const test = on && tests.find((one) => isOn(on.field, one));
-    return on !== undefined && test !== undefined && isFulfilled(on.comparison, test);
+    return on !== undefined && test !== undefined && isFulfilled(on, test);
   });
 }

@@ -36,7 +36,7 @@ const schema = defineSchema({
 
 const first = new Date(0).toJSON();
 const values: readonly unknown[] = ['a', 'b', '1', 1, 2, 0, true, null, undefined, { x: 'a' }, ['a'], 'l'.repeat(1100)];
-const times: readonly unknown[] = [first, '2024-05-06T07:08:09.010Z', 'never', null, undefined];
+const times: readonly unknown[] = [first, '2024-05-06T07:08:09.010Z', 'never', 5, null, undefined];
 const tags: readonly unknown[] = ['red', 'blue', 1, '1', true, null, ['red'], 'l'.repeat(1100)];
 
 function person(id: number): Row {
@@ -99,7 +99,8 @@ function randomWheres(random: Random): ModelClause[] {
     return some[random.below(some.length)] as ModelClause;
   };
   const ofTime = (): ModelClause => ['info.t', random.below(2) === 0 ? '=' : '>=', new Date(0)];
-  const more: readonly (() => ModelClause)[] = [country, ofPath, ofPath, ofTime, () => ['info.t', '!=', null]];
+  const anyText = (): ModelClause => ['info.t', 'PREFIX', ''];
+  const more: readonly (() => ModelClause)[] = [country, ofPath, ofPath, ofTime, anyText, () => ['info.t', '!=', null]];
   return Array.from({ length: 1 + random.below(3) }, () => (more[random.below(more.length)] as () => ModelClause)());
 }
 
@@ -113,7 +114,7 @@ describe('paths in the parts of indexes', () => {
       [[['info.n', '<', 2]], ['id', 'country', 'info.n']],
       [[['info.v', 'IN', ['a', 1]]], ['id', 'country']],
     ];
-    for (let i = 0; i < 90; i++) {
+    for (let i = 0; i < 130; i++) {
       const [wheres, names] = rare[i] ?? [
         randomWheres(random),
         selected.filter((name) => name === 'id' || random.below(3) === 0),
