@@ -19,7 +19,7 @@ import { rangeOf } from './postings.ts';
 import type { SearchedIndex, TextSpan, WrittenSearch } from '../conditions/search-options.ts';
 
 /** The most words that one misspelled word stands for. */
-const maxAlternatives = 64;
+const maxAlternatives = 1000;
 
 export class CompiledSearch {
   readonly #clauses: readonly SearchClause[];

@@ -366,6 +366,27 @@ describe('a search', () => {
     expect(await nodes.run(query.search('wine', { index: 'some' }).count())).toBe(1);
   });
 
+  it('finds all rows with similar words, however many there are', async () => {
+    const nodes = new Nodes();
+    const node = await opened(nodes);
+    const words = new Set<string>();
+    for (const letter of 'abcdefghijklmnopqrstuvwxyz')
+      words.add(`t${letter}st`).add(`te${letter}t`).add(`tes${letter}`);
+    const batch = node.db.batch();
+    for (const [id, title] of [...words].entries()) await batch.insert('articles', { id, title, body: '', section: 1 });
+    for (let id = 100; id < 400; id++) {
+      await batch.insert('articles', { id, title: `n${20_260_000 + 3 * id}`, body: '', section: 2 });
+    }
+    await nodes.run(batch.flush());
+    for (const isMerged of [false, true]) {
+      if (isMerged) await nodes.run(node.db.checkpoint());
+      const search = (text: string) => node.db.query('articles').search(text, { fuzzy: true });
+      expect(await nodes.run(search('test').count())).toBe(words.size);
+      // Words of nine letters may differ in two.
+      expect(await nodes.run(search('n20260600').count())).toBeGreaterThan(64);
+    }
+  });
+
   it('finds no row whose where() another row meets, also by primary key', async () => {
     const nodes = new Nodes();
     const node = await opened(nodes);
