@@ -15,7 +15,7 @@ import { Query } from '../query/query.ts';
 import { byKey } from '../query/row-getter.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { QueryHost, QueryTrace, QueryMemory } from '../query/planner/query-host.ts';
-import { isSameShape } from '../schema/same-shape.ts';
+import { haveSameRows } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -69,7 +69,7 @@ class SnapshotHost implements QueryHost {
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#instance.registry.shape(table);
     const stored = this.#held.view.table(table)?.shape;
-    return stored !== undefined && shape !== undefined && isSameShape(stored, shape) ? stored : shape;
+    return stored !== undefined && shape !== undefined && haveSameRows(stored, shape) ? stored : shape;
   }
 
   get functions(): ReadonlyMap<string, RegisteredFunction> {
@@ -79,7 +79,11 @@ class SnapshotHost implements QueryHost {
   tableState(table: string): TableState | Promise<TableState> {
     this.#instance.running('A query');
     this.#held.check();
-    const state = this.#instance.bridge.stateOf(this.#held.view, table);
+    const { registry, bridge } = this.#instance;
+    const stored = this.#held.view.table(table);
+    // An index of the state may have been dropped, and another one added by its name: queries use those of the state.
+    if (stored !== undefined && haveSameRows(stored.shape, registry.requireShape(table))) return stored;
+    const state = bridge.stateOf(this.#held.view, table);
     return isPromise(state) ? state.catch((error: unknown) => this.#refuse(error)) : state;
   }
 

@@ -136,10 +136,10 @@ export class Registry {
     if (typeof fn !== 'function') {
       throw new InvalidOptionError('fn', `Function ${name} must be a function (row) => any, not ${describeValue(fn)}.`);
     }
-    if (version !== undefined && typeof version !== 'number') {
+    if (version !== undefined && !Number.isFinite(version)) {
       throw new InvalidOptionError(
         'version',
-        `The version of function ${name} must be a number, not ${describeValue(version)}.`,
+        `The version of function ${name} must be a finite number, not ${describeValue(version)}.`,
       );
     }
     this.#functions.set(name, { name, fn: fn as RegisteredFunction['fn'], version });

@@ -18,6 +18,11 @@ export function isSameShape(one: TableShape, other: TableShape): boolean {
   return true;
 }
 
+/** Whether two shapes are of the same version with the same rows. Indexes of the same name may differ. */
+export function haveSameRows(one: TableShape, other: TableShape): boolean {
+  return isSameShape(one, other) || canonicalRows(one.schema) === canonicalRows(other.schema);
+}
+
 /** Whether the keys of both shapes have the same types, so that equal values have equal bytes. */
 export function haveSameKeys({ keyFields }: TableShape, { keyFields: others }: TableShape): boolean {
   return keyFields.length === others.length && keyFields.every(({ typeId }, i) => typeId === others[i]?.typeId);

@@ -232,6 +232,32 @@ describe('history', () => {
     await world.run(db.stop());
   });
 
+  it('can be read although an index was dropped, and another one was added by its name', async () => {
+    const world = new World();
+    const db = await world.open({ history: '1d', writeForwardInterval: 1000 });
+    await world.write(db, 'old');
+    const snapshot = await world.run(db.snapshot());
+    const { generation } = snapshot;
+    db.registerSchema({ ...notes, indexes: [] });
+    await world.run(db.dropIndex('notes', 'text'));
+    db.registerSchema({ ...notes, indexes: [{ fields: ['id', 'text'], name: 'text' }] });
+    await world.write(db, 'new');
+    for (let i = 0; i < 20; i++) {
+      await world.environment.advance(60_000);
+      await world.run(db.checkpoint());
+    }
+    expect(await world.run(db.indexes('notes'))).toMatchObject([{ fields: ['id', 'text'], state: 'ready' }]);
+    const earlier = await world.run(db.at(generation));
+    for (const state of [snapshot, earlier]) {
+      expect(await world.run(state.get(notes, 7))).toMatchObject({ text: 'old 7' });
+      const found = state.query(notes).where('text', '=', 'old 8');
+      expect(await world.run(found.execute())).toMatchObject([{ id: 8 }]);
+      expect(await world.run(state.query(notes).count())).toBe(60);
+    }
+    expect(await world.run(db.query(notes).where('text', '=', 'new 8').count())).toBe(1);
+    await world.run(db.stop());
+  });
+
   it('refuses states that make no sense', async () => {
     const world = new World();
     const db = await world.open();
