@@ -136,7 +136,7 @@ export class Registry {
     if (typeof fn !== 'function') {
       throw new InvalidOptionError('fn', `Function ${name} must be a function (row) => any, not ${describeValue(fn)}.`);
     }
-    if (version !== undefined && !Number.isFinite(version)) {
+    if (version !== undefined && (typeof version !== 'number' || !Number.isFinite(version))) {
       throw new InvalidOptionError(
         'version',
         `The version of function ${name} must be a finite number, not ${describeValue(version)}.`,

@@ -118,7 +118,8 @@ function isNumeric(typeId: TypeId): boolean {
 function aggregatedField(shape: TableShape, field: LayoutField, kind: Kind): LayoutField {
   if (field.path === undefined || kind === 'count') return field;
   const ordered = orderedPath(shape, field);
-  const isOfNumbers = (kind === 'sum' || kind === 'avg') && ordered.typeId === Types.bytes;
+  // An index may be of the texts there.
+  const isOfNumbers = (kind === 'sum' || kind === 'avg') && !isNumeric(ordered.typeId);
   return isOfNumbers ? (shape.layout.path(field.name, Types.float64) as LayoutField) : ordered;
 }
 

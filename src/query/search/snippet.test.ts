@@ -43,6 +43,14 @@ describe('a snippet', () => {
     }
   });
 
+  it('shows the whole word although it would begin within a character', () => {
+    for (const maxLength of [16, 17, 18, 19]) {
+      const shown = marked('Old casks stand here 😀 wine cellars', 'cellars', maxLength);
+      expect(shown).toContain('[cellars]');
+      expect(marked(`${'😀'.repeat(30)} cellars and`, 'cellars', maxLength)).toContain('[cellars]');
+    }
+  });
+
   it('marks no half of a word where no space is near', () => {
     const random = new SeededRandom(7);
     for (let round = 0; round < 200; round++) {

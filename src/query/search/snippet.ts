@@ -83,7 +83,9 @@ export function snippet(
   const [from, to] = shown === undefined ? [0, 0] : [shown[0].start, Math.min(shown[1].end, shown[0].start + room)];
   // What is found stands in the middle.
   const ideal = from - Math.floor((room - (to - from)) / 2);
-  let start = outsidePair(text, Math.max(0, Math.min(ideal, text.length - room)));
+  const first = Math.max(0, Math.min(ideal, text.length - room));
+  // Behind the pair, since there is no room for more.
+  let start = outsidePair(text, first) === first ? first : Math.min(first + 1, from);
   let end = outsidePair(text, Math.min(text.length, start + room));
   if (start > 0) {
     const space = text.indexOf(' ', start - 1);

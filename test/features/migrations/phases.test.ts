@@ -45,6 +45,17 @@ async function givenUp(two: Member): Promise<{ readonly finished: Promise<void>;
 }
 
 describe('a migration', () => {
+  it('keeps the version of a table without rows, once the old release has created it', async () => {
+    const one = await fleet.open(1, [users1]);
+    await fleet.run(one.db.setTargetSchemaVersion('users', 1));
+    const two = await fleet.open(2, [users2]);
+    await fleet.write(two, 'insert', [{ id: 1, name: 'Ann', age: 7 }]);
+    expect(await fleet.status(two)).toMatchObject({ state: 'dual-write', from: 1, to: 2 });
+    expect(await fleet.row(one, 1)).toMatchObject({ name: 'Ann' });
+    await fleet.write(one, 'update', [{ id: 1, age: 8 }]);
+    expect(await fleet.row(two, 1)).toMatchObject({ age: 8 });
+  });
+
   it('makes all rows, switches, and retires the old version once it is asked to', async () => {
     const one = await fleet.open(1, [users1]);
     await fleet.write(one, 'insert', people(0, 300));

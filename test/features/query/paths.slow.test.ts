@@ -317,6 +317,9 @@ describe('paths', () => {
       const query = table.query().where('info.n', '<', 1e9);
       expect(await query.sum('info.n')).toBe(some.reduce((sum, value) => sum + value, 0));
       expect(await query.avg('info.n')).toBe(some.reduce((sum, value) => sum + value, 0) / some.length);
+      // Its index is of the texts there.
+      const others = there.map((row) => valueAt(row, 'info.v')).filter((value) => typeof value === 'number');
+      expect(await table.query().sum('info.v')).toBe(others.reduce((sum, value) => sum + value, 0));
       expect(await query.min('info.n')).toBe(Math.min(...some));
       expect(await query.max('info.n')).toBe(Math.max(...some));
       const filledIn = there.filter((row) => (valueAt(row, 'info.n') ?? null) !== null).length;

@@ -195,6 +195,8 @@ describe('a registered function', () => {
     ['f', 'text', undefined, 'fn'],
     ['f', undefined, undefined, 'fn'],
     ['f', one, '1', 'version'],
+    ['f', one, Number.NaN, 'version'],
+    ['f', one, Infinity, 'version'],
   ])('is refused as (%s, %s, %s)', async (name, fn, version, option) => {
     const db = await openDatabase([people]);
     const error = thrown(() => db.registerFunction(name as string, fn as () => unknown, version as unknown as number));

@@ -37,7 +37,7 @@ export const migrations: PagePromises = {
   'It cannot change the primary key.': [
     'src/migration/row-translation.test.ts: that returns %s does not migrate the row',
   ],
-  'or become null if the old type cannot hold the value or `oneOf` does not list it. Fields that only the old version has keep their values.':
+  'or become null if the old type cannot hold the value or `oneOf` does not list it. Fields that only the old version has keep their values, also where one batch deletes a row and inserts it again.':
     [
       'src/migration/row-translation.test.ts: is null where the old type cannot hold the value',
       'src/migration/row-translation.test.ts: keeps the fields of the old version alone, and takes the common ones',
@@ -103,7 +103,7 @@ export const migrations: PagePromises = {
   "with `retiredVersions: 'allow'` it opens the other tables.": [
     'test/features/migrations/retirement.slow.test.ts: rejects, and opens the other tables where it is allowed to',
   ],
-  'retires the old version automatically, once the new version is complete and no instance is known to use the old one.':
+  'retires the old version automatically, once the new version is complete and no instance is known to use the old one: an instance waits for some minutes first, in which others would say so.':
     [
       'test/features/migrations/retirement.slow.test.ts: is not retired by itself either, where that was allowed: %s',
       'test/features/migrations/phases.test.ts: keeps the old version unless asked otherwise, and then while somebody is known to use it',
@@ -118,7 +118,7 @@ export const migrations: PagePromises = {
   'while rows are not unique, the migration is blocked, and `blockers` names them': [
     'test/features/unique/migrations.test.ts: is blocked by rows that are not, which it names, and goes on once they are',
   ],
-  'if they write rows that are not unique meanwhile, `blockers` names these rows too, and the old version stays until they are corrected. All instances enforce unique indexes of the old version until then':
+  'if they write rows that are not unique meanwhile, once their commits are merged, `blockers` names these rows too, and the old version stays until they are corrected. All instances enforce unique indexes of the old version until then':
     [
       'test/features/unique/migrations.test.ts: does not retire the old one while nodes with that have left rows that are not unique',
       'test/features/unique/migrations.test.ts: lets nodes with the older one keep to the unique indexes of that, and its own to both',
