@@ -15,6 +15,7 @@ import type { MigrateFunction, SchemaDefinition } from '../schema/schema.ts';
 import { toDefinition } from '../schema/stored-definition.ts';
 import { indexTexts, isSameShape, rowDifference } from '../schema/same-shape.ts';
 import { shapeOf, TableShape } from '../schema/table-shape.ts';
+import { didYouMean } from '../base/options.ts';
 import type { View } from '../view/view.ts';
 import { checkedIndexesSchema } from './checked-indexes.ts';
 import { DroppedTables } from './dropped-tables.ts';
@@ -180,6 +181,15 @@ export class Registry {
     const registered = this.#triggers.get(table) ?? [];
     registered.push({ operation, handler } as RegisteredTrigger);
     this.#triggers.set(table, registered);
+  }
+
+  /** Warns of triggers on tables that are not registered, if the name of another one is similar: such a trigger would never fire. */
+  warnOfTriggers(): void {
+    for (const table of this.#triggers.keys()) {
+      const guess = this.#shapes.has(table) ? '' : didYouMean(table, [...this.#shapes.keys()]);
+      if (guess === '') continue;
+      this.#logger.warn(`There is a trigger on table '${table}', which is not registered${guess}`, { table });
+    }
   }
 
   /** Triggers of a table in the order of their registration. */

@@ -243,6 +243,7 @@ export class Instance implements BatchOwner, QueryHost {
     });
     this.#live?.attach(this.#host);
     if (this.#options.role === 'writer') this.#host.expireRows();
+    this.registry.warnOfTriggers();
     this.maintenance.begin(engine);
     const { databaseId, revision, generation } = engine.view.block0;
     this.#logger.debug('Started', { databaseId, revision, generation, nodeId: engine.node.id });

@@ -43,6 +43,20 @@ describe('fieldChanges()', () => {
     expect(fieldChanges([id, name], [name, id])).toEqual({ lines: [], loses: false });
   });
 
+  it('says that rows expire', () => {
+    const fields = [id, { name: 'at', typeId: Types.timestamp }];
+    const version = (seconds?: number): StoredSchema => {
+      return { ...table, version: 1, fields, ...(seconds !== undefined && { expireAfter: { field: 'at', seconds } }) };
+    };
+    const line =
+      'Rows expire 60 s after the time in at: queries leave out those whose time has come, and they are deleted.';
+    for (const before of [undefined, 3600]) {
+      expect(compare(version(before), version(60))).toEqual({ lines: [line], loses: true });
+    }
+    for (const before of [60, 10]) expect(compare(version(before), version(60))).toEqual({ lines: [], loses: false });
+    expect(compare(version(60), version())).toEqual({ lines: [], loses: false });
+  });
+
   it('names dropped fields, and says that one may have another name now', () => {
     const { lines, loses } = fieldChanges([id, name], [id, { name: 'title', typeId: Types.varchar }]);
     expect(loses).toBe(true);

@@ -61,6 +61,7 @@ export function fieldChanges(from: StoredSchema, to: StoredSchema): FieldChanges
   });
   const changed = carried.filter(({ typeId, old }) => old.typeId !== typeId && !isWidened(old.typeId, typeId));
   const rules = to.fields.flatMap((field) => narrowed(field, before.get(sources.get(field.name) ?? '')));
+  const expiring = newlyExpiring(from, to);
   const mayBeRenamed = (typeId: TypeId): boolean => added.some((field) => field.typeId === typeId);
   const lines = [
     ...dropped.map(
@@ -80,8 +81,17 @@ export function fieldChanges(from: StoredSchema, to: StoredSchema): FieldChanges
       .filter(({ name, old }) => old.name !== name)
       .map(({ name, old }) => `Field ${name} is field ${old.name} under another name: its values stay.`),
     ...rules,
+    ...expiring,
   ];
-  return { lines, loses: dropped.length > 0 || changed.length > 0 || rules.length > 0 };
+  return { lines, loses: [dropped, changed, rules, expiring].some(({ length }) => length > 0) };
+}
+
+/** Says that a version makes rows expire that did not, or at another time. */
+function newlyExpiring({ expireAfter: before }: StoredSchema, { expireAfter: after }: StoredSchema): string[] {
+  if (after === undefined || (before?.field === after.field && before.seconds <= after.seconds)) return [];
+  return [
+    `Rows expire ${after.seconds} s after the time in ${after.field}: queries leave out those whose time has come, and they are deleted.`,
+  ];
 }
 
 /** Logs how a new version changes fields, before any row is made, if this instance has no function that makes its rows. */

@@ -42,7 +42,7 @@ export class KnownTable {
   }
 
   get info(): TableInfo {
-    const fields = [...this.fields].map(([name, field]) => fieldInfo(name, field));
+    const fields = [...this.fields].map(([name, field]) => fieldInfo(name, field, this.keyNames.includes(name)));
     const indexes = (this.#stored.indexes ?? []).map(indexInfo);
     const paths = [...this.#paths].map(([name, typeId]) => ({ name, type: nameOfType(typeId) }));
     const { version, expireAfter } = this.definition;
@@ -108,11 +108,12 @@ export class KnownTable {
 function fieldInfo(
   name: string,
   { typeId, required, maxLength, oneOf, default: fallback }: FieldDefinition,
+  isOfKey: boolean,
 ): FieldInfo {
   return {
     name,
     type: nameOfType(typeId),
-    required: required === true,
+    required: required === true || isOfKey,
     ...(maxLength !== undefined && { maxLength }),
     ...(oneOf !== undefined && { oneOf: oneOf.map((value) => toJson(typeId, value)) }),
     hasDefault: fallback !== undefined && fallback !== null,

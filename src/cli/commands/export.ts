@@ -13,7 +13,7 @@ import { plural } from '../terminal/figures.ts';
 import { queryFrom, queryOptions } from '../language/asked-query.ts';
 import type { AskedQuery, QueryArguments } from '../language/asked-query.ts';
 import { Progress } from '../terminal/progress.ts';
-import { formulaStarts, kindOf, namedFile, outputFormats, TextOutput } from '../output/records.ts';
+import { formulaStarts, kindOf, namedFile, outputFormats, refuseOtherFormat, TextOutput } from '../output/records.ts';
 import type { RowOutput } from '../output/records.ts';
 
 /** The number of rows between updates of the progress bar. */
@@ -121,6 +121,7 @@ export const exportTable: Command = command({
   run: async (session, { database, table, file, blobs, columns, ...args }) => {
     const { terminal, signal } = session;
     const named = kindOf(file);
+    if (args.format === undefined && named.format === undefined) refuseOtherFormat(file);
     const format = args.format ?? named.format ?? 'ndjson';
     const isText = format !== 'parquet';
     const gzip = args.gzip ?? named.gzip ?? false;

@@ -46,6 +46,15 @@ export function kindOf(file: string | undefined): Partial<FileKind> {
   return { ...defined({ format }), ...(/\.gz$/i.test(file) && { gzip: true }) };
 }
 
+/** Refuses the name of a file in a format that exports cannot have. Throws `UsageError`. */
+export function refuseOtherFormat(file: string | undefined): void {
+  const [, ending] = /\.(xlsx?|ods|xml|html?|sql|ya?ml|avro|arrow|feather|orc|db|sqlite3?)$/i.exec(file ?? '') ?? [];
+  if (ending === undefined) return;
+  throw new UsageError(
+    `${file} ends with .${ending}, which is no format of exports: name it .csv, .tsv, .json, .ndjson or .parquet, or give --format.`,
+  );
+}
+
 /** The characters at the beginning of a formula, for messages. */
 export const formulaStarts = '= + - @';
 const formula = /^[=+\-@\t\r]/;

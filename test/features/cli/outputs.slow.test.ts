@@ -231,6 +231,7 @@ describe('an export', () => {
     [['t', 'x.csv', '--order', 'id up'], 'Expected'],
     [['t', 'x.csv', '--limit', '-1'], 'whole number'],
     [['t', 'x.csv.zst'], 'name it .gz'],
+    [['t', 'x.xlsx'], 'which is no format of exports'],
     [['t where id = 1', 'x.csv'], 'There is no table'],
   ])('that is not understood writes nothing: %j', async ([table = '', file = '', ...words], message) => {
     const before = await readdir(folder.path);

@@ -83,7 +83,7 @@ describe('forEachDatabase()', () => {
     ]);
     expect(report.failed[0]?.error).toMatchObject({
       code: 'NOT_A_DATABASE',
-      message: expect.stringContaining('create'),
+      message: expect.stringContaining('create') as string,
     });
     // None was made of a name that was wrong.
     expect((await driver.list('tenants/9/')).entries).toEqual([]);

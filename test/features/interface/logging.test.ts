@@ -41,6 +41,18 @@ async function insert(db: Database, id: number): Promise<void> {
 }
 
 describe('a custom logger', () => {
+  it('is warned of a trigger on a table whose name is a misspelt one', async () => {
+    const lines: string[] = [];
+    const ignore = (): void => undefined;
+    const logger = { debug: ignore, info: ignore, warn: (message: string) => lines.push(message), error: ignore };
+    const db = StoreDb({ dbPrefix: 'app', nodeId: 0, driver: new MemoryDriver(), logger });
+    db.registerSchema(notes);
+    for (const table of ['notes', 'ntoes', 'unrelated']) db.registerTrigger(table, 'insert', ignore);
+    await db.start();
+    await db.stop();
+    expect(lines).toEqual(["There is a trigger on table 'ntoes', which is not registered: did you mean notes?"]);
+  });
+
   it.each([
     ['debug', ['debug', 'info', 'warn', 'error']],
     [undefined, ['info', 'warn', 'error']],
