@@ -82,6 +82,8 @@ export class BlobChanges {
 /** A new blob on its way into a commit. Its record is known once it was uploaded, which never happens to a stream that failed. */
 export interface NewBlob {
   reference: string;
+  readonly table: string;
+  readonly field: string;
   readonly value: BlobValue;
   record: BlobRecord | undefined;
   /** Last slot of a state that was current before the upload began, or in which the blob was still there; -1: none. */

@@ -216,7 +216,8 @@ class BlobUploads {
     const firstSentMs = this.#environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
       try {
-        blob.record = await uploadBlob(this.#store, blob.reference, blob.value, this.#limits);
+        const field = `field '${blob.field}' of table '${blob.table}'`;
+        blob.record = await uploadBlob(this.#store, blob.reference, blob.value, field, this.#limits);
         return;
       } catch (error) {
         if (!(error instanceof StorageError)) throw error;

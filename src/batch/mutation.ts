@@ -31,12 +31,12 @@ export function captureDocument(
     return set.list(shape).addDocument(kind, document, condition);
   }
   const captured: Row = { ...document };
-  const found: { reference: string; value: BlobValue }[] = [];
+  const found: Pick<NewBlob, 'reference' | 'table' | 'field' | 'value'>[] = [];
   for (const field of shape.blobFields) {
     const value = documentValue(document, field);
     if (!(value instanceof BlobValue)) continue;
     const reference = randomUuid(set.environment);
-    found.push({ reference, value });
+    found.push({ reference, table: shape.name, field: field.name, value });
     Object.defineProperty(captured, field.name, { value: reference, enumerable: true });
   }
   const key = set.list(shape).addDocument(kind, captured, condition);

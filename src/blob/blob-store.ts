@@ -23,20 +23,21 @@ export class BlobStore {
     this.#prefix = prefix;
   }
 
-  #key(reference: string): string {
+  /** The name of a blob's object in the store. */
+  keyOf(reference: string): string {
     // UUIDs do not depend on case; object names do.
     return `${this.#prefix}/${blobName(reference.toLowerCase())}`;
   }
 
   /** Writes the object of a blob, which must not exist. */
   async put(reference: string, body: PutBody, options: Omit<PutOptions, 'if'>): Promise<void> {
-    await this.#driver.put(this.#key(reference), body, { ...options, if: 'absent' });
+    await this.#driver.put(this.keyOf(reference), body, { ...options, if: 'absent' });
   }
 
   /** Returns whether the object of a blob exists. */
   async exists(reference: string, signal?: AbortSignal): Promise<boolean> {
     const range = { start: 0, end: 0 };
-    const found = await this.#driver.get(this.#key(reference), { range, ...defined({ signal }) });
+    const found = await this.#driver.get(this.keyOf(reference), { range, ...defined({ signal }) });
     return found.status === 'found';
   }
 
@@ -86,7 +87,7 @@ export class BlobStore {
     to: number,
     signal?: AbortSignal,
   ): Promise<Uint8Array> {
-    const key = this.#key(reference);
+    const key = this.keyOf(reference);
     for (let attempt = 1; ; attempt++) {
       const range = { start: from, end: to };
       const result = await this.#driver.get(key, { range, ...defined({ signal }) });
@@ -115,7 +116,7 @@ export class BlobStore {
         `The ${name} driver cannot make download URLs: read the blob with getBuffer() or stream().`,
       );
     }
-    return this.#driver.presign(this.#key(reference), options);
+    return this.#driver.presign(this.keyOf(reference), options);
   }
 }
 

@@ -1,6 +1,8 @@
 /** Uploads blobs, with a checksum for every chunk. Readers of bundles do without this code. */
-import { isBytes } from '../base/brands.ts';
+import { isBytes, messageOf } from '../base/brands.ts';
 import { checksum, encodeUtf8 } from '../base/bytes.ts';
+import { StorageError } from '../base/errors.ts';
+import { withoutEnding } from '../base/messages.ts';
 import { defined } from '../base/options.ts';
 import type { PutBody } from '../storage/contract/driver.ts';
 import type { BlobStore } from './blob-store.ts';
@@ -50,15 +52,26 @@ async function* inPieces(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, un
   for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
 }
 
+/** Adds up the pieces of a stream. Calls `broken` with the error if the stream fails. */
 async function* observed(
   source: AsyncIterable<Uint8Array | string>,
   sums: ChunkChecksums,
+  broken: (error: unknown) => void,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  for await (const piece of source) {
-    const bytes = typeof piece === 'string' ? encodeUtf8(piece) : piece;
-    if (!isBytes(bytes)) throw new TypeError('A blob stream must give bytes or strings');
-    sums.add(bytes);
-    yield bytes;
+  let isTaken = false;
+  try {
+    for await (const piece of source) {
+      const bytes = typeof piece === 'string' ? encodeUtf8(piece) : piece;
+      if (!isBytes(bytes)) throw new TypeError('A blob stream must give bytes or strings');
+      sums.add(bytes);
+      isTaken = true;
+      yield bytes;
+      isTaken = false;
+    }
+  } catch (error) {
+    // A driver may throw its own error into the stream that it was reading.
+    if (!isTaken) broken(error);
+    throw error;
   }
 }
 
@@ -68,23 +81,26 @@ function bodyOf(bytes: Uint8Array): PutBody {
 
 /**
  * Stores a blob under a new reference. Never use a reference twice: an upload that failed may reach the store at any later
- * time, even after a second upload under the same name was deleted as garbage.
+ * time, even after a second upload under the same name was deleted as garbage. `field` names the field of the row in errors.
  */
 export async function uploadBlob(
   store: BlobStore,
   reference: string,
   value: BlobValue,
+  field: string,
   limits: StreamLimits,
 ): Promise<BlobRecord> {
   const { signal } = limits;
   const sums = new ChunkChecksums();
   const { source, contentType } = value;
   if (isBytes(source)) sums.add(source);
+  // Of the stream. The error that the driver makes of it says less, and might be that of a failing store.
   let failure: Error | undefined;
   const stream = (): PutBody =>
     observed(
       value.read(limits, (error) => (failure = error)),
       sums,
+      (error) => (failure ??= streamFailed(store.keyOf(reference), field, error)),
     );
   const body = isBytes(source) ? bodyOf(source) : stream();
   try {
@@ -93,4 +109,15 @@ export async function uploadBlob(
     throw failure ?? error;
   }
   return { sizeBytes: sums.sizeBytes, contentType, checksums: sums.finish() };
+}
+
+function streamFailed(key: string, field: string, cause: unknown): StorageError {
+  const reason = withoutEnding(messageOf(cause), '.');
+  return new StorageError(
+    key,
+    'none',
+    `The stream for ${field} failed: ${reason}. Nothing was committed: drop the batch with clear(), or give the field a new ` +
+      'db.Blob().',
+    { cause },
+  );
 }

@@ -5,7 +5,7 @@ import { InvalidOptionError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/options.ts';
 import type { OptionKind } from '../base/options.ts';
 import { describeValue } from '../base/messages.ts';
-import { whileLive } from './live-stream.ts';
+import { onStreamError, whileLive } from './live-stream.ts';
 import type { StreamLimits } from './live-stream.ts';
 
 /** The data that a blob can be made of. A stream is read once, when the batch is flushed. */
@@ -55,6 +55,8 @@ export class BlobValue {
 
   readonly #idleMs: number;
   #isSpent = false;
+  /** The error of a stream that failed. */
+  #broken: { readonly error: unknown } | undefined;
 
   /** @hidden Use `db.Blob()`. */
   constructor(data: unknown, options: BlobOptions = {}) {
@@ -64,8 +66,10 @@ export class BlobValue {
     if (typeof data === 'string') this.source = encodeUtf8(data);
     // Not slice(), which returns a view if `data` is a Buffer.
     else if (isBytes(data)) this.source = new Uint8Array(data);
-    else if (isStream(data)) this.source = data;
-    else {
+    else if (isStream(data)) {
+      this.source = data;
+      onStreamError(data, (error) => (this.#broken ??= { error }));
+    } else {
       const allowed = 'a Buffer, Uint8Array, string, or a readable stream of bytes';
       throw new InvalidOptionError('data', `A blob cannot be made of ${describeValue(data)}: give ${allowed}.`);
     }
@@ -95,6 +99,8 @@ export class BlobValue {
       return;
     }
     this.#isSpent = true;
+    // Not every kind of stream tells its error again to somebody who reads it later.
+    if (this.#broken !== undefined) throw this.#broken.error;
     yield* whileLive(source, this.#idleMs, limits, failure);
   }
 }

@@ -26,6 +26,17 @@ interface Reader {
   end(): void;
 }
 
+/**
+ * Has `note` called with the error of a stream of Node.js. A stream may fail long before a flush reads it, and its error ends the
+ * process where nobody listens. Other streams keep their errors until they are read.
+ */
+export function onStreamError(source: Source, note: (error: unknown) => void): void {
+  const stream = source as unknown as { on?: unknown; pipe?: unknown };
+  // An emitter that is no stream may mean something else by the event.
+  if (typeof stream.on !== 'function' || typeof stream.pipe !== 'function') return;
+  (source as unknown as { on(event: 'error', listener: typeof note): void }).on('error', note);
+}
+
 function readerOf(source: Source): Reader {
   const ignore = (ended: unknown): void => void Promise.resolve(ended).catch(() => undefined);
   const { getReader, destroy } = source as unknown as Partial<ReadableStream<Piece>> & { destroy?: unknown };

@@ -1,10 +1,11 @@
 /** Checks that all drivers share: keys, ranges, page limits, aborts and bodies, and the options for drivers and prefixes. */
 import { utf8Length } from '#platform';
 import { flawOf } from '../../base/abort.ts';
-import { isBytes } from '../../base/brands.ts';
+import { isBytes, messageOf } from '../../base/brands.ts';
 import { encodeUtf8, joinBytes } from '../../base/bytes.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { RequestOutcome } from '../../base/errors.ts';
+import { withoutEnding } from '../../base/messages.ts';
 import { kinds } from '../../base/options.ts';
 import type { OptionKind } from '../../base/options.ts';
 import { sharedPrefix } from '../../format/object-names.ts';
@@ -94,7 +95,10 @@ export async function* readBody(key: string, body: PutBody, signal?: AbortSignal
     }
   } catch (error) {
     if (error instanceof StorageError) throw error;
-    throw new StorageError(key, 'none', 'The stream of the body failed. Nothing was written.', { cause: error });
+    const reason = withoutEnding(messageOf(error), '.');
+    throw new StorageError(key, 'none', `The stream of the body failed: ${reason}. Nothing was written.`, {
+      cause: error,
+    });
   }
 }
 

@@ -1,5 +1,7 @@
 /** How blobs come into the store: before the commit that refers to them, once, and whole or not at all. */
-import { Readable } from 'node:stream';
+import { createReadStream } from 'node:fs';
+import { PassThrough, Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { BatchStateError, defineSchema, StorageError, Types } from '../../../src/index.ts';
 import type { PutBody, PutOptions, PutResult } from '../../../src/storage/index.ts';
@@ -20,6 +22,10 @@ async function* breaking(): AsyncGenerator<Buffer> {
   yield Buffer.alloc(100_000, 1);
   throw cause;
 }
+
+const brokenMessage =
+  "The stream for field 'data' of table 'files' failed: the source broke off. Nothing was committed: drop the batch with " +
+  'clear(), or give the field a new db.Blob().';
 
 /** Ends with an error after some bytes. */
 const broken: readonly (readonly [string, () => AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>])[] = [
@@ -133,7 +139,8 @@ describe.each(driversUnderTest)('a stream that fails, on %s', (_, makeDriver) =>
       error = await failure(batch.flush());
     });
     expect(unhandled).toEqual([]);
-    expect(error).toMatchObject({ code: 'STORAGE', outcome: 'none', cause });
+    expect(error).toMatchObject({ code: 'STORAGE', outcome: 'none', message: brokenMessage });
+    expect((error as Error).cause).toBe(cause);
     expect(await db.query(files).count()).toBe(0);
     expect((await driver.list(`${prefix}/blobs/`)).entries).toEqual([]);
   });
@@ -156,7 +163,92 @@ describe.each(driversUnderTest)('a stream that fails, on %s', (_, makeDriver) =>
   });
 });
 
+/** What nobody caught while this ran. Vitest's own listeners stand aside meanwhile. */
+async function uncaughtDuring(run: () => Promise<void>): Promise<readonly unknown[]> {
+  const others = process.listeners('uncaughtException');
+  const uncaught: unknown[] = [];
+  const note = (error: unknown): void => void uncaught.push(error);
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', note);
+  try {
+    const unhandled = await unhandledDuring(run);
+    return [...uncaught, ...unhandled];
+  } finally {
+    process.removeListener('uncaughtException', note);
+    for (const listener of others) process.on('uncaughtException', listener);
+  }
+}
+
+/** Fails before anybody reads it. */
+const early: readonly (readonly [string, () => AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>, string])[] = [
+  ['file that is not there', () => createReadStream('/there/is/no/such/file'), 'ENOENT: no such file or directory'],
+  ['Readable', () => new PassThrough().destroy(cause), cause.message],
+  [
+    'stream that does not tell its error again',
+    () => {
+      const stream = new PassThrough({ autoDestroy: false });
+      setImmediate(() => void stream.emit('error', cause));
+      return stream.end();
+    },
+    cause.message,
+  ],
+  ['web stream', () => new ReadableStream({ start: (controller) => controller.error(cause) }), cause.message],
+  [
+    'web stream of a Readable',
+    () => Readable.toWeb(createReadStream('/there/is/no/such/file')) as ReadableStream<Uint8Array>,
+    'ENOENT',
+  ],
+];
+
+describe('a stream that fails before the flush', () => {
+  it.each(early)('rejects the flush, and nothing before it: %s', async (_, make, reason) => {
+    const db = await openDatabase([files]);
+    let error: unknown;
+    const uncaught = await uncaughtDuring(async () => {
+      const batch = db.batch();
+      await batch.insert(files, { id: 1, data: db.Blob(make()) });
+      await sleep(50);
+      error = await failure(batch.flush());
+    });
+    expect(uncaught).toEqual([]);
+    expect(error).toBeInstanceOf(StorageError);
+    expect((error as Error).message).toContain(`field 'data' of table 'files' failed: ${reason}`);
+    expect(await db.query(files).count()).toBe(0);
+  });
+
+  it('hurts nobody if its batch is cleared', async () => {
+    const db = await openDatabase([files]);
+    const uncaught = await uncaughtDuring(async () => {
+      const batch = db.batch();
+      await batch.insert(files, { id: 1, data: db.Blob(createReadStream('/there/is/no/such/file')) });
+      batch.clear();
+      await sleep(50);
+      await batch.flush();
+    });
+    expect(uncaught).toEqual([]);
+  });
+});
+
+/** Throws its own error into the body that it reads, as `destroy()` of a stream over it does. */
+class ThrowsIntoBody extends GatedDriver {
+  override async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    if (!key.includes('/blobs/') || !(Symbol.asyncIterator in body)) return super.put(key, body, options);
+    const iterator = body[Symbol.asyncIterator]();
+    await iterator.next();
+    const lost = new StorageError(key, 'unknown', 'The connection broke off.');
+    await iterator.throw?.(lost).catch(() => undefined);
+    throw lost;
+  }
+}
+
 describe('a stream', () => {
+  it('is not blamed for the failure of a store', async () => {
+    const db = await openDatabase([files], new ThrowsIntoBody(newDriver()));
+    const batch = db.batch();
+    void batch.insert(files, { id: 1, data: db.Blob(Readable.from(['text'])) });
+    expect(await failure(batch.flush())).toMatchObject({ code: 'STORAGE', message: 'The connection broke off.' });
+  });
+
   it('that two rows are given is refused: it can be read once', async () => {
     const db = await openDatabase([files]);
     const value = db.Blob(Readable.from(['once']));

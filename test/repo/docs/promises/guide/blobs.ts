@@ -4,6 +4,10 @@ export const blobs: PagePromises = {
   'A stream can be read only once: if it fails, `clear()` the batch': [
     'test/features/blobs/uploads.test.ts: is never taken for a shorter one: the batch is refused until the row has another value',
   ],
+  'A stream that fails, also before the flush, makes the flush reject with a `StorageError`.': [
+    'test/features/blobs/uploads.test.ts: rejects the flush with its error and leaves no blob: %s',
+    'test/features/blobs/uploads.test.ts: rejects the flush, and nothing before it: %s',
+  ],
   'The flush reads the stream, and never holds all of it in memory.': [
     'test/features/blobs/uploads.test.ts: is not read before the flush, and not at all if the batch is cleared',
     'test/features/blobs/gibibyte.slow.test.ts: 1 GiB is streamed into a folder and back in less than 100 MB',
