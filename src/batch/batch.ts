@@ -590,7 +590,7 @@ export class Batch implements Overlay {
     if (kind !== Operation.insert) host.rowRead?.(shape, captured.list(shape).keys.key(0));
     const before = await this.overlayOn(await host.tableState(shape.name));
     const mutation = await new CapturedMutation(captured, shape, kind).describe(before, (reference) =>
-      this.#newBlob(reference),
+      this.newBlob(reference),
     );
     const own = new Batch(host, this, depth);
     own.#operations = captured;
@@ -626,12 +626,12 @@ export class Batch implements Overlay {
     }
   }
 
-  /** A blob that this batch, or one that it is part of, brings with it. */
-  #newBlob(reference: string): NewBlob | undefined {
+  /** @internal A blob that this batch, or one that it is part of, brings with it. */
+  newBlob(reference: string): NewBlob | undefined {
     const sets = [this.#operations, this.#committing, this.#inDoubt?.operations];
     const holder = sets.find((set) => set?.blobs.has(reference) === true);
     if (holder !== undefined) return holder.blobs.get(reference);
-    return this.#parent === undefined ? undefined : this.#parent.#newBlob(reference);
+    return this.#parent === undefined ? undefined : this.#parent.newBlob(reference);
   }
 
   #takeOperations(): OperationSet {

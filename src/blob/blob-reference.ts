@@ -17,6 +17,9 @@ const pieceBytes = 256 * 1024;
 /** Looks up the record of a reference. Rejects with `BlobNotFoundError`. */
 export type RecordLookup = (reference: string) => Promise<BlobRecord>;
 
+/** Where the bytes of a blob are read. */
+export type BlobBytes = Pick<BlobStore, 'read' | 'stream' | 'presign'>;
+
 /** Options of calls that read a blob. */
 export interface BlobCallOptions {
   /** Gives the call up: it rejects with `AbortedError`. */
@@ -36,14 +39,14 @@ function offset(name: string, value: unknown, fallback: number, size: number): n
 export class BlobReference {
   /** UUID of the blob, as the row holds it. */
   readonly reference: string;
-  readonly #store: () => BlobStore;
+  readonly #store: () => BlobBytes;
   readonly #lookup: RecordLookup;
   readonly #whenGone: (error: BlobNotFoundError) => Error;
 
   /** @internal Use `db.getBlob()`. `whenGone` makes the error for a blob that has a record but no object. */
   constructor(
     reference: string,
-    store: () => BlobStore,
+    store: () => BlobBytes,
     lookup: RecordLookup,
     whenGone: (error: BlobNotFoundError) => Error = (error) => error,
   ) {

@@ -20,7 +20,8 @@ export async function readBlobRecord(host: QueryHost, reference: string): Promis
   if (row !== undefined) return checkBlobRecord(reference, row);
   throw new BlobNotFoundError(
     reference,
-    `There is no blob ${reference}: its row was deleted, or its field was given another value.`,
+    `There is no blob ${reference}: its row was deleted, its field was given another value, or the batch that adds it is not ` +
+      'flushed yet.',
   );
 }
 

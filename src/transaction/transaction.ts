@@ -25,8 +25,10 @@ import type { OperationSet } from '../batch/operation-set.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { BlobRecord } from '../blob/blob-rows.ts';
+import { UnstoredBlob } from '../blob/unstored-blob.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
+import { isUuid } from '../format/values.ts';
 import type { EngineHost } from '../instance/engine-host.ts';
 import { TriggerApi } from '../instance/trigger-api.ts';
 import type { RowFor } from '../instance/trigger-api.ts';
@@ -354,10 +356,20 @@ export class Transaction {
     return byKey(this.query(table), shape, primaryKey).first();
   }
 
-  /** A blob that a row of the transaction's state refers to, also if the row is another one by now. */
+  /**
+   * A blob that a row of the transaction's state refers to, also if the row is another one by now. The blobs that the transaction
+   * itself adds can be read too, except streams and download URLs: these reject with `BlobNotFoundError` until it is committed.
+   */
   getBlob(reference: string): BlobReference {
-    const lookup = (id: string): Promise<BlobRecord> => readBlobRecord(this.#host, id);
-    return new BlobReference(reference, () => this.#host.blobs, lookup);
+    const own = (): UnstoredBlob | undefined => {
+      const blob = isUuid(reference) ? this.#batch.newBlob(reference.toLowerCase()) : undefined;
+      return blob && new UnstoredBlob(reference, blob.value);
+    };
+    const lookup = async (id: string): Promise<BlobRecord> => {
+      this.#host.admit('Reading a blob');
+      return own()?.record ?? readBlobRecord(this.#host, id);
+    };
+    return new BlobReference(reference, () => own() ?? this.#host.blobs, lookup);
   }
 
   /** Adds an insert, as `batch.insert()` does. If the primary key exists, the transaction rejects with `DuplicateKeyError`. */

@@ -125,6 +125,64 @@ describe('blobs', () => {
     expect(await cluster.run(a.db.verify({ deep: true }))).toMatchObject({ ok: true });
   });
 
+  it('of its own are read before they are stored', async () => {
+    const seen = await cluster.run(
+      a.db.transaction(async (tx) => {
+        await tx.insert(items, { id: 10, file: a.db.Blob('contents', { contentType: 'text/plain' }) });
+        const reference = (await tx.get(items, 10))?.file as string;
+        const blob = tx.getBlob(reference.toUpperCase());
+        const bytes = await blob.getBuffer(-3);
+        bytes[0] = 0;
+        const pieces: Uint8Array[] = [];
+        for await (const piece of blob.stream(1, 4)) pieces.push(piece as Uint8Array);
+        const read = [
+          await blob.size(),
+          await blob.getString(),
+          await blob.getString(-3),
+          String(Buffer.concat(pieces)),
+        ];
+        return { blob, read, url: await caught(blob.getDownloadUrl()) };
+      }),
+    );
+    expect(seen.read).toEqual([8, 'contents', 'nts', 'ont']);
+    expect(seen.url).toMatchObject({
+      code: 'BLOB_NOT_FOUND',
+      message: expect.stringMatching(/is not stored yet/) as string,
+    });
+    // As every other call through the transaction.
+    expect(await cluster.failure(seen.blob.getString())).toMatchObject({ code: 'BATCH_STATE' });
+  });
+
+  it('of its own that are streams can be read once they are stored', async () => {
+    async function* pieces(): AsyncGenerator<string> {
+      yield 'streamed';
+    }
+    const { reference, errors } = await cluster.run(
+      a.db.transaction(async (tx) => {
+        await tx.insert(items, { id: 10, file: a.db.Blob(pieces()) });
+        const blob = tx.getBlob((await tx.get(items, 10))?.file as string);
+        return { reference: blob.reference, errors: [await caught(blob.size()), await caught(blob.getString())] };
+      }),
+    );
+    for (const error of errors) {
+      expect(error).toMatchObject({
+        code: 'BLOB_NOT_FOUND',
+        message:
+          `Blob ${reference} is not stored yet. Its stream can be read only once, and the commit of the transaction stores it: ` +
+          'read the blob after the transaction.',
+      });
+    }
+    expect(await cluster.run(a.db.getBlob(reference).getString())).toBe('streamed');
+  });
+
+  it('of a batch that is not flushed are said to be not flushed, if an overlay shows their reference', async () => {
+    const batch = a.db.batch();
+    await cluster.run(batch.insert(items, { id: 10, file: a.db.Blob('contents') }));
+    const row = await cluster.run(a.db.query(items).where('id', '=', 10).overlay(batch).first());
+    const error = await cluster.failure(a.db.getBlob(row?.file as string).getString());
+    expect(error.message).toMatch(/or the batch that adds it is not flushed yet\.$/);
+  });
+
   it('are read as they were when the transaction began, and count as read', async () => {
     const store = (data: string): Promise<unknown> =>
       b.db.transaction((tx) => tx.upsert(items, { id: 10, file: b.db.Blob(data) }));

@@ -29,6 +29,12 @@ export const blobs: PagePromises = {
   'The reference of another row or field is refused with `BlobReferenceError`': [
     'test/features/blobs/blobs.slow.test.ts: of its own may be written back by the row; any other is refused',
   ],
+  'A blob that a batch adds can be read after the flush': [
+    'test/features/transactions/triggers-and-blobs.test.ts: of a batch that is not flushed are said to be not flushed, if an overlay shows their reference',
+  ],
+  '`tx.getBlob()` reads the blobs that the transaction has added, if they are not streams.': [
+    'test/features/transactions/triggers-and-blobs.test.ts: of its own are read before they are stored',
+  ],
   'When the row is deleted, or the field gets another value, `getBlob()` no longer finds the blob.': [
     'test/features/blobs/blobs.slow.test.ts: list blobs that were replaced, set to null or deleted with their rows, in every way',
     'test/features/blobs/blobs.slow.test.ts: that is unknown is BlobNotFoundError, for every method',

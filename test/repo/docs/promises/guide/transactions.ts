@@ -10,6 +10,11 @@ export const transactions: PagePromises = {
     'test/features/transactions/attempts.test.ts: is one state from beginning to end',
     'test/features/transactions/attempts.test.ts: is its own writes, and nobody else does',
   ],
+  'Only a blob that the transaction adds as a stream cannot be read before the commit: `getBlob()` finds no bytes (`BlobNotFoundError`).':
+    [
+      'test/features/transactions/triggers-and-blobs.test.ts: of its own are read before they are stored',
+      'test/features/transactions/triggers-and-blobs.test.ts: of its own that are streams can be read once they are stored',
+    ],
   'Triggers fire, and their reads and writes belong to the transaction too.': [
     'test/features/transactions/triggers-and-blobs.test.ts: fire, and their additions are committed as well',
     'test/features/transactions/triggers-and-blobs.test.ts: add their reads to the reads of the transaction',
