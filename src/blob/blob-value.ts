@@ -22,7 +22,8 @@ export interface BlobOptions {
   readonly idleMs?: number;
 }
 
-const defaultContentType = 'application/octet-stream';
+/** The media type of blobs that were given none. */
+export const defaultContentType = 'application/octet-stream';
 const maxContentTypeLength = 255;
 const defaultIdleMs = 60_000;
 const maxIdleMs = 2_147_483_647;

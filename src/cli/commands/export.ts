@@ -1,6 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { defaultContentType } from '../../blob/blob-value.ts';
 import { Types } from '../../format/types.ts';
 import type { Snapshot } from '../../api/snapshot.ts';
 import { keyNamesOf } from '../../schema/schema.ts';
@@ -9,6 +11,7 @@ import type { Command, Session } from '../database/command.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { exportOutput, openTarget, ParquetOutput } from '../output/export-output.ts';
 import type { ExportOutput } from '../output/export-output.ts';
+import { typeFileOf } from '../input/blob-files.ts';
 import { plural } from '../terminal/figures.ts';
 import { queryFrom, queryOptions } from '../language/asked-query.ts';
 import type { AskedQuery, QueryArguments } from '../language/asked-query.ts';
@@ -19,7 +22,19 @@ import type { RowOutput } from '../output/records.ts';
 /** The number of rows between updates of the progress bar. */
 const rowsPerStep = 1000;
 
-/** Copies the blobs of a row into a folder, each under its reference. */
+/** Writes a file as a whole. */
+async function writeWhole(file: string, content: Readable, signal: AbortSignal): Promise<void> {
+  const target = await openTarget(file, signal);
+  try {
+    await pipeline(content, target.stream, { signal });
+    await target.keep();
+  } catch (error) {
+    await target.discard();
+    throw error;
+  }
+}
+
+/** Copies the blobs of a row into a folder, each under its reference, with its media type beside it. */
 async function saveBlobs(
   snapshot: Snapshot,
   references: readonly unknown[],
@@ -29,15 +44,11 @@ async function saveBlobs(
   for (const reference of references) {
     if (typeof reference !== 'string') continue;
     const file = path.join(folder, reference);
-    const blob = snapshot.getBlob(reference).stream(undefined, undefined, { signal });
-    const target = await openTarget(file, signal);
-    try {
-      await pipeline(blob, target.stream, { signal });
-      await target.keep();
-    } catch (error) {
-      await target.discard();
-      throw error;
-    }
+    const record = await snapshot.query('_blobs').where('id', '=', reference).first({ signal });
+    const contentType = record?.['contentType'] ?? defaultContentType;
+    if (typeof contentType === 'string' && contentType !== defaultContentType)
+      await writeWhole(typeFileOf(file), Readable.from([contentType]), signal);
+    await writeWhole(file, snapshot.getBlob(reference).stream(undefined, undefined, { signal }), signal);
   }
 }
 
@@ -106,7 +117,10 @@ export const exportTable: Command = command({
     gzip: { type: 'boolean', describe: 'Compress the file; default: if its name ends with .gz' },
     columns: { type: 'string', describe: 'Fields to write, separated by commas; default: all' },
     ...queryOptions,
-    blobs: { type: 'string', describe: 'Folder for the blobs, each in a file named by its reference' },
+    blobs: {
+      type: 'string',
+      describe: 'Folder for the blobs, each in a file named by its reference, and media types beside them',
+    },
     'defuse-formulas': {
       type: 'boolean',
       default: false,

@@ -3,8 +3,10 @@ import path from 'node:path';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Database } from '../../api/database.ts';
+import { messageOf } from '../../base/brands.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { UniqueIndexError, StoreDbError } from '../../base/errors.ts';
+import { defined } from '../../base/options.ts';
 import type { Batch } from '../../batch/batch.ts';
 import { Operation, TableOperations } from '../../batch/table-operations.ts';
 import { isUuid } from '../../format/values.ts';
@@ -14,6 +16,7 @@ import { shapeOf } from '../../schema/table-shape.ts';
 import type { Session } from '../database/command.ts';
 import { formatBytes, plural } from '../terminal/figures.ts';
 import { Progress } from '../terminal/progress.ts';
+import { readContentType } from './blob-files.ts';
 import { blobFieldsOf } from './columns.ts';
 import type { InputFile } from './input-files.ts';
 import { LikelySet, RowKeys, toldKey, uniqueKeysOf, StoredUniques } from './key-check.ts';
@@ -388,7 +391,10 @@ export class RowImport {
       await stat(file).catch(() => {
         throw new LineError(line, `field ${name}: there is no file ${file}`);
       });
-      row[name] = isRead ? db.Blob(createReadStream(file)) : null;
+      const contentType = await readContentType(file).catch((error: unknown) => {
+        throw new LineError(line, `field ${name}: ${messageOf(error)}`);
+      });
+      row[name] = isRead ? db.Blob(createReadStream(file), defined({ contentType })) : null;
     }
     return row;
   }

@@ -1,5 +1,5 @@
 /** Imports with bad lines, existing rows, and Ctrl-C: nothing is lost, and the import reports its position. */
-import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { jsonLines, run, TestFolder } from './shell.ts';
@@ -196,5 +196,27 @@ describe('blobs', () => {
     expect((await run(into(await file(`{"id":1,"photo":"${reference}"}\n`), ...blobs))).status).toBe(0);
     const [row] = jsonLines((await run(['query', folder.url(), 't', '--json'])).output) as { photo: string }[];
     expect((await run(['cat', folder.url(), `blobs/${row?.photo}`])).output).toBe('a photo');
+  });
+
+  it('have the media types that are beside them', async () => {
+    await mkdir(folder.file('blobs'));
+    const reference = '0192f0c1-2d3e-7f40-8123-456789abcdef';
+    const typeFile = folder.file(`blobs/${reference}.type`);
+    await writeFile(folder.file(`blobs/${reference}`), 'a photo');
+    const args = into(await file(`{"id":1,"photo":"${reference}"}\n`), '--blobs', folder.file('blobs'));
+    for (const wrong of ['imagé/jpeg', 'x'.repeat(2000)]) {
+      await writeFile(typeFile, wrong);
+      const refused = await run(args);
+      expect(refused.status).toBe(1);
+      expect(refused.messages).toContain(`field photo: file ${typeFile} must hold the media type of the blob: `);
+    }
+    await writeFile(typeFile, 'image/jpeg\n');
+    expect((await run(args)).status).toBe(0);
+    await run(['export', folder.url(), 't', folder.file('back.ndjson'), '--blobs', folder.file('back')]);
+    const names = await readdir(folder.file('back'));
+    const [photo, type] = names.toSorted();
+    expect(names).toHaveLength(2);
+    expect(type).toBe(`${photo}.type`);
+    expect(await readFile(folder.file(`back/${type}`), 'utf8')).toBe('image/jpeg');
   });
 });

@@ -106,8 +106,9 @@ export const cli: PagePromises = {
   ],
   'An import of such a file restores exactly the exported values: every type, null and empty text, negative zero, infinities, 64-bit integers.':
     ['test/features/cli/round-trip.slow.test.ts: is the same table'],
-  'Blobs are written to a folder, each in a file that is named by its reference; imported, they have new references.': [
+  'Imported, they have the same bytes and media types, and new references.': [
     'test/features/cli/imports.slow.test.ts: come from the folder that is named, and nothing else does',
+    'test/features/cli/imports.slow.test.ts: have the media types that are beside them',
     'test/features/cli/round-trip.slow.test.ts: is the same table',
   ],
   "An export says how many there are, and with `--defuse-formulas` puts a `'` before each": [
