@@ -6,6 +6,7 @@ import { realEnvironment } from '../../base/env.ts';
 import { CorruptionError, InvalidOptionError } from '../../base/errors.ts';
 import type { Logger, LogLevel } from '../../base/logger.ts';
 import { defined, didYouMean } from '../../base/options.ts';
+import { systemSchemas } from '../../blob/blob-tables.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import type { MemoryBudget } from '../../cache/memory-budget.ts';
 import type { Polling } from '../../coordination/polling-pace.ts';
@@ -13,6 +14,7 @@ import type { Block0 } from '../../format/block0.ts';
 import { block0Name } from '../../format/object-names.ts';
 import type { StorePlace } from '../../maintenance/backup/state-copy.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
+import { toDefinition } from '../../schema/stored-definition.ts';
 import type { GetResult, StorageDriver } from '../../storage/contract/driver.ts';
 import { namedStore } from '../../storage/store-url.ts';
 import type { NamedStore } from '../../storage/store-url.ts';
@@ -126,6 +128,8 @@ function loggerTo(terminal: Terminal): Logger {
   return { debug: line, info: line, warn: line, error: line };
 }
 
+const systemTables: readonly SchemaDefinition[] = systemSchemas.map(toDefinition);
+
 /** A database opened for a command. */
 export class OpenDatabase implements AsyncDisposable {
   readonly place: Place;
@@ -147,6 +151,11 @@ export class OpenDatabase implements AsyncDisposable {
     const others = names.length === 0 ? 'It has no tables.' : `The tables are ${names.join(', ')}.`;
     const meant = didYouMean(name, names) || '.';
     throw new UsageError(`There is no table ${name} in ${describePlace(this.place)}${meant} ${others}`);
+  }
+
+  /** Returns the table, or the system table of blobs, with a name: a query may read both. Throws `UsageError`. */
+  readable(name: string): SchemaDefinition {
+    return systemTables.find((table) => table.name === name) ?? this.table(name);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -314,7 +314,7 @@ export function queryFrom(
 ): AskedQuery {
   const tables = opened.tables.map(({ name }) => name);
   const written = withOptions(parseQuery(text, tables), options);
-  const schema = opened.table(written.table.value);
+  const schema = opened.readable(written.table.value);
   let query = withSearch(reads(schema.name), schema, options);
   for (const where of options.where ?? []) query = withCondition(query, schema, parseCondition(where), where);
   const asked = askedQuery(query, schema, written);

@@ -227,7 +227,7 @@ export class Shell implements AsyncDisposable {
   async #printSchemas(name: string): Promise<void> {
     const { session } = this.#options;
     const opened = await this.#database();
-    for (const schema of name === '' ? opened.tables : [opened.table(name)]) {
+    for (const schema of name === '' ? opened.tables : [opened.readable(name)]) {
       const { fields } = schema;
       session.terminal.print(`${schema.name}, version ${schema.version}`);
       printFacts(session.terminal, [

@@ -310,6 +310,37 @@ describe('a query', () => {
     });
   });
 
+  it('reads the system tables of blobs, which no other command takes', async () => {
+    await using own = await TestFolder.make();
+    const db = StoreDb({ dbPrefix: 'main', nodeId: 1, driver: new FileDriver(own.file('db')), logLevel: 'silent' });
+    const fields = { id: { typeId: Types.uint8 }, data: { typeId: Types.blob } };
+    db.registerSchema({ name: 'photos', version: 1, fields, primaryKey: 'id' });
+    await db.start();
+    const batch = db.batch();
+    void batch.insert('photos', { id: 1, data: db.Blob('one', { contentType: 'image/png' }) });
+    void batch.insert('photos', { id: 2, data: db.Blob('two') });
+    await batch.flush();
+    await batch.delete('photos', 2);
+    await batch.flush();
+    await db.stop();
+    const text = "select field, sizeBytes, contentType from _blobs where table = 'photos'";
+    const said = await run(['query', own.url(), text, '--json']);
+    expect(said).toMatchObject({ status: 0, messages: '' });
+    expect(jsonLines(said.output)).toEqual([{ field: 'data', sizeBytes: 3, contentType: 'image/png' }]);
+    expect(await run(['query', own.url(), '_deleted_blobs', '--count'])).toMatchObject({ status: 0, output: '1\n' });
+    const shell = await run(['shell', own.url()], { input: '_blobs group by field\n.schema _blobs\n' });
+    expect(shell).toMatchObject({ status: 0, output: expect.stringMatching(/contentType\s+varchar/) as unknown });
+    for (const words of [
+      ['clear', own.url(), '_blobs', '--yes'],
+      ['drop', own.url(), '_blobs', '--yes'],
+      ['export', own.url(), '_blobs', own.file('none')],
+    ]) {
+      const refused = await run(words);
+      expect(refused).toMatchObject({ status: 2, output: '' });
+      expect(refused.messages).toContain('There is no table _blobs in');
+    }
+  });
+
   it('is explained as it is asked', async () => {
     const { status, output } = await run(['explain', folder.url(), 'cities where country = FR group by country']);
     expect(status).toBe(0);

@@ -39,7 +39,8 @@ export const blobs: PagePromises = {
     'test/features/blobs/blobs.slow.test.ts: list blobs that were replaced, set to null or deleted with their rows, in every way',
     'test/features/blobs/blobs.slow.test.ts: that is unknown is BlobNotFoundError, for every method',
   ],
-  'Two system tables list the blobs. You can query them, but not write to them.': [
+  'Two system tables list the blobs. You can query them, also with `npx store-db query`, but not write to them.': [
+    'test/features/cli/language.slow.test.ts: reads the system tables of blobs, which no other command takes',
     'test/features/blobs/blobs.slow.test.ts: name the owner, the size and the content type, and can be read like any other',
     'test/features/batches/flush.test.ts: may not write to system tables',
   ],
