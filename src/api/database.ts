@@ -137,8 +137,9 @@ export class Database {
    * Starts the migration of a table to another version of its schema, which this instance must have registered. Resolves when the target
    * is in Block 0. The rows are migrated in the background, by instances that have registered the version, while instances with the old
    * version continue to read and write. Once all rows are migrated the table switches; the old version stays until
-   * `finishMigration()` is called. `migrationStatus()` shows the progress. Calling it again retries a blocked migration. For the active
-   * version it does nothing, or goes back to it. A table without rows is created in the version.
+   * `finishMigration()` is called. `migrationStatus()` shows the progress. Calling it again retries a blocked migration, and changes
+   * only the options that are given. For the active version it does nothing, or goes back to it. A table without rows is created in the
+   * version.
    *
    * Rejects with `InvalidSchemaError` if the version is not registered here or the table cannot be migrated to it, with
    * `MigrationActiveError` while the table is being migrated to another version, with `InvalidOptionError`, also for a version lower than

@@ -40,19 +40,22 @@ import {
 import type { MigrationStatus, OldVersionUser } from './migration-status.ts';
 import { versionConflict } from './row-translation.ts';
 
-/** Options of `db.setTargetSchemaVersion()`. */
+/** Options of `db.setTargetSchemaVersion()`. An option that is left out keeps its value if the target is recorded already. */
 export interface SetTargetSchemaVersionOptions {
-  /** Most rows that a node migrates per second. Default 50,000. */
+  /** Most rows that a node migrates per second. Default 50,000 for a new target. */
   readonly rowsPerSecond?: number;
   /**
    * Whether the old version stays until `finishMigration()` is called. If not, it is retired automatically, once the new
    * version is complete and no instance is known to use the old one. Replicas, and instances that have not looked at the store
-   * since the migration began, are not known, and would lose it. Default true.
+   * since the migration began, are not known, and would lose it. Default true for a new target.
    */
   readonly keepOld?: boolean;
   /** Gives the call up. */
   readonly signal?: AbortSignal;
 }
+
+/** The options of a target that a caller gave. */
+type TargetAsked = Omit<SetTargetSchemaVersionOptions, 'signal'>;
 
 /** How the end of an old version is asked for. */
 interface EndAsked {
@@ -111,7 +114,6 @@ export class Migrations {
   async setTarget(given: unknown, version: unknown, options: SetTargetSchemaVersionOptions): Promise<void> {
     const callName = 'db.setTargetSchemaVersion()';
     const { signal: outer, ...asked } = setTargetOptions.check(callName, options);
-    const target = targetOf(asked);
     const shape = this.#shapeOf(given, version);
     const { engine, daemon } = this.#options;
     await engine.withDeadline(callName, outer, async ({ signal }) => {
@@ -119,7 +121,7 @@ export class Migrations {
       const phase = engine.view.nextVersion(shape.name)?.migration?.phase;
       // Merge first, so that rows corrected before the call are correct when the work begins.
       if (phase !== 'building' && phase !== 'switched') await engine.checkpoint(signal);
-      await this.#repeatedly(signal, () => this.#towards(shape, target, signal));
+      await this.#repeatedly(signal, () => this.#towards(shape, asked, signal));
     });
     daemon.drive(shape.name);
   }
@@ -153,7 +155,7 @@ export class Migrations {
   }
 
   /** Takes one step towards a target. Returns true once the target is in Block 0. */
-  async #towards(shape: TableShape, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
+  async #towards(shape: TableShape, asked: TargetAsked, signal: AbortSignal): Promise<boolean> {
     const { engine, fieldChangeLog, registry } = this.#options;
     const { view } = engine;
     const active = view.table(shape.name)?.shape;
@@ -179,7 +181,7 @@ export class Migrations {
     }
     refuseOtherCode(view, shape, registry);
     if (active !== undefined) fieldChangeLog.tell(active, shape);
-    if (migration !== undefined) return this.#ask(migration, target, signal);
+    if (migration !== undefined) return this.#ask(migration, asked, signal);
     if (active !== undefined && active.version > shape.version) {
       const message =
         `Table '${shape.name}' is stored in version ${active.version}, and cannot go back to version ${shape.version}: ` +
@@ -190,8 +192,8 @@ export class Migrations {
     await engine.checkpoint(signal);
     const begun = engine.view.nextVersion(shape.name);
     refuseOtherCode(engine.view, shape, registry);
-    const isAsked = begun?.migration !== undefined && begun.rows.shape.canonical === shape.canonical;
-    return isAsked ? this.#ask(begun.migration, target, signal) : false;
+    const isBegun = begun?.migration !== undefined && begun.rows.shape.canonical === shape.canonical;
+    return isBegun ? this.#ask(begun.migration, asked, signal) : false;
   }
 
   /** Creates the table without rows, by a commit, so that it is ordered before or after the first writes of others. */
@@ -247,7 +249,7 @@ export class Migrations {
   }
 
   /** Records the target of a migration that has already begun. Returns false if the migration is gone. */
-  async #ask(known: StoredMigration, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
+  async #ask(known: StoredMigration, asked: TargetAsked, signal: AbortSignal): Promise<boolean> {
     const { table, from, to, birth, phase } = known;
     const { engine, logger } = this.#options;
     let found = false;
@@ -257,10 +259,11 @@ export class Migrations {
       const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
       found = migration !== undefined;
       if (migration === undefined) return undefined;
-      const isAsked = isGoing || migration.target?.retire === 'asked';
-      const asked = askedFor(migration, isAsked ? { ...target, retire: 'asked' } : target);
-      if (JSON.stringify(asked) === JSON.stringify(migration)) return undefined;
-      const migrations = present.migrations.map((other) => (other === migration ? asked : other));
+      const target = targetOf(asked, migration.target);
+      const isEndAsked = isGoing || migration.target?.retire === 'asked';
+      const next = askedFor(migration, isEndAsked ? { ...target, retire: 'asked' } : target);
+      if (JSON.stringify(next) === JSON.stringify(migration)) return undefined;
+      const migrations = present.migrations.map((other) => (other === migration ? next : other));
       return { ...changeableOf(present), migrations };
     }, signal);
     engine.follower.advance(engine.register.current, []);
@@ -433,6 +436,8 @@ function outOfLine({ table, from, to }: StoredMigration): MigrationActiveError {
   );
 }
 
-function targetOf({ rowsPerSecond = 50_000, keepOld = true }: SetTargetSchemaVersionOptions): MigrationTarget {
+/** Returns the target to record: an option that the caller left out keeps the value that is recorded, if there is one. */
+function targetOf(asked: TargetAsked, recorded: MigrationTarget | undefined): MigrationTarget {
+  const { rowsPerSecond = recorded?.rowsPerSecond ?? 50_000, keepOld = recorded?.retire === undefined } = asked;
   return { rowsPerSecond, keepOld: true, ...(!keepOld && { retire: 'unused' }) };
 }

@@ -96,6 +96,24 @@ describe('a target', () => {
     expect(second).toMatchObject({ birth: first?.birth, target: { rowsPerSecond: 7, retire: 'unused' } });
   });
 
+  it('keeps the recorded options that a later call leaves out, so that a tool can take part', async () => {
+    const { two } = await start(users2);
+    const three = await fleet.open(3, [users2]);
+    const target = async (): Promise<unknown> => (await fleet.block0()).migrations[0]?.target;
+    await fleet.run(set(two, 2, 'users', { rowsPerSecond: 3, keepOld: false }));
+    await fleet.run(set(three, 2));
+    expect(await target()).toEqual({ rowsPerSecond: 3, keepOld: true, retire: 'unused' });
+    await fleet.run(set(three, 2, 'users', { rowsPerSecond: 5 }));
+    expect(await target()).toEqual({ rowsPerSecond: 5, keepOld: true, retire: 'unused' });
+    await fleet.run(set(three, 2, 'users', { keepOld: true }));
+    await fleet.run(set(three, 2));
+    expect(await target()).toEqual({ rowsPerSecond: 5, keepOld: true });
+    // A new migration has the defaults.
+    await fleet.run(three.db.cancelMigration('users'));
+    await fleet.run(set(three, 2));
+    expect(await target()).toEqual({ rowsPerSecond: 50_000, keepOld: true });
+  });
+
   it('begins a migration that is distinguished from an earlier one, even if the clock stands still', async () => {
     const { two } = await start(users2);
     const births = new Set<number | undefined>();
