@@ -62,7 +62,7 @@ interface EndAsked {
   /** Although instances may still use it. */
   readonly force: boolean;
   /** Whether nodes that have not reported their version yet get more time. */
-  readonly mayWait: boolean;
+  readonly mayWaitFor: (silent: readonly number[]) => boolean;
 }
 
 /** Options of `db.finishMigration()`. */
@@ -98,8 +98,20 @@ const finishOptions = new OptionTable<FinishOptions>({ force: kinds.flag, signal
 const maxAttempts = 40;
 const betweenAttempts: Backoff = { firstMs: 40, maxMs: 640, jitter: 'full' };
 
-/** Waits, of an eighth of an interval each, before problems in Block 0 count as final. */
+/** Waits, of an eighth of an interval each, before problems in Block 0, or the silence of a node, count as final. */
 const patientWaits = 32;
+
+/** The nodes that have not reported yet which version they use, each with the wait in which that was first seen. */
+class Silences {
+  readonly #since = new Map<number, number>();
+
+  /** Whether all nodes that are silent in a wait may still report. Nodes that are not listed have reported. */
+  mayGoOn(silent: readonly number[], waits: number): boolean {
+    for (const nodeId of this.#since.keys()) if (!silent.includes(nodeId)) this.#since.delete(nodeId);
+    for (const nodeId of silent) if (!this.#since.has(nodeId)) this.#since.set(nodeId, waits);
+    return [...this.#since.values()].every((since) => waits - since < patientWaits);
+  }
+}
 
 /** The step is obsolete: the migration that it began with has changed. */
 class Outdated extends Error {}
@@ -326,9 +338,10 @@ export class Migrations {
         const shape = this.#shapeOf(table, migration.to);
         refuseOtherCode(view, shape, registry);
       }
+      const silences = new Silences();
       for (let waits = 0; ; waits++) {
         await daemon.sayVersions(inner);
-        const asked: EndAsked = { force, mayWait: waits < patientWaits };
+        const asked: EndAsked = { force, mayWaitFor: (nodeIds) => silences.mayGoOn(nodeIds, waits) };
         if (await this.#askForEnd(migration, asked, inner)) break;
         await sleep(environment, Math.max(20, intervalMs / 8), inner);
         await engine.refresh(inner);
@@ -353,7 +366,7 @@ export class Migrations {
    * Records in Block 0 the request to retire the old version. False: nothing was recorded, since a node that has just joined has yet to
    * report which version it uses, which it does in its next turn.
    */
-  async #askForEnd(known: StoredMigration, { force, mayWait }: EndAsked, signal: AbortSignal): Promise<boolean> {
+  async #askForEnd(known: StoredMigration, { force, mayWaitFor }: EndAsked, signal: AbortSignal): Promise<boolean> {
     const { table, from, to, birth } = known;
     const { engine, logger } = this.#options;
     let isTooEarly = false;
@@ -365,8 +378,11 @@ export class Migrations {
       if (migration.target?.retire === 'asked') return undefined;
       const users = usersOfOld(present, migration);
       isTooEarly = users.length > 0 && !force;
-      if (isTooEarly && !(mayWait && users.every(({ version }) => version === null))) throw stillUsed(migration, users);
-      if (isTooEarly) return undefined;
+      if (isTooEarly) {
+        const mayWait = mayWaitFor(users.filter(({ version }) => version === null).map(({ nodeId }) => nodeId));
+        if (!mayWait || users.some(({ version }) => version !== null)) throw stillUsed(migration, users);
+        return undefined;
+      }
       const migrations = present.migrations.map((other) => (other === migration ? withEndAsked(other) : other));
       return { ...changeableOf(present), migrations };
     }, signal);

@@ -166,6 +166,33 @@ describe('finishing a migration', () => {
     expect(await fleet.status(three)).toMatchObject({ state: 'none', from: 2 });
   });
 
+  it('gives each of those that join one after another that time, and refuses once one stays silent', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(one.db.stop());
+    const joins = (nodeId?: number): Promise<void> =>
+      fleet.replaceBlock0(({ nodes }) => ({
+        nodes: [...nodes.filter((other) => other < 50), ...(nodeId === undefined ? [] : [nodeId])],
+      }));
+    await joins(49);
+    const refused = await fleet.failure(two.db.finishMigration('users'));
+    expect(refused.message).toMatch(/Node 49 has not reported yet/);
+    await fleet.replaceBlock0(({ nodes }) => ({ nodes: nodes.filter((nodeId) => nodeId !== 49) }));
+    let isOver = false;
+    await joins(50);
+    const finishing = two.db.finishMigration('users').finally(() => (isOver = true));
+    finishing.catch(() => undefined);
+    for (let nodeId = 51; nodeId < 58; nodeId++) {
+      await fleet.advance(1500);
+      expect(isOver).toBe(false);
+      await joins(nodeId);
+    }
+    await joins();
+    await fleet.run(finishing);
+    expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2 });
+  });
+
   it('by force refuses the remaining instances, before anything is written, and says what to deploy', async () => {
     const fleet = new Fleet();
     const one = await open(fleet, { polling: 'onDemand' });
