@@ -2,11 +2,14 @@
 import { sleep, backOff } from '../base/env.ts';
 import type { Environment, Backoff } from '../base/env.ts';
 import {
+  AbortedError,
   ContentionError,
   InvalidOptionError,
   InvalidSchemaError,
   MigrationActiveError,
+  NotStartedError,
   SchemaNotFoundError,
+  StorageError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { kinds, OptionTable } from '../base/options.ts';
@@ -128,7 +131,7 @@ export class Migrations {
     const { signal: outer, ...asked } = setTargetOptions.check(callName, options);
     const shape = this.#shapeOf(given, version);
     const { engine, daemon } = this.#options;
-    await engine.withDeadline(callName, outer, async ({ signal }) => {
+    await this.#untilClosed(callName, outer, async (signal) => {
       await engine.refresh(signal);
       const phase = engine.view.nextVersion(shape.name)?.migration?.phase;
       // Merge first, so that rows corrected before the call are correct when the work begins.
@@ -136,6 +139,26 @@ export class Migrations {
       await this.#repeatedly(signal, () => this.#towards(shape, asked, signal));
     });
     daemon.drive(shape.name);
+  }
+
+  /**
+   * Runs a call under the usual deadline, until the engine is closed: closing waits for its last request. Then it rejects with
+   * `NotStartedError`.
+   */
+  async #untilClosed(
+    callName: string,
+    outer: AbortSignal | undefined,
+    call: (signal: AbortSignal) => Promise<void>,
+  ): Promise<void> {
+    const { engine } = this.#options;
+    try {
+      const either = engine.untilClosed(outer);
+      await engine.whileRunning(engine.withDeadline(callName, either, ({ signal }) => call(signal)));
+    } catch (error) {
+      const isCutShort = error instanceof AbortedError || error instanceof StorageError;
+      if (isCutShort && engine.stopping.aborted && outer?.aborted !== true) throw new NotStartedError(callName);
+      throw error;
+    }
   }
 
   #shapeOf(given: unknown, version: unknown): TableShape {
@@ -289,7 +312,7 @@ export class Migrations {
     const table = tableName(given);
     if (registry.shape(table) === undefined) throw new SchemaNotFoundError(table);
     let met: StoredMigration | undefined;
-    await engine.withDeadline('db.cancelMigration()', signal, ({ signal: inner }) =>
+    await this.#untilClosed('db.cancelMigration()', signal, (inner) =>
       this.#repeatedly(inner, async () => {
         // Merge pending rows of the new version first, so that they are dropped too and do not begin the migration again.
         await engine.checkpoint(inner);
@@ -325,7 +348,7 @@ export class Migrations {
     const callName = 'db.finishMigration()';
     const { force = false, signal } = finishOptions.check(callName, options);
     const table = tableName(given);
-    await engine.withDeadline(callName, signal, async ({ signal: inner }) => {
+    await this.#untilClosed(callName, signal, async (inner) => {
       await engine.refresh(inner);
       const { view } = engine;
       const migration = view.nextVersion(table)?.migration;

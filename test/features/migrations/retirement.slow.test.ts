@@ -5,7 +5,8 @@ import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
-import { after } from '../protocol/scripted-driver.ts';
+import { caught } from '../protocol/nodes.ts';
+import { after, refused } from '../protocol/scripted-driver.ts';
 import { users1, users2 } from './versions.ts';
 
 const notes: SchemaDefinition = {
@@ -176,8 +177,8 @@ describe('finishing a migration', () => {
         nodes: [...nodes.filter((other) => other < 50), ...(nodeId === undefined ? [] : [nodeId])],
       }));
     await joins(49);
-    const refused = await fleet.failure(two.db.finishMigration('users'));
-    expect(refused.message).toMatch(/Node 49 has not reported yet/);
+    const early = await fleet.failure(two.db.finishMigration('users'));
+    expect(early.message).toMatch(/Node 49 has not reported yet/);
     await fleet.replaceBlock0(({ nodes }) => ({ nodes: nodes.filter((nodeId) => nodeId !== 49) }));
     let isOver = false;
     await joins(50);
@@ -191,6 +192,26 @@ describe('finishing a migration', () => {
     await joins();
     await fleet.run(finishing);
     expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2 });
+  });
+
+  it('ends when the database is stopped, which leaves no request behind', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet, lazy);
+    const two = await switched(fleet);
+    const table = 'users';
+    // The end of the version is recorded, and cannot be committed.
+    two.driver.onPut(/committed/, refused, Number.POSITIVE_INFINITY);
+    const calls = [caught(two.db.finishMigration(table, { force: true }))];
+    await fleet.advance(2000);
+    expect((await fleet.block0()).migrations[0]).toMatchObject({ target: { retire: 'asked' } });
+    // Others replace Block 0 before each attempt of these.
+    two.driver.onPut(/block0$/, after(one.db.checkpoint.bind(one.db)), Number.POSITIVE_INFINITY);
+    calls.push(caught(two.db.cancelMigration(table)), caught(two.db.setTargetSchemaVersion(table, 2)));
+    await fleet.run(two.db.stop());
+    two.driver.takeLines();
+    for (const error of await fleet.run(Promise.all(calls))) expect(error).toMatchObject({ code: 'NOT_STARTED' });
+    await fleet.advance(120_000);
+    expect(two.driver.takeLines()).toEqual([]);
   });
 
   it('by force refuses the remaining instances, before anything is written, and says what to deploy', async () => {
@@ -278,8 +299,8 @@ describe('start() with a version that is retired', () => {
     expect(await fleet.failure(late.db.query('users').execute())).toMatchObject({ code: 'INVALID_SCHEMA' });
     // One that knows the newer version too is not late.
     await fleet.open(3, [users1, users2]);
-    const refused = await fleet.failure(fleet.open(4, [users1], { retiredVersions: 'perhaps' as 'allow' }));
-    expect(refused).toMatchObject({ code: 'INVALID_OPTION', option: 'retiredVersions' });
+    const wrong = await fleet.failure(fleet.open(4, [users1], { retiredVersions: 'perhaps' as 'allow' }));
+    expect(wrong).toMatchObject({ code: 'INVALID_OPTION', option: 'retiredVersions' });
   });
 
   it('rejects once the end of its version was asked for, and leaves no word of itself', async () => {
