@@ -156,8 +156,9 @@ export class Database {
 
   /**
    * Retires the old version of a table, once all rows are migrated. From then on, instances that use the old version are refused before
-   * they write anything, and so is their `start()`. Resolves when the old version is removed; if the call is aborted before that, the
-   * removal continues in the background. `migrationStatus()` shows the instances that use it. Without a migration it does nothing.
+   * they write anything, and so is their `start()`. Resolves when the old version is removed, which may take any time where many rows have
+   * changed. If the call is aborted before that, or nothing moves for a minute, it rejects, and a recorded request goes on in the
+   * background. `migrationStatus()` shows the instances that use the old version. Without a migration it does nothing.
    *
    * Rejects with `MigrationActiveError` while instances are known to use the old version (pass `force` if they were killed), before the
    * table has switched, and while rows cannot be migrated; with `InvalidSchemaError` if the table is registered here, but not in the new

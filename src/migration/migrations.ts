@@ -1,5 +1,5 @@
 /** The calls of applications that control migrations: start, cancel, finish, and status. */
-import { sleep, backOff } from '../base/env.ts';
+import { backOff } from '../base/env.ts';
 import type { Environment, Backoff } from '../base/env.ts';
 import {
   AbortedError,
@@ -18,7 +18,7 @@ import type { TreeBuild } from '../merge/merge-table.ts';
 import { commitBlockName } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
-import type { MigrationPhase, MigrationProblem, MigrationTarget, StoredMigration } from '../format/stored-table.ts';
+import type { MigrationTarget, StoredMigration } from '../format/stored-table.ts';
 import { describeValue } from '../base/messages.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import { refuseOtherDefinition } from '../catalog/registry.ts';
@@ -29,18 +29,11 @@ import { tableName } from '../schema/table-ref.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { View } from '../view/view.ts';
 import type { FieldChangeLog } from './field-changes.ts';
+import { Finishing, unfinished } from './finishing.ts';
+import type { Look } from './finishing.ts';
 import type { MigrationDaemon } from './migration-daemon.ts';
-import {
-  describeUsers,
-  statusOf,
-  usersOfOld,
-  askedFor,
-  cancelled,
-  isInStep,
-  withEndAsked,
-  stateOf,
-} from './migration-status.ts';
-import type { MigrationStatus, OldVersionUser } from './migration-status.ts';
+import { askedFor, cancelled, statusOf } from './migration-status.ts';
+import type { MigrationStatus } from './migration-status.ts';
 import { versionConflict } from './row-translation.ts';
 
 /** Options of `db.setTargetSchemaVersion()`. An option that is left out keeps its value if the target is recorded already. */
@@ -59,14 +52,6 @@ export interface SetTargetSchemaVersionOptions {
 
 /** The options of a target that a caller gave. */
 type TargetAsked = Omit<SetTargetSchemaVersionOptions, 'signal'>;
-
-/** How the end of an old version is asked for. */
-interface EndAsked {
-  /** Although instances may still use it. */
-  readonly force: boolean;
-  /** Whether nodes that have not reported their version yet get more time. */
-  readonly mayWaitFor: (silent: readonly number[]) => boolean;
-}
 
 /** Options of `db.finishMigration()`. */
 export interface FinishOptions {
@@ -101,21 +86,6 @@ const finishOptions = new OptionTable<FinishOptions>({ force: kinds.flag, signal
 const maxAttempts = 40;
 const betweenAttempts: Backoff = { firstMs: 40, maxMs: 640, jitter: 'full' };
 
-/** Waits, of an eighth of an interval each, before problems in Block 0, or the silence of a node, count as final. */
-const patientWaits = 32;
-
-/** The nodes that have not reported yet which version they use, each with the wait in which that was first seen. */
-class Silences {
-  readonly #since = new Map<number, number>();
-
-  /** Whether all nodes that are silent in a wait may still report. Nodes that are not listed have reported. */
-  mayGoOn(silent: readonly number[], waits: number): boolean {
-    for (const nodeId of this.#since.keys()) if (!silent.includes(nodeId)) this.#since.delete(nodeId);
-    for (const nodeId of silent) if (!this.#since.has(nodeId)) this.#since.set(nodeId, waits);
-    return [...this.#since.values()].every((since) => waits - since < patientWaits);
-  }
-}
-
 /** The step is obsolete: the migration that it began with has changed. */
 class Outdated extends Error {}
 
@@ -131,7 +101,7 @@ export class Migrations {
     const { signal: outer, ...asked } = setTargetOptions.check(callName, options);
     const shape = this.#shapeOf(given, version);
     const { engine, daemon } = this.#options;
-    await this.#untilClosed(callName, outer, async (signal) => {
+    await this.#withDeadline(callName, outer, async (signal) => {
       await engine.refresh(signal);
       const phase = engine.view.nextVersion(shape.name)?.migration?.phase;
       // Merge first, so that rows corrected before the call are correct when the work begins.
@@ -141,10 +111,7 @@ export class Migrations {
     daemon.drive(shape.name);
   }
 
-  /**
-   * Runs a call under the usual deadline, until the engine is closed: closing waits for its last request. Then it rejects with
-   * `NotStartedError`.
-   */
+  /** Runs a call of any length until the engine is closed, which waits for its last request. Then it rejects with `NotStartedError`. */
   async #untilClosed(
     callName: string,
     outer: AbortSignal | undefined,
@@ -152,13 +119,25 @@ export class Migrations {
   ): Promise<void> {
     const { engine } = this.#options;
     try {
-      const either = engine.untilClosed(outer);
-      await engine.whileRunning(engine.withDeadline(callName, either, ({ signal }) => call(signal)));
+      await engine.withSignal(callName, outer, () => engine.whileRunning(call(engine.untilClosed(outer))));
     } catch (error) {
-      const isCutShort = error instanceof AbortedError || error instanceof StorageError;
-      if (isCutShort && engine.stopping.aborted && outer?.aborted !== true) throw new NotStartedError(callName);
+      const { stopping } = engine;
+      const isCutShort = error instanceof AbortedError || error instanceof StorageError || error === stopping.reason;
+      if (isCutShort && stopping.aborted && outer?.aborted !== true) throw new NotStartedError(callName);
       throw error;
     }
+  }
+
+  /** Runs a call under the usual deadline, also until the engine is closed. */
+  #withDeadline(
+    callName: string,
+    outer: AbortSignal | undefined,
+    call: (signal: AbortSignal) => Promise<void>,
+  ): Promise<void> {
+    const { engine } = this.#options;
+    return this.#untilClosed(callName, outer, (either) =>
+      engine.withDeadline(callName, either, ({ signal }) => call(signal)),
+    );
   }
 
   #shapeOf(given: unknown, version: unknown): TableShape {
@@ -312,7 +291,7 @@ export class Migrations {
     const table = tableName(given);
     if (registry.shape(table) === undefined) throw new SchemaNotFoundError(table);
     let met: StoredMigration | undefined;
-    await this.#untilClosed('db.cancelMigration()', signal, (inner) =>
+    await this.#withDeadline('db.cancelMigration()', signal, (inner) =>
       this.#repeatedly(inner, async () => {
         // Merge pending rows of the new version first, so that they are dropped too and do not begin the migration again.
         await engine.checkpoint(inner);
@@ -344,12 +323,13 @@ export class Migrations {
 
   /** Retires the old version of a table, and waits until that is done. */
   async finish(given: unknown, options: FinishOptions): Promise<void> {
-    const { engine, environment, daemon, registry, intervalMs } = this.#options;
+    const { engine, registry } = this.#options;
     const callName = 'db.finishMigration()';
-    const { force = false, signal } = finishOptions.check(callName, options);
+    const { force = false, signal: outer } = finishOptions.check(callName, options);
     const table = tableName(given);
-    await this.#untilClosed(callName, signal, async (inner) => {
-      await engine.refresh(inner);
+    await this.#untilClosed(callName, outer, async (signal) => {
+      const look: Look = (step) => engine.withDeadline(callName, signal, (deadline) => step(deadline.signal));
+      await look((inner) => engine.refresh(inner));
       const { view } = engine;
       const migration = view.nextVersion(table)?.migration;
       if (migration === undefined) {
@@ -361,58 +341,8 @@ export class Migrations {
         const shape = this.#shapeOf(table, migration.to);
         refuseOtherCode(view, shape, registry);
       }
-      const silences = new Silences();
-      for (let waits = 0; ; waits++) {
-        await daemon.sayVersions(inner);
-        const asked: EndAsked = { force, mayWaitFor: (nodeIds) => silences.mayGoOn(nodeIds, waits) };
-        if (await this.#askForEnd(migration, asked, inner)) break;
-        await sleep(environment, Math.max(20, intervalMs / 8), inner);
-        await engine.refresh(inner);
-      }
-      daemon.drive(table);
-      for (let waits = 0; ; waits++) {
-        const present = engine.view.nextVersion(table)?.migration;
-        if (present?.birth !== migration.birth) return;
-        // The rows with problems may have been corrected since they were recorded in Block 0.
-        if (present.problems.length > 0 && waits >= patientWaits) throw stuck(migration, present.problems);
-        if (!isKnown && waits >= patientWaits && engine.view.pending.length === 0 && !isInStep(engine.view, table)) {
-          throw outOfLine(migration);
-        }
-        if (engine.view.pending.length > 0) await engine.checkpoint(inner);
-        else await sleep(environment, Math.max(20, intervalMs / 8), inner);
-        await engine.refresh(inner);
-      }
+      return new Finishing({ ...this.#options, migration, isKnown, force, signal, look }).run();
     });
-  }
-
-  /**
-   * Records in Block 0 the request to retire the old version. False: nothing was recorded, since a node that has just joined has yet to
-   * report which version it uses, which it does in its next turn.
-   */
-  async #askForEnd(known: StoredMigration, { force, mayWaitFor }: EndAsked, signal: AbortSignal): Promise<boolean> {
-    const { table, from, to, birth } = known;
-    const { engine, logger } = this.#options;
-    let isTooEarly = false;
-    await engine.register.update((present) => {
-      isTooEarly = false;
-      const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
-      if (migration === undefined) return undefined;
-      if (migration.phase !== 'switched') throw unfinished(table, migration.phase);
-      if (migration.target?.retire === 'asked') return undefined;
-      const users = usersOfOld(present, migration);
-      isTooEarly = users.length > 0 && !force;
-      if (isTooEarly) {
-        const mayWait = mayWaitFor(users.filter(({ version }) => version === null).map(({ nodeId }) => nodeId));
-        if (!mayWait || users.some(({ version }) => version !== null)) throw stillUsed(migration, users);
-        return undefined;
-      }
-      const migrations = present.migrations.map((other) => (other === migration ? withEndAsked(other) : other));
-      return { ...changeableOf(present), migrations };
-    }, signal);
-    if (isTooEarly) return false;
-    engine.follower.advance(engine.register.current, []);
-    logger.info(`Version ${from} of table ${table} is to be retired, since that was asked for`, { table, from, to });
-    return true;
   }
 
   /** Throws `SchemaNotFoundError` for a table that is neither stored nor registered: a wait for its migration would never end. */
@@ -436,42 +366,6 @@ function tooLate({ table, from, to }: StoredMigration): MigrationActiveError {
     table,
     `Table '${table}' has gone to version ${to}, and version ${from} is retired: there is no way back. To get the old ` +
       'definition again, register it as a new, higher version.',
-  );
-}
-
-function unfinished(table: string, phase: MigrationPhase | undefined): MigrationActiveError {
-  return new MigrationActiveError(
-    table,
-    `The migration of table '${table}' is in state '${stateOf(phase)}', and can be finished once it is 'switched': call ` +
-      'setTargetSchemaVersion(), and wait until it is.',
-  );
-}
-
-function stillUsed({ table, from, to }: StoredMigration, users: readonly OldVersionUser[]): MigrationActiveError {
-  return new MigrationActiveError(
-    table,
-    `Version ${from} of table '${table}' may still be in use: ${describeUsers(users).join(' ')} Deploy code that registers version ` +
-      `${to} there, and stop instances that do not. If these instances have died, call finishMigration() with { force: true }: ` +
-      `later writes of version ${from} are refused. Replicas, and instances that have not looked at the store since the ` +
-      'migration began, are not listed.',
-  );
-}
-
-function stuck({ table, from, to }: StoredMigration, problems: readonly MigrationProblem[]): MigrationActiveError {
-  const rows = problems.map(({ key, message }) => `Row ${key}: ${message}`).join(' ');
-  return new MigrationActiveError(
-    table,
-    `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and some cannot be: ${rows} ` +
-      'Correct these rows; the version is then retired without another call.',
-  );
-}
-
-function outOfLine({ table, from, to }: StoredMigration): MigrationActiveError {
-  return new MigrationActiveError(
-    table,
-    `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and rows have changed since. This ` +
-      `instance has not registered version ${to}, and cannot make them. The request is recorded: an instance that has registered version ` +
-      `${to}, with its \`migrate\` function, completes it.`,
   );
 }
 

@@ -1,5 +1,6 @@
 /** When the old version of a table goes: when somebody asks for it, and not because somebody has not been heard of. */
 import { describe, expect, it } from 'vitest';
+import { sleep } from '../../../src/base/env.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
@@ -192,6 +193,41 @@ describe('finishing a migration', () => {
     await joins();
     await fleet.run(finishing);
     expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2 });
+  });
+
+  it('takes as long as it takes to bring many changed rows in line', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet, lazy);
+    const two = await switched(fleet);
+    await fleet.write(
+      one,
+      'upsert',
+      Array.from({ length: 4000 }, (_, id) => ({ ...row, id })),
+    );
+    two.driver.onPut(
+      /block0$/,
+      after(() => sleep(two.environment, 25_000)),
+      Number.POSITIVE_INFINITY,
+    );
+    const startedMs = fleet.clock.now();
+    await fleet.run(two.db.finishMigration('users', { force: true }));
+    expect(fleet.clock.now() - startedMs).toBeGreaterThan(100_000);
+    expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2, rowsTotal: 4000 });
+  });
+
+  it('says that the request is recorded and goes on, where nothing moves for a minute', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(one.db.stop());
+    two.driver.onPut(/committed/, refused, Number.POSITIVE_INFINITY);
+    const error = await fleet.failure(two.db.finishMigration('users'));
+    expect(error).toMatchObject({ code: 'MIGRATION_ACTIVE', table: 'users' });
+    expect(error.message).toMatch(
+      /^The end of version 1 of table 'users' is recorded, and nothing .* for 60 s.*in the background/,
+    );
+    two.driver.heal();
+    await fleet.until(two, 'none');
   });
 
   it('ends when the database is stopped, which leaves no request behind', async () => {
