@@ -160,9 +160,11 @@ export class Database {
    * changed. If the call is aborted before that, or nothing moves for a minute, it rejects, and a recorded request goes on in the
    * background. `migrationStatus()` shows the instances that use the old version. Without a migration it does nothing.
    *
-   * Rejects with `MigrationActiveError` while instances are known to use the old version (pass `force` if they were killed), before the
-   * table has switched, and while rows cannot be migrated; with `InvalidSchemaError` if the table is registered here, but not in the new
-   * version, or with another `migrate`; and with `ReadOnlyError` on a replica.
+   * Before the request is recorded, rows that have changed are migrated again. Rejects with `MigrationActiveError`, and records nothing,
+   * while instances are known to use the old version (pass `force` if they were killed), before the table has switched, and while rows
+   * cannot be migrated, which it names: either version can still correct them. Rejects with it also if rows that come later cannot be
+   * migrated: once the new version has replaced them, the old one goes without another call. Rejects with `InvalidSchemaError` if the table
+   * is registered here, but not in the new version, or with another `migrate`; and with `ReadOnlyError` on a replica.
    */
   async finishMigration(table: TableRef, options: FinishOptions = {}): Promise<void> {
     const migrations = await this.#instance.maintenance.migrations('db.finishMigration()');

@@ -3,10 +3,12 @@ import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { MigrationActiveError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
+import { Pacer } from '../base/pacer.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import { isRetiring } from '../catalog/retired-versions.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-table.ts';
+import { hasUniqueIndex, uniqueProblems } from './index-daemon.ts';
 import type { MigrationDaemon } from './migration-daemon.ts';
 import { describeUsers, isInStep, stateOf, usersOfOld, withEndAsked } from './migration-status.ts';
 import type { OldVersionUser } from './migration-status.ts';
@@ -31,8 +33,12 @@ export interface FinishingOptions {
   readonly look: Look;
 }
 
-/** Waits, of an eighth of an interval each, before problems in Block 0, or the silence of a node, count as final. */
-const patientWaits = 32;
+/** Waits in an interval. */
+const waitsPerInterval = 8;
+/** Waits before problems in Block 0, or the silence of a node, count as final. */
+const patientWaits = 4 * waitsPerInterval;
+/** Rows that an error names at most. */
+const maxProblems = 20;
 /** Time without any progress after which a call does not wait any longer, in milliseconds. */
 const stillMs = 60_000;
 
@@ -74,6 +80,21 @@ class Stillness {
   }
 }
 
+/** Ends the work that it paces once a signal is aborted. */
+class EndingPacer extends Pacer {
+  readonly #signal: AbortSignal;
+
+  constructor(environment: Environment, signal: AbortSignal) {
+    super(environment);
+    this.#signal = signal;
+  }
+
+  override pause(): Promise<void> {
+    this.#signal.throwIfAborted();
+    return super.pause();
+  }
+}
+
 export class Finishing {
   readonly #options: FinishingOptions;
 
@@ -82,7 +103,8 @@ export class Finishing {
   }
 
   async run(): Promise<void> {
-    const { daemon, migration } = this.#options;
+    const { daemon, look, migration } = this.#options;
+    if (await look((inner) => this.#mayLook(inner))) await this.#lookAtRows();
     await this.#ask();
     daemon.drive(migration.table);
     await this.#untilRetired();
@@ -97,8 +119,61 @@ export class Finishing {
 
   async #wait(): Promise<void> {
     const { environment, engine, intervalMs, signal, look } = this.#options;
-    await sleep(environment, Math.max(20, intervalMs / 8), signal);
+    await sleep(environment, Math.max(20, intervalMs / waitsPerInterval), signal);
     await look((inner) => engine.refresh(inner));
+  }
+
+  /** Waits before problems of rows count as final: each node with the code of the new version has its turn meanwhile. */
+  get #patientWaits(): number {
+    return patientWaits + waitsPerInterval * this.#options.engine.view.block0.nodes.length;
+  }
+
+  /**
+   * Whether rows must be looked at before the end of the old version is asked for: not if that was done already. Throws if instances use
+   * the old version, which may have to correct rows.
+   */
+  async #mayLook(signal: AbortSignal): Promise<boolean> {
+    const { daemon, engine, force, migration } = this.#options;
+    const { block0 } = await engine.register.refresh(signal);
+    const present = block0.migrations.find(
+      ({ table, birth }) => table === migration.table && birth === migration.birth,
+    );
+    if (present === undefined || present.target?.retire === 'asked') return false;
+    if (present.phase !== 'switched') throw unfinished(migration.table, present.phase);
+    await daemon.sayVersions(signal);
+    const users = usersOfOld(block0, present);
+    if (!force && users.some(({ version }) => version !== null)) throw stillUsed(migration, users);
+    return !(await isRetiring(engine.view, present));
+  }
+
+  /**
+   * Has rows brought in line that have changed. Throws if some cannot be migrated: once the end of the old version is recorded, nobody
+   * could correct them by that version. Where others go on writing it, this waits for a while only.
+   */
+  async #lookAtRows(): Promise<void> {
+    const { daemon, engine, environment, isKnown, migration, signal } = this.#options;
+    const { table } = migration;
+    await engine.checkpoint(signal);
+    daemon.drive(table);
+    const still = new Stillness(environment);
+    const startedMs = environment.monotonicMs();
+    for (let faulty = 0; ; ) {
+      const present = this.#present;
+      if (present === undefined) return;
+      still.note(await this.#stateOf(present));
+      faulty = present.problems.length > 0 ? faulty + 1 : 0;
+      if (faulty > this.#patientWaits) throw notCorrect(migration, present.problems);
+      if (faulty === 0) {
+        if (isInStep(engine.view, table)) break;
+        const isLate = still.waits >= this.#patientWaits || environment.monotonicMs() - startedMs >= stillMs;
+        if (!isKnown || isLate) return;
+      }
+      await this.#wait();
+    }
+    const rows = engine.view.nextVersion(table)?.rows;
+    if (rows === undefined || !hasUniqueIndex(rows.shape)) return;
+    const problems = await uniqueProblems(rows, new EndingPacer(environment, signal), maxProblems);
+    if (problems.length > 0) throw notCorrect(migration, problems);
   }
 
   /** Asks for the end of the old version. Nodes that have just joined get time to report which version they use. */
@@ -147,7 +222,7 @@ export class Finishing {
 
   /** Waits until the old version is retired, for as long as there is progress. */
   async #untilRetired(): Promise<void> {
-    const { engine, environment, intervalMs, isKnown, migration, signal } = this.#options;
+    const { engine, environment, intervalMs, isKnown, look, migration, signal } = this.#options;
     const { table } = migration;
     const still = new Stillness(environment);
     let faulty = 0;
@@ -157,7 +232,10 @@ export class Finishing {
       still.note(await this.#stateOf(present));
       // The rows with problems may have been corrected since they were recorded in Block 0.
       faulty = present.problems.length > 0 ? faulty + 1 : 0;
-      if (faulty > patientWaits) throw stuck(migration, present.problems);
+      if (faulty > this.#patientWaits) {
+        const { view } = engine;
+        throw stuck(migration, present.problems, await look(() => isRetiring(view, present)));
+      }
       const { view } = engine;
       if (!isKnown && still.waits >= patientWaits && view.pending.length === 0 && !isInStep(view, table)) {
         throw outOfLine(migration);
@@ -198,12 +276,32 @@ function stillUsed({ table, from, to }: StoredMigration, users: readonly OldVers
   );
 }
 
-function stuck({ table, from, to }: StoredMigration, problems: readonly MigrationProblem[]): MigrationActiveError {
-  const rows = problems.map(({ key, message }) => `Row ${key}: ${message}`).join(' ');
+function describeRows(problems: readonly MigrationProblem[]): string {
+  return problems.map(({ key, message }) => `Row ${key}: ${message}`).join(' ');
+}
+
+/** Nothing was recorded. */
+function notCorrect({ table, from, to }: StoredMigration, problems: readonly MigrationProblem[]): MigrationActiveError {
   return new MigrationActiveError(
     table,
-    `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and some cannot be: ${rows} ` +
-      'Correct these rows; the version is then retired without another call.',
+    `Version ${from} of table '${table}' cannot go yet, since some rows cannot be in version ${to}: ${describeRows(problems)} Nothing ` +
+      `was changed. Correct or delete these rows, by version ${from} or ${to}, and call finishMigration() again; or go back with ` +
+      'cancelMigration().',
+  );
+}
+
+/** The end of the version is recorded. */
+function stuck(
+  { table, from, to }: StoredMigration,
+  problems: readonly MigrationProblem[],
+  isCommitted: boolean,
+): MigrationActiveError {
+  const wayBack = isCommitted ? '' : ' Or go back with cancelMigration().';
+  return new MigrationActiveError(
+    table,
+    `The end of version ${from} of table '${table}' is recorded. It goes once all rows are in line with version ${to}, and some cannot ` +
+      `be: ${describeRows(problems)} Replace these rows with an upsert() of version ${to}, or delete them there; version ${from} is then ` +
+      `retired without another call.${wayBack}`,
   );
 }
 

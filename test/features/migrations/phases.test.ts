@@ -22,8 +22,12 @@ function asNew({ id, name, age }: Row): Row {
   return { id, name, age, email: null, level: 3 };
 }
 
-/** The old version is given up by a commit, which waits to be merged until it is released. */
-async function givenUp(two: Member): Promise<{ readonly finished: Promise<void>; readonly release: () => void }> {
+/** The old version is given up by a commit, which waits to be merged until it is released. Just before, another one writes. */
+async function givenUp(
+  two: Member,
+  one: Member,
+  row: Row,
+): Promise<{ readonly finished: Promise<void>; readonly release: () => void }> {
   let puts = 0;
   let release: () => void = () => undefined;
   const released = new Promise<void>((resolve) => {
@@ -32,8 +36,13 @@ async function givenUp(two: Member): Promise<{ readonly finished: Promise<void>;
   two.driver.onPut(
     /block0$/,
     async (pass) => {
-      // The first one asks for the end of the version.
+      // The first one asks for the end of the version, once the rows were looked at.
       if (++puts > 1) await released;
+      else {
+        const batch = one.db.batch();
+        void batch.upsert('users', row);
+        await batch.flush();
+      }
       return pass();
     },
     Number.POSITIVE_INFINITY,
@@ -177,8 +186,7 @@ describe('a migration', () => {
     await fleet.run(two.db.checkpoint());
     await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: true }));
     await fleet.until(two, 'switched');
-    await fleet.write(one, 'insert', people(10, 11));
-    const { finished, release } = await givenUp(two);
+    const { finished, release } = await givenUp(two, one, people(10, 11)[0] as Row);
     // The version is given up by now, and nothing of that is merged.
     expect((await fleet.block0()).tables.map(({ name }) => name)).toEqual(['users']);
     const late = await fleet.failure(fleet.write(one, 'insert', people(11, 12)));
@@ -351,6 +359,30 @@ describe('a row that cannot be migrated', () => {
     expect(await fleet.findings(two)).toEqual([]);
   });
 
+  it('is named before the end of the old version is recorded, so that this can correct it', async () => {
+    const one = await fleet.open(1, [users1]);
+    await fleet.write(one, 'insert', people(0, 30));
+    const two = await fleet.open(2, [strict]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.until(two, 'switched');
+    await fleet.write(one, 'upsert', [{ id: 3, name: 'bad luck', age: 1, old: '' }]);
+    await fleet.run(one.db.stop());
+    for (const force of [false, true]) {
+      const error = await fleet.failure(two.db.finishMigration('users', { force }));
+      expect(error).toMatchObject({ code: 'MIGRATION_ACTIVE', table: 'users' });
+      expect(error.message).toMatch(/Row 3: `migrate` of version 2 threw: a bad name\. Nothing was changed\./);
+      expect(error.message).toMatch(/call finishMigration\(\) again; or go back with cancelMigration\(\)/);
+      expect((await fleet.block0()).migrations[0]?.target).not.toHaveProperty('retire');
+    }
+    const again = await fleet.open(1, [users1]);
+    await fleet.write(again, 'upsert', [{ id: 3, name: 'good luck', age: 1, old: '' }]);
+    await fleet.run(again.db.stop());
+    // The problem is still in Block 0 when the call begins.
+    await fleet.run(two.db.finishMigration('users'));
+    expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2 });
+    expect(await fleet.row(two, 3)).toMatchObject({ name: 'good luck' });
+  });
+
   it('is seen also if it was committed just before the old version was given up', async () => {
     const lazy = { mergePolicy: { minCommits: 1000, maxWaitMs: 3_600_000 } };
     const two = await fleet.open(2, [strict], lazy);
@@ -358,11 +390,14 @@ describe('a row that cannot be migrated', () => {
     await fleet.write(one, 'insert', people(0, 30));
     await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: true }));
     await fleet.until(two, 'switched');
-    await fleet.write(one, 'upsert', [{ id: 3, name: 'bad luck', age: 1, old: '' }]);
-    const { finished, release } = await givenUp(two);
+    const { finished, release } = await givenUp(two, one, { id: 3, name: 'bad luck', age: 1, old: '' });
     expect(await fleet.failure(fleet.write(one, 'insert', people(40, 41)))).toMatchObject({ code: 'INVALID_SCHEMA' });
     release();
-    expect(await fleet.failure(finished)).toMatchObject({ code: 'MIGRATION_ACTIVE' });
+    const stuck = await fleet.failure(finished);
+    expect(stuck).toMatchObject({ code: 'MIGRATION_ACTIVE' });
+    expect(stuck.message).toMatch(
+      /is recorded.*Row 3: .*Replace these rows with an upsert\(\) of version 2.*without another call\.$/,
+    );
     const blockers = ['Row 3: `migrate` of version 2 threw: a bad name.'];
     expect(await fleet.status(two)).toMatchObject({ state: 'switched', blockers });
     await fleet.write(two, 'upsert', [{ id: 3, name: 'good', age: 2, email: 'e', level: 1 }]);

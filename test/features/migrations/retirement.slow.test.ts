@@ -199,10 +199,12 @@ describe('finishing a migration', () => {
     const fleet = new Fleet();
     const one = await open(fleet, lazy);
     const two = await switched(fleet);
-    await fleet.write(
-      one,
-      'upsert',
-      Array.from({ length: 4000 }, (_, id) => ({ ...row, id })),
+    const batch = one.db.batch();
+    for (let id = 0; id < 4000; id++) void batch.upsert('users', { ...row, id });
+    // They are written just before the end of the version is recorded.
+    two.driver.onPut(
+      /block0$/,
+      after(() => batch.flush()),
     );
     two.driver.onPut(
       /block0$/,
@@ -213,6 +215,25 @@ describe('finishing a migration', () => {
     await fleet.run(two.db.finishMigration('users', { force: true }));
     expect(fleet.clock.now() - startedMs).toBeGreaterThan(100_000);
     expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2, rowsTotal: 4000 });
+  });
+
+  it('by force does not wait for ever for an instance that goes on writing the old version', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet, { polling: 'onDemand' });
+    const two = await switched(fleet);
+    let written = 0;
+    const write = async (): Promise<void> => {
+      for (;;) {
+        const batch = one.db.batch();
+        void batch.upsert('users', { ...row, id: ++written });
+        await batch.flush();
+        await sleep(one.environment, 30);
+      }
+    };
+    const writing = caught(write());
+    await fleet.run(two.db.finishMigration('users', { force: true }));
+    expect(await fleet.run(writing)).toMatchObject({ code: 'INVALID_SCHEMA' });
+    expect(await fleet.rows(two)).toHaveLength(written - 1);
   });
 
   it('says that the request is recorded and goes on, where nothing moves for a minute', async () => {

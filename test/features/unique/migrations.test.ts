@@ -110,6 +110,23 @@ describe('a version with a unique index', () => {
     expect(await fleet.findings(two)).toEqual([]);
   });
 
+  it('names such rows before the end of the old one is recorded', async () => {
+    const [one, two] = await begin(people(40));
+    await fleet.until(two, 'switched');
+    await fleet.write(one, 'insert', [{ id: 50, email: 'user 5' }]);
+    await fleet.run(one.db.stop());
+    const error = await fleet.failure(two.db.finishMigration('users'));
+    expect(error).toMatchObject({ code: 'MIGRATION_ACTIVE' });
+    expect(error.message).toContain(
+      "Row 50: Unique index 'email' has 'user 5' for this row and for row 5. Nothing was",
+    );
+    const again = await fleet.open(3, [old]);
+    await fleet.deleteRows(again, [50]);
+    await fleet.run(again.db.stop());
+    await fleet.untilRetired(two);
+    expect(await fleet.findings(two)).toEqual([]);
+  });
+
   it('lets nodes with the older one keep to the unique indexes of that, and its own to both', async () => {
     const unique = users(1, columns, [{ fields: ['note'], unique: true }]);
     const one = await fleet.open(1, [unique]);

@@ -95,6 +95,14 @@ export const migrations: PagePromises = {
   '`finishMigration(table, { force: true })` ignores it.': [
     'test/features/migrations/retirement.slow.test.ts: by force refuses the remaining instances, before anything is written, and says what to deploy',
   ],
+  '`finishMigration()` rejects, names them, and records nothing.': [
+    'test/features/migrations/phases.test.ts: is named before the end of the old version is recorded, so that this can correct it',
+    'test/features/unique/migrations.test.ts: names such rows before the end of the old one is recorded',
+  ],
+  'A later call that leaves `keepOld` or `rowsPerSecond` out, such as that of `store-db tend`, keeps the recorded value.':
+    [
+      'test/features/migrations/targets.test.ts: keeps the recorded options that a later call leaves out, so that a tool can take part',
+    ],
   'A call with a retired version is refused with `InvalidSchemaError`, before anything is written, and the message says which version to deploy.':
     [
       'test/features/migrations/retirement.slow.test.ts: by force refuses the remaining instances, before anything is written, and says what to deploy',
