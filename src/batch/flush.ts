@@ -31,6 +31,7 @@ import { refuseRetired } from '../catalog/retired-versions.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { Bridge } from '../migration/bridge.ts';
+import { prepareToWrite } from '../schema/text-indexes.ts';
 import { Patience } from '../storage/contract/retries.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { View } from '../view/view.ts';
@@ -119,6 +120,10 @@ export class Flush {
     const { engine, signals } = this.#context;
     const { callName, signal } = this.#order;
     try {
+      for (const { shape } of this.#lists) {
+        const preparing = prepareToWrite(shape);
+        if (preparing !== undefined) await preparing;
+      }
       // Blobs are uploaded first, so that the commit refers to bytes that are there. A table that has moved on to a newer version
       // refuses the flush, and so does one that was dropped, so that is checked before the upload.
       if (this.#hasBlobs) {

@@ -43,6 +43,7 @@ import type { Registry } from '../catalog/registry.ts';
 import { firesFor } from '../schema/registered-functions.ts';
 import { isSameShape } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
+import { prepareToWrite } from '../schema/text-indexes.ts';
 import type { TableState } from '../view/table-state.ts';
 import { hasExpiry, View } from '../view/view.ts';
 import { TriggerApi } from './trigger-api.ts';
@@ -331,6 +332,7 @@ export class EngineHost implements BatchHost, QueryHost {
           'none. Nothing was written: use batches, or load through an instance without these triggers.',
       );
     }
+    await prepareToWrite(shape);
     const { logger } = this.#parts;
     const pinLog = ({ block0 }: View): Promise<HeldSnapshot> =>
       this.hold(callName, this.#pinned(View.ofBlock0(engine.context, block0), true), loopPinMs);

@@ -53,6 +53,7 @@ import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { refuseEnding, refuseRegistered } from '../catalog/retired-versions.ts';
 import { sayOldVersions } from '../migration/migration-status.ts';
 import type { TableShape } from '../schema/table-shape.ts';
+import { prepareToWrite } from '../schema/text-indexes.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { PriceTable } from '../storage/prices.ts';
 
@@ -193,6 +194,7 @@ export class Instance implements BatchOwner, QueryHost {
 
   async #open(expectAtLeast: ExpectedState | undefined): Promise<void> {
     const { writeForwardInterval, dbPrefix, nodes, protection, cacheDriver: cache } = this.#options;
+    await this.#prepareToWrite();
     const isSecret = cache !== undefined && protection?.hasKeys === true;
     const engine = new Engine({
       given: this.#options.driver,
@@ -255,6 +257,15 @@ export class Instance implements BatchOwner, QueryHost {
     if (!isStoredOtherwise(engine.view, shape)) return;
     await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.refresh(signal));
     if (isStoredOtherwise(engine.view, shape)) refuseOtherDefinition(engine.view, shape);
+  }
+
+  /** Nobody may write rows that this process could not merge, and a start may create the database. */
+  async #prepareToWrite(): Promise<void> {
+    if (this.#options.role === 'replica') return;
+    for (const shape of this.registry.newest) {
+      const preparing = prepareToWrite(shape);
+      if (preparing !== undefined) await preparing;
+    }
   }
 
   /** Notes the tables that are dropped from now on. */

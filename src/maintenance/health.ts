@@ -52,7 +52,7 @@ export interface HealthThresholds {
   readonly errorShare?: HealthThreshold;
   /**
    * Milliseconds since the first of the merges that failed one after the other. Default: degraded from 60,000 on, failing from 3,600,000
-   * on.
+   * on. If this process can make no such merge, since a package is missing, it is degraded at once.
    */
   readonly mergesFailingMs?: HealthThreshold;
   /**
@@ -241,10 +241,21 @@ function errorsOf({ recent, thresholds, nowMs }: HealthFacts): Check {
 function mergesOf({ thresholds, nowMs }: HealthFacts, engine: Engine): Check {
   const failing = engine.merger.failingSince(engine.view);
   const forMs = failing === undefined ? 0 : nowMs - failing.sinceMs;
+  const { mergesFailingMs: limits } = thresholds;
+  if (failing?.isLasting === true) {
+    // Waiting does not help.
+    const { degraded } = limits;
+    return {
+      code: 'merges-failing',
+      value: forMs,
+      limits: { ...limits, degraded: degraded === Infinity ? degraded : 0 },
+      message: () => failing.message,
+    };
+  }
   return {
     code: 'merges-failing',
     value: forMs,
-    limits: thresholds.mergesFailingMs,
+    limits,
     message: () =>
       `Merging has failed for ${seconds(forMs)} (${failing?.count} times in a row). Commits are durable, and wait. Look whether this instance ` +
       `may read and write all objects of the database, and run db.verify() if one is damaged. The last error: ${failing?.message}`,

@@ -9,7 +9,7 @@
  */
 import type { Environment } from '../base/env.ts';
 import { messageOf } from '../base/brands.ts';
-import { ReadOnlyError } from '../base/errors.ts';
+import { NotSupportedError, ReadOnlyError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
 import type { Logger } from '../base/logger.ts';
 import { defined } from '../base/options.ts';
@@ -80,6 +80,8 @@ export interface FailingMerges {
   readonly count: number;
   /** Why the last one failed. */
   readonly message: string;
+  /** Whether this process cannot make such a merge at all, so that trying again does not help. */
+  readonly isLasting: boolean;
   /** The last slot that was merged then. */
   readonly appliedSeq: number;
 }
@@ -130,7 +132,8 @@ export class Merger {
       const { environment, follower } = this.#options;
       const { sinceMs = environment.monotonicMs(), count = 0 } = this.failingSince(follower.view) ?? {};
       const { appliedSeq } = follower.view.block0;
-      this.#failing = { sinceMs, count: count + 1, message: messageOf(error), appliedSeq };
+      const isLasting = error instanceof NotSupportedError;
+      this.#failing = { sinceMs, count: count + 1, message: messageOf(error), isLasting, appliedSeq };
       throw error;
     }
   }

@@ -2,6 +2,8 @@
 import { BackgroundPacer } from '../base/background-pacer.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { Block0 } from '../format/block0.ts';
+import type { TableIndex } from '../schema/table-shape.ts';
+import { prepareToMerge } from '../schema/text-indexes.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import type { UploadOptions } from '../tree/block-writer.ts';
 import type { View } from '../view/view.ts';
@@ -59,13 +61,25 @@ export async function writeAhead<T>(
 /** Merges the pending commits of a view into its tables. */
 export async function mergeTables(view: View, context: TableMergeContext): Promise<MergedTable[]> {
   const merged: MergedTable[] = [];
-  for (const name of changedTables(view)) {
+  const names = changedTables(view);
+  // Before blocks are written, which would be for nothing.
+  for (const name of names) await prepareTable(view, name);
+  for (const name of names) {
     if (context.pacer.due()) await context.pacer.pause();
     const anew = view.isDropped(name) && { anew: true as const };
     if (view.table(name) === undefined) merged.push({ name, versions: [], ...anew });
     else merged.push({ ...(await mergeTable(view, name, context)), ...anew });
   }
   return merged;
+}
+
+/** Makes ready to merge changes of a table. Rejects with `NotSupportedError` if this process cannot make the entries of an index. */
+function prepareTable(view: View, name: string): Promise<void> | undefined {
+  const indexes: TableIndex[] = [];
+  for (const rows of [view.table(name), view.nextVersion(name)?.rows]) {
+    if (rows !== undefined) indexes.push(...rows.shape.indexes, ...rows.added.map(({ index }) => index));
+  }
+  return prepareToMerge(name, indexes);
 }
 
 function changedTables(view: View): Set<string> {

@@ -27,6 +27,7 @@ import { refuseOtherCode } from '../catalog/migration-code.ts';
 import { isRetiring } from '../catalog/retired-versions.ts';
 import { tableName } from '../schema/table-ref.ts';
 import type { TableShape } from '../schema/table-shape.ts';
+import { prepareToWrite } from '../schema/text-indexes.ts';
 import type { View } from '../view/view.ts';
 import type { FieldChangeLog } from './field-changes.ts';
 import { Finishing, unfinished } from './finishing.ts';
@@ -100,6 +101,7 @@ export class Migrations {
     const callName = 'db.setTargetSchemaVersion()';
     const { signal: outer, ...asked } = setTargetOptions.check(callName, options);
     const shape = this.#shapeOf(given, version);
+    await prepareToWrite(shape);
     const { engine, daemon } = this.#options;
     await this.#withDeadline(callName, outer, async (signal) => {
       await engine.refresh(signal);

@@ -4,7 +4,7 @@ import { readField } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { writeKeyComponent } from '../format/ordered-key.ts';
 import { Types } from '../format/types.ts';
-import { loadAnalyzer, loadedAnalyzer } from '../search/analyzer.ts';
+import { isLoaded, loadAnalyzer, loadedAnalyzer } from '../search/analyzer.ts';
 import type { EntrySink, TextFields } from './text-fields.ts';
 import { CollectedPostings } from './text-run.ts';
 import type { TextRun } from './text-writer.ts';
@@ -12,6 +12,11 @@ import type { TextRun } from './text-writer.ts';
 /** Loads the stems of languages. Rejects with `NotSupportedError` for one that this release does not know. */
 export async function loadLanguages(languages: readonly (string | undefined)[]): Promise<void> {
   for (const language of languages) await loadAnalyzer(language);
+}
+
+/** Whether the stems of languages are loaded. */
+export function hasLanguages(languages: readonly string[]): boolean {
+  return languages.every(isLoaded);
 }
 
 /** Counts the words of a row. One is used for all rows, since they come one after the other. */

@@ -273,6 +273,11 @@ export async function loadAnalyzer(language: string | undefined): Promise<TextAn
   return analyzer;
 }
 
+/** Whether the analyzer of a language is loaded. */
+export function isLoaded(language: string): boolean {
+  return analyzers.has(language);
+}
+
 /** Returns the analyzer of a language that was loaded before. */
 export function loadedAnalyzer(language: string | undefined): TextAnalyzer {
   const analyzer = analyzers.get(language ?? '');

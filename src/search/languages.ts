@@ -36,6 +36,11 @@ export const textLanguages: readonly TextLanguage[] = [
   'tr',
 ];
 
+/** Whether the stems of a language come from a package that may be missing, or are not known to this release. */
+export function needsPackage(language: string): boolean {
+  return language !== 'en';
+}
+
 export function isTextLanguage(value: unknown): value is TextLanguage {
   return textLanguages.includes(value as TextLanguage);
 }

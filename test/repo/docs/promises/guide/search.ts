@@ -3,6 +3,7 @@ import type { PagePromises } from '../page-promises.ts';
 const stored = 'test/features/search/stored.test.ts';
 const words = 'test/features/search/words.test.ts';
 const pages = 'test/features/search/pages.test.ts';
+const missing = 'test/features/search/missing-stems.slow.test.ts';
 const any = `${stored}: finds the rows that the model finds, in the order of their scores, after any changes`;
 
 export const searchingTexts: PagePromises = {
@@ -19,5 +20,10 @@ export const searchingTexts: PagePromises = {
   'If the search does not find that row any more, the page goes on behind the score that it had.': [
     `${pages}: leave out new rows before the bookmark, show those behind it, and go on where its row was deleted`,
   ],
+  'Where the package is missing, `start()` and writes to such a table are refused with `NotSupportedError`, before anything is written.':
+    [
+      `${missing}: refuses to start before anything is written, with what to install; English needs no package`,
+      `${missing}: refuses writes, loads and versions where the table is registered after the start, and other tables go on`,
+    ],
   'Case, accents and forms of letters do not count': [`${words}: of %j are %j`],
 };
