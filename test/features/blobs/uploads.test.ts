@@ -50,6 +50,20 @@ class LosesAnswers extends GatedDriver {
 }
 
 describe('a blob', () => {
+  it.each([
+    ["'hello'", 'hello'],
+    ['a Buffer', Buffer.from('hello')],
+    ['a Uint8Array', new Uint8Array(5)],
+    ['an array', [1, 2]],
+  ])('is made by db.Blob(), as the refusal of %s says', async (_, data) => {
+    const db = await openDatabase([files]);
+    const insert = db.batch().insert('files', { id: 1, data });
+    await expect(insert).rejects.toThrow(
+      /field 'data' of table 'files': .* does not fit type blob, which takes db\.Blob\(data\) for new data, or the reference/,
+    );
+    await db.stop();
+  });
+
   it('is uploaded before the commit that refers to it, with its content type', async () => {
     const driver = new GatedDriver(newDriver());
     const types: unknown[] = [];
