@@ -13,6 +13,7 @@ import type { Instance } from '../instance/instance.ts';
 import type { RowFor } from '../instance/trigger-api.ts';
 import { Query } from '../query/query.ts';
 import { byKey } from '../query/row-getter.ts';
+import type { FieldKinds } from '../schema/field-kinds.ts';
 import type { RegisteredFunction } from '../schema/registered-functions.ts';
 import type { QueryHost, QueryTrace, QueryMemory } from '../query/planner/query-host.ts';
 import { haveSameRows } from '../schema/same-shape.ts';
@@ -74,6 +75,10 @@ class SnapshotHost implements QueryHost {
 
   get functions(): ReadonlyMap<string, RegisteredFunction> {
     return this.#instance.functions;
+  }
+
+  get kinds(): ReadonlyMap<string, FieldKinds> {
+    return this.#instance.registry.kinds;
   }
 
   tableState(table: string): TableState | Promise<TableState> {

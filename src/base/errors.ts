@@ -37,12 +37,13 @@ export class NotStartedError extends StoreDbError {
   }
 }
 
-/** A table was read or written before its schema was registered. */
+/** A table was read or written before its schema was registered, or is not in the bundle that is read. */
 export class SchemaNotFoundError extends StoreDbError {
   /** Name of the table. */
   readonly table: string;
-  constructor(table: string) {
-    super('SCHEMA_NOT_FOUND', `Schema not found for table ${table}`);
+  /** `advice`: the rest of the message, from the end of the first sentence on. */
+  constructor(table: string, advice: string = '.') {
+    super('SCHEMA_NOT_FOUND', `Schema not found for table ${table}${advice}`);
     this.table = table;
   }
 }

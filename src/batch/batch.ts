@@ -20,6 +20,8 @@ import type {
   SchemaDefinition,
 } from '../schema/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../query/planner/query-host.ts';
+import { advised } from '../schema/field-kinds.ts';
+import type { FieldKinds } from '../schema/field-kinds.ts';
 import { keyOfDocument } from '../schema/key-documents.ts';
 import { tableName } from '../schema/table-ref.ts';
 import type { TableRef } from '../schema/table-ref.ts';
@@ -98,6 +100,8 @@ export interface BatchOwner {
   readonly owner: object;
   /** The source of the owner's queries: the owner, or the transaction. */
   readonly source: object;
+  /** The fields of each table that are more than their type. Absent: none. */
+  readonly kinds?: ReadonlyMap<string, FieldKinds>;
   /** Records a row that the batch's view of a table depends on. Only transactions record rows. */
   rowRead?(shape: TableShape, key: Uint8Array): void;
   /** Admits a call, which `callName` names. Throws `NotStartedError` unless the database is running. */
@@ -538,8 +542,9 @@ export class Batch implements Overlay {
 
   /** A call that failed. Callers may ignore its promise: the next flush reports the error. */
   async #fail(cause: unknown): Promise<never> {
-    this.#failures.push(cause);
-    throw cause;
+    const error = advised(cause, this.#host.kinds);
+    this.#failures.push(error);
+    throw error;
   }
 
   /** Runs a mutation after the mutations that were called before it. */

@@ -3,10 +3,13 @@ import { compareStrings } from '../base/bytes.ts';
 import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFoundError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../base/messages.ts';
+import { didYouMean } from '../base/options.ts';
 import { systemSchemas } from '../blob/blob-tables.ts';
 import { canonicalRows, isSystemTable } from '../format/stored-schema.ts';
 import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
 import type { StoredTable } from '../format/stored-table.ts';
+import { kindsIn } from '../schema/field-kinds.ts';
+import type { FieldKinds } from '../schema/field-kinds.ts';
 import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered-functions.ts';
 import { keyConflict, renameConflict } from '../schema/renames.ts';
 import { RowValidator } from '../schema/row-validator.ts';
@@ -15,7 +18,6 @@ import type { MigrateFunction, SchemaDefinition } from '../schema/schema.ts';
 import { toDefinition } from '../schema/stored-definition.ts';
 import { indexTexts, isSameShape, rowDifference } from '../schema/same-shape.ts';
 import { shapeOf, TableShape } from '../schema/table-shape.ts';
-import { didYouMean } from '../base/options.ts';
 import type { View } from '../view/view.ts';
 import { checkedIndexesSchema } from './checked-indexes.ts';
 import { DroppedTables } from './dropped-tables.ts';
@@ -37,6 +39,9 @@ export class Registry {
   /** The checks of rows, by table and version. Versions without checks are left out. */
   readonly #validators = new Map<string, Map<number, RowValidator>>();
   readonly #coded = new WeakMap<TableShape, StoredSchema>();
+  readonly #kinds = new Map<string, FieldKinds>();
+  /** The fields of tables that are more than their type, in the newest registered version. Tables without such fields are left out. */
+  readonly kinds: ReadonlyMap<string, FieldKinds> = this.#kinds;
   readonly #functions = new Map<string, RegisteredFunction>();
   /** The registered functions by name. */
   readonly functions: ReadonlyMap<string, RegisteredFunction> = this.#functions;
@@ -89,6 +94,11 @@ export class Registry {
     setVersion(this.#versions, shape, latest);
     const newest = this.#shapes.get(shape.name);
     if (newest === undefined || newest.version <= shape.version) this.#shapes.set(shape.name, latest);
+    if (newest === undefined || newest.version < shape.version) {
+      const kinds = kindsIn((definition as SchemaDefinition).fields);
+      if (kinds === undefined) this.#kinds.delete(shape.name);
+      else this.#kinds.set(shape.name, kinds);
+    }
     for (const field of shape.layout.fields) this.#warnOfShadow(shape, field.name);
     for (const name of new Set(shape.functionIndexes.map((index) => index.function))) this.#warnOfVersion(shape, name);
   }
@@ -100,6 +110,7 @@ export class Registry {
 
   #forget(table: string): void {
     this.#shapes.delete(table);
+    this.#kinds.delete(table);
     for (const byTable of [this.#versions, this.#migrations, this.#codes, this.#validators]) byTable.delete(table);
   }
 
@@ -214,8 +225,15 @@ export class Registry {
 
   requireShape(table: string): TableShape {
     const shape = this.shape(table);
-    if (shape === undefined) throw new SchemaNotFoundError(table);
+    if (shape === undefined) throw this.#unknownTable(table);
     return shape;
+  }
+
+  #unknownTable(table: string): SchemaNotFoundError {
+    const names = Array.from(this.newest, ({ name }) => name);
+    const meant = didYouMean(table, [...names, ...this.#system.keys()]);
+    const way = 'egister it with db.registerSchema() before you use it.';
+    return new SchemaNotFoundError(table, meant === '' ? `. R${way}` : `${meant} If not, r${way}`);
   }
 
   /** Shape of a table that applications may write to. Throws `TableDroppedError` if it was dropped since it was registered. */

@@ -40,6 +40,7 @@ import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { QueryHost, StateKeeper, QueryMemory } from '../query/planner/query-host.ts';
 import type { Registry } from '../catalog/registry.ts';
+import { advised } from '../schema/field-kinds.ts';
 import { firesFor } from '../schema/registered-functions.ts';
 import { isSameShape } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
@@ -84,6 +85,7 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly bridge: Bridge;
   readonly registry: Registry;
   readonly functions: Registry['functions'];
+  readonly kinds: Registry['kinds'];
   readonly blobs: BlobStore;
   readonly trace: ChannelTrace;
   readonly #parts: EngineHostParts;
@@ -116,6 +118,7 @@ export class EngineHost implements BatchHost, QueryHost {
     this.bridge = parts.bridge;
     this.registry = parts.registry;
     this.functions = parts.registry.functions;
+    this.kinds = parts.registry.kinds;
     this.blobs = parts.blobs;
     this.#parts = parts;
     const { bridge, blobs, driver, maxCommitBytes, signals } = parts;
@@ -340,7 +343,9 @@ export class EngineHost implements BatchHost, QueryHost {
     const load = new Load(this.#flushing, { shape, source, options, logger, pinLog, threads });
     const run = engine.whileRunning(load.run());
     this.waitFor(run);
-    const report = await run;
+    const report = await run.catch((error: unknown): never => {
+      throw advised(error, this.kinds);
+    });
     await engine.afterCommit(options.signal);
     return report;
   }

@@ -76,6 +76,7 @@ export class Instance implements BatchOwner, QueryHost {
   readonly environment: Environment;
   readonly registry: Registry;
   readonly functions: Registry['functions'];
+  readonly kinds: Registry['kinds'];
   readonly bridge: Bridge;
   readonly #fieldChangeLog: FieldChangeLog;
   /** The user's driver, counted. */
@@ -116,6 +117,7 @@ export class Instance implements BatchOwner, QueryHost {
     this.#logger = filteredLogger(options.logger, options.logLevel);
     this.registry = new Registry(this.#logger);
     this.functions = this.registry.functions;
+    this.kinds = this.registry.kinds;
     this.#fieldChangeLog = new FieldChangeLog(this.registry, this.#logger, options.role);
     this.bridge = new Bridge(this.registry, this.#fieldChangeLog);
     this.#held = new HeldSnapshots(environment, this.#logger);

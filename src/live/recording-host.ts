@@ -15,6 +15,8 @@ export interface LiveSource extends QueryHost {
   readonly bridge: Bridge;
 }
 
+const noKinds: QueryHost['kinds'] & object = new Map();
+
 export class RecordingHost implements QueryHost {
   readonly environment: Environment;
   readonly owner: object;
@@ -46,6 +48,10 @@ export class RecordingHost implements QueryHost {
     this.queryMemory = source.queryMemory;
     this.prices = source.prices;
     this.functions = source.functions;
+  }
+
+  get kinds(): QueryHost['kinds'] & object {
+    return this.#source.kinds ?? noKinds;
   }
 
   get trace(): QueryTrace | undefined {

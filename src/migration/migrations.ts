@@ -8,7 +8,6 @@ import {
   InvalidSchemaError,
   MigrationActiveError,
   NotStartedError,
-  SchemaNotFoundError,
   StorageError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
@@ -291,7 +290,7 @@ export class Migrations {
   async cancel(given: unknown, signal: AbortSignal | undefined): Promise<void> {
     const { engine, registry } = this.#options;
     const table = tableName(given);
-    if (registry.shape(table) === undefined) throw new SchemaNotFoundError(table);
+    registry.requireShape(table);
     let met: StoredMigration | undefined;
     await this.#withDeadline('db.cancelMigration()', signal, (inner) =>
       this.#repeatedly(inner, async () => {

@@ -1,5 +1,6 @@
 /** Readers of bundles: what an application holds. */
 import { namingAborts, newAbortController, untilAborted } from '../base/abort.ts';
+import { compareStrings } from '../base/bytes.ts';
 import { realEnvironment } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import {
@@ -12,7 +13,7 @@ import {
   SnapshotExpiredError,
 } from '../base/errors.ts';
 import { consoleLogger, filteredLogger } from '../base/logger.ts';
-import { defined, signalOptions } from '../base/options.ts';
+import { defined, didYouMean, signalOptions } from '../base/options.ts';
 import type { KeyFor } from '../batch/batch.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import { BlobStore } from '../blob/blob-store.ts';
@@ -184,7 +185,7 @@ class ReaderHost implements QueryHost {
   tableState(table: string): TableState {
     this.check('A query');
     const state = this.bundle.tables.get(table);
-    if (state === undefined) throw new SchemaNotFoundError(table);
+    if (state === undefined) throw notPublished(table, this.bundle);
     return state;
   }
 
@@ -204,6 +205,20 @@ class ReaderHost implements QueryHost {
   keeperOf(): undefined {
     return undefined;
   }
+}
+
+/** So many tables are named in an error. */
+const namedTables = 20;
+
+function notPublished(table: string, { tables }: OpenBundle): SchemaNotFoundError {
+  const names = [...tables.keys()].filter((name) => !isSystemTable(name)).toSorted(compareStrings);
+  const more = names.length - namedTables;
+  const listed = `${names.slice(0, namedTables).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const has = names.length === 0 ? 'This bundle has no tables.' : `The tables of this bundle are ${listed}.`;
+  return new SchemaNotFoundError(
+    table,
+    `${didYouMean(table, names) || '.'} ${has} db.publish() puts a table into the next bundle if it is stored, and not left out by \`tables\`.`,
+  );
 }
 
 /** The parts of a reader. */

@@ -2,7 +2,8 @@
  * Fields that are more than their type: {@link enumOf}, {@link date} and {@link decimal}. The stored schema knows the type only. The kind
  * of a field is a property under a symbol, which `{ ...date(), required: true }` copies, and which no stored form contains.
  */
-import { InvalidOptionError } from '../base/errors.ts';
+import { isDate } from '../base/brands.ts';
+import { EncodeError, InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import { bigintBounds, Types } from '../format/types.ts';
 
@@ -20,6 +21,29 @@ interface OfKind {
 export function kindOf(field: object): FieldKind | undefined {
   return (field as Partial<OfKind>)[kindName];
 }
+
+/**
+ * Returns how to write a value of a field that is more than its type, as a sentence; undefined if the field can have the value. `isBound`: the
+ * value is compared with the field, and may be infinite.
+ */
+export type FieldAdvice = (value: unknown, isBound: boolean) => string | undefined;
+
+/** The advice for the fields of a table that are more than their type, by name. Queries hold it, which readers without such fields load too. */
+export type FieldKinds = ReadonlyMap<string, FieldAdvice>;
+
+/** Returns the fields of a definition that are more than their type; undefined if there are none. */
+export function kindsIn(fields: Readonly<Record<string, { readonly typeId: unknown }>>): FieldKinds | undefined {
+  const kinds = new Map<string, FieldAdvice>();
+  for (const [name, field] of Object.entries(fields)) {
+    const kind = kindOf(field);
+    // A copy may have been given another type.
+    if (kind !== undefined && field.typeId === typesOf[kind.kind])
+      kinds.set(name, (value, isBound) => kindAdvice(kind, value, isBound));
+  }
+  return kinds.size === 0 ? undefined : kinds;
+}
+
+const typesOf = { date: Types.varchar, decimal: Types.int64 } as const;
 
 /** A field of a few texts, as returned by {@link enumOf}. */
 export interface EnumField<V extends string> {
@@ -137,4 +161,38 @@ function isDateText(value: unknown): boolean {
   const isLeap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
   const days = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
   return day >= 1 && day <= (days[month - 1] ?? 0);
+}
+
+/** Whole numbers are numbers of a decimal's smallest unit. */
+function kindAdvice(kind: FieldKind, value: unknown, isBound: boolean): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (kind.kind === 'date') return isDateText(value) ? undefined : dateAdvice(value);
+  const isUnits = typeof value === 'bigint' || Number.isInteger(value);
+  const isEndless = isBound && (value === Infinity || value === -Infinity);
+  return isUnits || isEndless ? undefined : decimalAdvice(kind.scale, value);
+}
+
+function dateAdvice(value: unknown): string {
+  const way = isDate(value) ? '; date.toISOString().slice(0, 10) makes that of a Date, in UTC' : '';
+  return `It is a date() field: its values are the texts of days, such as '2026-11-28'${way}.`;
+}
+
+function decimalAdvice(scale: number, value: unknown): string {
+  let example = scale === 0 ? '12' : `12.${'50'.padEnd(scale, '0').slice(0, scale)}`;
+  try {
+    // An amount that can be meant is the best example.
+    parseDecimal(value as string, scale);
+    example = String(value).trim();
+  } catch {
+    // What is given is no amount of the field.
+  }
+  return `It is a decimal(${scale}) field, of whole numbers of the smallest unit: parseDecimal('${example}', ${scale}) makes its values.`;
+}
+
+/** Adds to an error of a batch what a field takes that is more than its type. Returns other errors as they are. */
+export function advised(error: unknown, kinds: ReadonlyMap<string, FieldKinds> | undefined): unknown {
+  if (!(error instanceof EncodeError)) return error;
+  const { table, field, value, message } = error;
+  const advice = kinds?.get(table)?.get(field)?.(value, false);
+  return advice === undefined ? error : new EncodeError(table, field, value, `${message} ${advice}`);
 }

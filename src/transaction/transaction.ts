@@ -38,6 +38,7 @@ import { sizeOf } from '../log/log-follower.ts';
 import { readBlobRecord } from '../maintenance/blob-record.ts';
 import { Query } from '../query/query.ts';
 import { byKey } from '../query/row-getter.ts';
+import type { FieldKinds } from '../schema/field-kinds.ts';
 import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered-functions.ts';
 import { isSameShape } from '../schema/same-shape.ts';
 import type { TableShape } from '../schema/table-shape.ts';
@@ -150,6 +151,10 @@ export class TransactionHost implements BatchHost, QueryHost {
 
   get functions(): ReadonlyMap<string, RegisteredFunction> {
     return this.#host.functions;
+  }
+
+  get kinds(): ReadonlyMap<string, FieldKinds> {
+    return this.#host.registry.kinds;
   }
 
   tableState(table: string): TableState | Promise<TableState> {

@@ -3,6 +3,7 @@ import type { Environment } from '../../base/env.ts';
 import type { Later } from '../../base/later.ts';
 import type { RowSource } from '../../format/row-layout.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
+import type { FieldKinds } from '../../schema/field-kinds.ts';
 import type { RegisteredFunction } from '../../schema/registered-functions.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
@@ -87,6 +88,8 @@ export interface QueryHost {
   readonly searching?: Searching | undefined;
   /** The registered functions by name. */
   readonly functions: ReadonlyMap<string, RegisteredFunction>;
+  /** The fields of each table that are more than their type. Absent: none. */
+  readonly kinds?: ReadonlyMap<string, FieldKinds>;
   /**
    * The present state of a table, of one view, for the whole of a query: at once where the view is fresh enough.
    * Rejects with `NotStartedError` or `SchemaNotFoundError`.

@@ -75,7 +75,9 @@ export function unexpired(host: QueryHost, { expiry }: TableShape, written: Writ
   const untilMs = expiryTime(host) - expiry.afterMs;
   // Before all times, nothing has expired; and only then can the time be none that the field holds.
   if (untilMs < -maxTimestampMs) return written;
-  const captured = typeId === Types.timestamp ? new Date(untilMs) : untilMs;
+  // Times in integers are whole.
+  const until = typeId === Types.float64 ? untilMs : Math.floor(untilMs);
+  const captured = typeId === Types.timestamp ? new Date(untilMs) : until;
   const condition: WrittenCondition = { name, operator: '<=', value: captured, captured };
   const clause: WrittenClause = { kind: 'not', clause: { kind: 'condition', condition } };
   return {
@@ -96,7 +98,7 @@ export function requireOrderField(shape: TableShape, name: string, what = 'order
 
 /** Returns the options for compiling clauses for a version of their table. */
 export function compileOptions(host: QueryHost, shape: TableShape): CompileOptions {
-  return { shape, registered: (name) => host.functions.get(name) };
+  return { shape, registered: (name) => host.functions.get(name), kinds: host.kinds?.get(shape.name) };
 }
 
 /** The most conditions and values that are compiled and planned without a pause. */
@@ -151,6 +153,7 @@ export function isPlain(host: QueryHost, shape: TableShape, { name, operator, ca
   if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX' || isListOperator(operator)) return false;
   const field = shape.layout.field(name);
   if (field === undefined || host.functions.has(name)) return false;
+  if (typeof captured === 'string' && host.kinds?.get(shape.name)?.has(name) === true) return false;
   return plainValue(field.typeId, captured) !== undefined;
 }
 

@@ -159,7 +159,7 @@ describe('registerSchema()', () => {
 });
 
 describe('a table that is not registered', () => {
-  const message = 'Schema not found for table nobody';
+  const message = 'Schema not found for table nobody. Register it with db.registerSchema() before you use it.';
 
   it('is an error with exactly this message, wherever it is used', async () => {
     const db = make();
@@ -183,6 +183,20 @@ describe('a table that is not registered', () => {
       expect(error).toBeInstanceOf(SchemaNotFoundError);
       expect(error).toMatchObject({ code: 'SCHEMA_NOT_FOUND', table: 'nobody', message });
     }
+    await db.stop();
+  });
+
+  it('is told the name of a table that is nearly called so', async () => {
+    const db = make();
+    db.registerSchema(users);
+    await db.start();
+    const meant =
+      'Schema not found for table usres: did you mean users? If not, register it with db.registerSchema() before you use it.';
+    await expect(db.get('usres', 1)).rejects.toThrow(meant);
+    await expect(db.batch().insert('usres', { id: 1 })).rejects.toThrow(meant);
+    await expect(db.query('usres').execute()).rejects.toThrow(meant);
+    await expect(db.cancelMigration('usres')).rejects.toThrow(meant);
+    await expect(db.query('_blob').execute()).rejects.toThrow(': did you mean _blobs?');
     await db.stop();
   });
 

@@ -115,7 +115,7 @@ describe('the view of a transaction', () => {
 
   it('of a table that is not registered is an error', async () => {
     expect((await nodes.failure(a.db.transaction((tx) => tx.get('none', 1)))).message).toBe(
-      'Schema not found for table none',
+      'Schema not found for table none. Register it with db.registerSchema() before you use it.',
     );
     expect((await nodes.failure(a.db.transaction((tx) => tx.insert('none', {})))).name).toBe('SchemaNotFoundError');
   });

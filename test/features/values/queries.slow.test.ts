@@ -247,7 +247,7 @@ describe('where', () => {
     const good = db.query('things').where('small', '=', 7);
     expect(await failure(good.execute())).toMatchObject({ code: 'NOT_STARTED' });
     await db.start();
-    expect(await failure(good.execute())).toMatchObject({ message: 'Schema not found for table things' });
+    expect(await failure(good.execute())).toMatchObject({ code: 'SCHEMA_NOT_FOUND' });
     db.registerSchema(things);
     expect(await failure(unknownField.execute())).toMatchObject({ code: 'INVALID_QUERY' });
     expect(await failure(wrongKind.count())).toMatchObject({ code: 'INVALID_QUERY' });
