@@ -520,8 +520,8 @@ export class CodeNotLoadedError extends StoreDbError {
   constructor(part: string, cause: unknown) {
     super(
       'CODE_NOT_LOADED',
-      `The code for ${part} could not be loaded from the files of the package store-db. If the package was updated or removed while the ` +
-        'process ran, start the process again. If a bundler made the program, let it include every file of the package.',
+      `The code for ${part} could not be loaded. If the package was updated meanwhile, start the process again. A bundler must include all ` +
+        'files of the package.',
       { cause },
     );
   }

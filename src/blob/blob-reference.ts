@@ -153,9 +153,7 @@ const downloadOptions: OptionTable<DownloadUrlOptions> = new OptionTable({
   expiresIn: kinds.whole(1, maxExpirySeconds, 'a whole number of seconds'),
   contentType: contentTypeKind,
   contentDisposition: kinds.text(
-    "'inline' or 'attachment', which parameters in printable ASCII may follow, up to " +
-      `${maxDispositionLength} characters: attachment; filename="report.pdf". Other characters of a name are written as ` +
-      "filename*=UTF-8''caf%C3%A9.pdf",
+    `'inline' or 'attachment', with parameters such as filename="a.pdf" or filename*=UTF-8''%C3%A9.pdf, up to ${maxDispositionLength} ASCII characters`,
     (value) => value.length <= maxDispositionLength && /^(?:inline|attachment)(?:\s*;[\x20-\x7e]*)?$/i.test(value),
   ),
 });

@@ -8,8 +8,7 @@ import { systemSchemas } from '../blob/blob-tables.ts';
 import { canonicalRows, isSystemTable } from '../format/stored-schema.ts';
 import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
 import type { StoredTable } from '../format/stored-table.ts';
-import { kindsIn } from '../schema/field-kinds.ts';
-import type { FieldKinds } from '../schema/field-kinds.ts';
+import { FieldKinds } from '../schema/field-kinds.ts';
 import type { RegisteredFunction, RegisteredTrigger } from '../schema/registered-functions.ts';
 import { keyConflict, renameConflict } from '../schema/renames.ts';
 import { RowValidator } from '../schema/row-validator.ts';
@@ -95,8 +94,8 @@ export class Registry {
     const newest = this.#shapes.get(shape.name);
     if (newest === undefined || newest.version <= shape.version) this.#shapes.set(shape.name, latest);
     if (newest === undefined || newest.version < shape.version) {
-      const kinds = kindsIn((definition as SchemaDefinition).fields);
-      if (kinds === undefined) this.#kinds.delete(shape.name);
+      const kinds = new FieldKinds(shape.name, (definition as SchemaDefinition).fields, this.functions);
+      if (kinds.size === 0) this.#kinds.delete(shape.name);
       else this.#kinds.set(shape.name, kinds);
     }
     for (const field of shape.layout.fields) this.#warnOfShadow(shape, field.name);

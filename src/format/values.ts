@@ -97,19 +97,12 @@ export function normalizeValue(typeId: TypeId, value: unknown): Exclude<OrderedV
       return encodeJson(value);
     case Types.uuid:
     case Types.blob:
-      return (typeof value === 'string' ? canonicalUuid(value) : undefined) ?? problem(typeId, value, uuidsOf(typeId));
+      return (typeof value === 'string' ? canonicalUuid(value) : undefined) ?? problem(typeId, value, 'UUID strings');
     case Types.bytes:
       return isBytes(value) ? value : problem(typeId, value, 'a Buffer or Uint8Array');
     default:
       return checkNumber(typeId, value);
   }
-}
-
-/** A blob field holds a UUID, but an application gives it data. */
-function uuidsOf(typeId: TypeId): string {
-  return typeId === Types.blob
-    ? 'db.Blob(data) for new data, or the reference that the row has there already'
-    : 'UUID strings';
 }
 
 const maxJsonDepth = 512;

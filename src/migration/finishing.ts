@@ -160,14 +160,13 @@ export class Finishing {
     for (let faulty = 0; ; ) {
       const present = this.#present;
       if (present === undefined) return;
+      // Problems that Block 0 still names are solved then, except those of unique indexes.
+      if (isInStep(engine.view, table)) break;
       still.note(await this.#stateOf(present));
       faulty = present.problems.length > 0 ? faulty + 1 : 0;
       if (faulty > this.#patientWaits) throw notCorrect(migration, present.problems);
-      if (faulty === 0) {
-        if (isInStep(engine.view, table)) break;
-        const isLate = still.waits >= this.#patientWaits || environment.monotonicMs() - startedMs >= stillMs;
-        if (!isKnown || isLate) return;
-      }
+      const isLate = still.waits >= this.#patientWaits || environment.monotonicMs() - startedMs >= stillMs;
+      if (faulty === 0 && (!isKnown || isLate)) return;
       await this.#wait();
     }
     const rows = engine.view.nextVersion(table)?.rows;

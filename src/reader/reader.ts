@@ -1,6 +1,5 @@
 /** Readers of bundles: what an application holds. */
 import { namingAborts, newAbortController, untilAborted } from '../base/abort.ts';
-import { compareStrings } from '../base/bytes.ts';
 import { realEnvironment } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import {
@@ -13,7 +12,7 @@ import {
   SnapshotExpiredError,
 } from '../base/errors.ts';
 import { consoleLogger, filteredLogger } from '../base/logger.ts';
-import { defined, didYouMean, signalOptions } from '../base/options.ts';
+import { defined, signalOptions } from '../base/options.ts';
 import type { KeyFor } from '../batch/batch.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import { BlobStore } from '../blob/blob-store.ts';
@@ -103,10 +102,9 @@ class Bundles {
     const block0 = await this.#driver.get(block0Name, { range: { start: 0, end: 0 }, ...defined({ signal }) });
     throw new NotADatabaseError(
       block0.status === 'found'
-        ? `There is a database at ${this.#driver.urlOf('')}, and no bundle. Read it as a replica, by StoreDb({ role: 'replica', nodeId: 0, ` +
-            'driver: new FetchDriver({ url }), dbPrefix }), or publish tables of it with db.publish().'
-        : `There is no bundle at ${this.#driver.urlOf('')}: ${this.#driver.urlOf(pointerName)} is missing. Publish one with ` +
-            'db.publish(), or correct the URL.',
+        ? `There is a database at ${this.#driver.urlOf('')}, and no bundle. Publish tables with db.publish(), or open a replica: StoreDb({ ` +
+            "role: 'replica', nodeId: 0, dbPrefix, driver: new FetchDriver({ url }) })."
+        : `There is no bundle at ${this.#driver.urlOf('')}: ${this.#driver.urlOf(pointerName)} is missing. Publish one, or correct the URL.`,
     );
   }
 
@@ -185,7 +183,8 @@ class ReaderHost implements QueryHost {
   tableState(table: string): TableState {
     this.check('A query');
     const state = this.bundle.tables.get(table);
-    if (state === undefined) throw notPublished(table, this.bundle);
+    if (state === undefined)
+      throw new SchemaNotFoundError(table, `. The bundle has ${[...this.bundle.tables.keys()].join(', ') || 'none'}.`);
     return state;
   }
 
@@ -205,20 +204,6 @@ class ReaderHost implements QueryHost {
   keeperOf(): undefined {
     return undefined;
   }
-}
-
-/** So many tables are named in an error. */
-const namedTables = 20;
-
-function notPublished(table: string, { tables }: OpenBundle): SchemaNotFoundError {
-  const names = [...tables.keys()].filter((name) => !isSystemTable(name)).toSorted(compareStrings);
-  const more = names.length - namedTables;
-  const listed = `${names.slice(0, namedTables).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-  const has = names.length === 0 ? 'This bundle has no tables.' : `The tables of this bundle are ${listed}.`;
-  return new SchemaNotFoundError(
-    table,
-    `${didYouMean(table, names) || '.'} ${has} db.publish() puts a table into the next bundle if it is stored, and not left out by \`tables\`.`,
-  );
 }
 
 /** The parts of a reader. */
@@ -336,7 +321,7 @@ export class Reader {
     const { source, listed } = host.bundle;
     if (pointer.source !== source) {
       throw new DatabaseReplacedError(
-        `Bundles of another database are at ${this.#driver.urlOf('')} now. Close this reader, and open a new one.`,
+        `Bundles of another database are at ${this.#driver.urlOf('')} now: open a new reader.`,
       );
     }
     const newest = pointer.bundles[0] as ListedBundle;

@@ -3,7 +3,7 @@
  * of a field is a property under a symbol, which `{ ...date(), required: true }` copies, and which no stored form contains.
  */
 import { isDate } from '../base/brands.ts';
-import { EncodeError, InvalidOptionError } from '../base/errors.ts';
+import { EncodeError, InvalidOptionError, InvalidQueryError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
 import { bigintBounds, Types } from '../format/types.ts';
 
@@ -22,28 +22,70 @@ export function kindOf(field: object): FieldKind | undefined {
   return (field as Partial<OfKind>)[kindName];
 }
 
-/**
- * Returns how to write a value of a field that is more than its type, as a sentence; undefined if the field can have the value. `isBound`: the
- * value is compared with the field, and may be infinite.
- */
-export type FieldAdvice = (value: unknown, isBound: boolean) => string | undefined;
+/** The fields of a table that are more than their type. Queries hold it, which readers without such fields load too: they take the type only. */
+export class FieldKinds {
+  readonly #table: string;
+  readonly #functions: Names;
+  readonly #kinds = new Map<string, FieldKind | typeof ofBlob>();
 
-/** The advice for the fields of a table that are more than their type, by name. Queries hold it, which readers without such fields load too. */
-export type FieldKinds = ReadonlyMap<string, FieldAdvice>;
-
-/** Returns the fields of a definition that are more than their type; undefined if there are none. */
-export function kindsIn(fields: Readonly<Record<string, { readonly typeId: unknown }>>): FieldKinds | undefined {
-  const kinds = new Map<string, FieldAdvice>();
-  for (const [name, field] of Object.entries(fields)) {
-    const kind = kindOf(field);
-    // A copy may have been given another type.
-    if (kind !== undefined && field.typeId === typesOf[kind.kind])
-      kinds.set(name, (value, isBound) => kindAdvice(kind, value, isBound));
+  /** `functions`: those that win over fields of their names. */
+  constructor(table: string, fields: Readonly<Record<string, { readonly typeId: unknown }>>, functions: Names) {
+    this.#table = table;
+    this.#functions = functions;
+    for (const [name, field] of Object.entries(fields)) {
+      const kind = field.typeId === Types.blob ? ofBlob : kindOf(field);
+      // A copy may have been given another type.
+      if (kind !== undefined && field.typeId === typesOf[kind.kind]) this.#kinds.set(name, kind);
+    }
   }
-  return kinds.size === 0 ? undefined : kinds;
+
+  get size(): number {
+    return this.#kinds.size;
+  }
+
+  has(name: string): boolean {
+    return this.#kinds.has(name);
+  }
+
+  /**
+   * Returns how to write a value of a field, as a sentence; undefined if the field can have it. `isBound`: the value is compared with the
+   * field, and may be infinite.
+   */
+  adviceFor(name: string, value: unknown, isBound: boolean): string | undefined {
+    const kind = this.#kinds.get(name);
+    return kind && kindAdvice(kind, value, isBound);
+  }
+
+  /** Throws `InvalidQueryError` for a value that a field cannot be compared with. */
+  check(conditions: Iterable<ComparedField>): void {
+    for (const { name, operator, captured } of conditions) {
+      // The beginning of a value is no value.
+      if (!this.#kinds.has(name) || operator === 'PREFIX' || this.#functions.has(name)) continue;
+      for (const value of Array.isArray(captured) ? (captured as unknown[]) : [captured]) {
+        const advice = this.adviceFor(name, value, true);
+        if (advice === undefined) continue;
+        const problem = `Cannot compare field '${name}' of table '${this.#table}' with ${describeValue(value)}.`;
+        throw new InvalidQueryError(`${problem} ${advice}`);
+      }
+    }
+  }
 }
 
-const typesOf = { date: Types.varchar, decimal: Types.int64 } as const;
+interface Names {
+  has(name: string): boolean;
+}
+
+/** A condition of a query on a field. */
+interface ComparedField {
+  readonly name: string;
+  readonly operator: string;
+  readonly captured: unknown;
+}
+
+/** A blob field holds a UUID, and an application gives it data. */
+const ofBlob = { kind: 'blob' } as const;
+
+const typesOf = { blob: Types.blob, date: Types.varchar, decimal: Types.int64 } as const;
 
 /** A field of a few texts, as returned by {@link enumOf}. */
 export interface EnumField<V extends string> {
@@ -164,8 +206,10 @@ function isDateText(value: unknown): boolean {
 }
 
 /** Whole numbers are numbers of a decimal's smallest unit. */
-function kindAdvice(kind: FieldKind, value: unknown, isBound: boolean): string | undefined {
+function kindAdvice(kind: FieldKind | typeof ofBlob, value: unknown, isBound: boolean): string | undefined {
   if (value === null || value === undefined) return undefined;
+  if (kind.kind === 'blob')
+    return isBound ? undefined : 'Give it db.Blob(data) for new data, or the reference that the row has there already.';
   if (kind.kind === 'date') return isDateText(value) ? undefined : dateAdvice(value);
   const isUnits = typeof value === 'bigint' || Number.isInteger(value);
   const isEndless = isBound && (value === Infinity || value === -Infinity);
@@ -193,6 +237,6 @@ function decimalAdvice(scale: number, value: unknown): string {
 export function advised(error: unknown, kinds: ReadonlyMap<string, FieldKinds> | undefined): unknown {
   if (!(error instanceof EncodeError)) return error;
   const { table, field, value, message } = error;
-  const advice = kinds?.get(table)?.get(field)?.(value, false);
+  const advice = kinds?.get(table)?.adviceFor(field, value, false);
   return advice === undefined ? error : new EncodeError(table, field, value, `${message} ${advice}`);
 }

@@ -30,7 +30,6 @@ import type { Bound } from '../format/stored-table.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
-import { needsPackage } from '../search/languages.ts';
 import type { Tree } from '../tree/tree.ts';
 import { rulesOf } from './field-rules.ts';
 import type { FieldRule } from './field-rules.ts';
@@ -122,8 +121,6 @@ export class TableShape {
   readonly defaults: readonly FieldDefault[];
   /** The rules for values beyond their types; undefined for none. */
   readonly rules: readonly FieldRule[] | undefined;
-  /** The languages of its indexes on texts whose stems come from a package. */
-  readonly stemLanguages: readonly string[];
   /** The fields that hold references to blobs. */
   readonly blobFields: readonly LayoutField[];
   /** The shape of leaves of the table's tree. */
@@ -154,7 +151,6 @@ export class TableShape {
       return [{ field: field(stored.name), stored: stored.default, constant: constantDefault(stored) }];
     });
     this.rules = rulesOf(schema.fields, field);
-    this.stemLanguages = this.indexes.flatMap(({ text }) => text?.language ?? []).filter(needsPackage);
     this.blobFields = this.layout.fields.filter(({ typeId }) => typeId === Types.blob);
     this.leafShape = { kind: BlockKind.table, level: 0, layout: this.layout, schemaVersion: schema.version };
     this.changeShape = { ...this.leafShape, keepsMarks: true };

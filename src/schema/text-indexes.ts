@@ -1,6 +1,7 @@
 /** Loads the code that makes the words of texts, and the stems of a language, when a table with an index on texts is first used. */
 import { NotSupportedError } from '../base/errors.ts';
 import { Later } from '../base/later.ts';
+import { needsPackage } from '../search/languages.ts';
 import type { TableShape } from './table-shape.ts';
 import type { TextFields } from './text-fields.ts';
 import { wordWriter } from './text-writer.ts';
@@ -20,7 +21,10 @@ export function prepareTexts(indexes: readonly { readonly text?: TextFields }[])
  * Loads the stems that the indexes of a table need from a package, before anything is written to it: without them the rows cannot be merged
  * here. Undefined if they are loaded. Rejects with `NotSupportedError`, which names the table, or with `CodeNotLoadedError`.
  */
-export function prepareToWrite({ name, stemLanguages }: TableShape): Promise<void> | undefined {
+export function prepareToWrite({ name, indexes }: TableShape): Promise<void> | undefined {
+  const stemLanguages: string[] = [];
+  for (const { text } of indexes)
+    if (text?.language !== undefined && needsPackage(text.language)) stemLanguages.push(text.language);
   if (stemLanguages.length === 0 || entries.loaded?.hasLanguages(stemLanguages) === true) return undefined;
   return explaining(`Nothing can be written to table '${name}' here`, prepare(stemLanguages));
 }

@@ -10,7 +10,6 @@ import type { Steps } from '../../base/pacer.ts';
 import type { TypedField } from '../../format/row-layout.ts';
 import { bigintBounds, integerBounds, isIntegerOf, typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
-import type { FieldAdvice } from '../../schema/field-kinds.ts';
 import { describeValue } from '../../base/messages.ts';
 import { isUuid, normalizeValue, ValueProblem } from '../../format/values.ts';
 
@@ -191,8 +190,6 @@ function compareWithEdge(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', valu
 interface ComparedField {
   readonly table: string;
   readonly field: TypedField;
-  /** The advice for a field that is more than its type. */
-  readonly advise: FieldAdvice | undefined;
 }
 
 function refuse({ table, field }: ComparedField, value: unknown): never {
@@ -200,15 +197,6 @@ function refuse({ table, field }: ComparedField, value: unknown): never {
   throw new InvalidQueryError(
     `Cannot compare field '${field.name}' of table '${table}' with ${describeValue(value)}: ${takes}.`,
   );
-}
-
-/** Returns the place of a value that is not null. Throws `InvalidQueryError` if the field can be compared with no such value. */
-function placeIn(compared: ComparedField, value: unknown): Place {
-  const { table, field, advise } = compared;
-  const advice = advise?.(value, true);
-  if (advice === undefined) return placeOf(field.typeId, value) ?? refuse(compared, value);
-  const problem = `Cannot compare field '${field.name}' of table '${table}' with ${describeValue(value)}.`;
-  throw new InvalidQueryError(`${problem} ${advice}`);
 }
 
 const opposites: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
@@ -248,9 +236,8 @@ export function compareField(
   field: TypedField,
   operator: Exclude<Operator, ListOperator>,
   value: unknown,
-  advise?: FieldAdvice,
 ): Comparison[] {
-  const compared = { table, field, advise };
+  const compared = { table, field };
   if (field.typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
     if (value === undefined) refuse(compared, value);
     const message = `Field '${field.name}' of table '${table}' is JSON: it takes only = null, != null, and HAS for lists.`;
@@ -271,22 +258,16 @@ export function orderPlace(
   field: TypedField,
   operator: OrderOperator,
   value: unknown,
-  advise?: FieldAdvice,
 ): Place | undefined {
   // Only for its errors.
-  compareField(table, field, operator, value, advise);
+  compareField(table, field, operator, value);
   return value === null ? undefined : placeOf(field.typeId, value);
 }
 
 /** Compiles `IN` in steps, since a list may be long. */
-export function* comparingWithList(
-  table: string,
-  field: TypedField,
-  list: unknown,
-  advise?: FieldAdvice,
-): Steps<Comparison> {
+export function* comparingWithList(table: string, field: TypedField, list: unknown): Steps<Comparison> {
   if (field.typeId === Types.json || list === undefined) return compareField(table, field, 'IN', list)[0] as Comparison;
-  return yield* comparingWithAny({ table, field, advise }, list);
+  return yield* comparingWithAny({ table, field }, list);
 }
 
 function compareOnce(
@@ -300,7 +281,7 @@ function compareOnce(
   if (operator === 'PREFIX') return compareWithPrefix(compared, value);
   if (value === null) return operator === '=' ? isNull : operator === '!=' ? isNotNull : none;
   if ((operator === '=' || operator === '!=') && isNoUuid(field.typeId, value)) return operator === '=' ? none : all;
-  return compareWithPlace(field.typeId, operator, placeIn(compared, value));
+  return compareWithPlace(field.typeId, operator, placeOf(field.typeId, value) ?? refuse(compared, value));
 }
 
 /** Compiles `IN` to the values that the field can hold, in ascending order and without duplicates. */
@@ -321,7 +302,7 @@ function* comparingWithAny(compared: ComparedField, list: unknown): Steps<Compar
       continue;
     }
     if (isNoUuid(compared.field.typeId, value)) continue;
-    const place = placeIn(compared, value);
+    const place = placeOf(compared.field.typeId, value) ?? refuse(compared, value);
     if (place.side === 0) found.push(place.value);
   }
   return yield* comparingWithEach(found, orNull);

@@ -11,7 +11,6 @@ import { typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { elementText, isListElement } from '../../schema/list-elements.ts';
 import type { ListElement } from '../../schema/list-elements.ts';
-import type { FieldAdvice, FieldKinds } from '../../schema/field-kinds.ts';
 import { callFunction } from '../../schema/registered-functions.ts';
 import type { RegisteredFunction } from '../../schema/registered-functions.ts';
 import type { FunctionResult, TableIndex, TableShape } from '../../schema/table-shape.ts';
@@ -280,8 +279,6 @@ export interface CompileOptions {
   readonly shape: TableShape;
   /** A registered function wins over a field of the same name. */
   readonly registered: (name: string) => RegisteredFunction | undefined;
-  /** The advice for fields that are more than their type. Absent: there are none. */
-  readonly kinds?: FieldKinds | undefined;
 }
 
 /** Compiles a condition in steps, since a list of values may be long. */
@@ -294,7 +291,7 @@ export function* compilingCondition(
   const { name, operator, captured } = condition;
   if (operator !== 'IN' || registered(name) !== undefined) return compileCondition(options, condition, negated);
   const field = comparedField(shape, name, firstOf(captured));
-  const comparison = yield* comparingWithList(shape.name, field, captured, options.kinds?.get(name));
+  const comparison = yield* comparingWithList(shape.name, field, captured);
   if (!negated) return [new Condition([name], { field, comparison })];
   const opposite = oppositeOf(comparison);
   if (opposite !== undefined) return [new Condition([name], { field, comparison: opposite })];
@@ -305,7 +302,7 @@ export function* compilingCondition(
 
 /** Compiles a condition to one or more that must all hold; or its negation, to one or more of which one must hold. */
 export function compileCondition(
-  { shape, registered, kinds }: CompileOptions,
+  { shape, registered }: CompileOptions,
   { name, operator, value, captured }: WrittenCondition,
   negated = false,
 ): Condition[] {
@@ -323,14 +320,7 @@ export function compileCondition(
   if (field.path !== undefined && (operator !== 'IN' || !Array.isArray(captured))) {
     return compilePath(shape, field, operator, captured, negated);
   }
-  return compareOne(
-    shape,
-    comparedField(shape, name, firstOf(captured)),
-    operator,
-    captured,
-    negated,
-    kinds?.get(name),
-  );
+  return compareOne(shape, comparedField(shape, name, firstOf(captured)), operator, captured, negated);
 }
 
 /** Returns the first element of a list, of whose type all others are too, or null. */
@@ -361,10 +351,9 @@ function compareOne(
   operator: Exclude<Operator, ListOperator>,
   captured: unknown,
   negated: boolean,
-  advise?: FieldAdvice,
 ): Condition[] {
   const { name } = field;
-  return compareField(table, field, operator, captured, advise).map((comparison) => {
+  return compareField(table, field, operator, captured).map((comparison) => {
     if (!negated) return new Condition([name], { field, comparison });
     const opposite = oppositeOf(comparison);
     if (opposite !== undefined) return new Condition([name], { field, comparison: opposite });

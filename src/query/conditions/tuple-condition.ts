@@ -306,14 +306,14 @@ const valueKeys: Uint8Array = Uint8Array.of(1);
 
 /** Compiles a comparison of several fields. Throws the errors that a comparison of one of them alone would throw. */
 export function compileTupleRange(
-  { shape, registered, kinds }: CompileOptions,
+  { shape, registered }: CompileOptions,
   operator: OrderOperator,
   written: readonly WrittenCondition[],
 ): Condition {
   const places = written.map(({ name, captured }) => {
     if (registered(name) !== undefined) checkFunctionOperator(name, operator);
     const field = comparedField(shape, name, captured);
-    return { field, place: orderPlace(shape.name, field, operator, captured, kinds?.get(name)) };
+    return { field, place: orderPlace(shape.name, field, operator, captured) };
   });
   const parts: Part[] = [];
   let last = operator;

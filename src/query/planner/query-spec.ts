@@ -77,7 +77,7 @@ export function unexpired(host: QueryHost, { expiry }: TableShape, written: Writ
   if (untilMs < -maxTimestampMs) return written;
   // Times in integers are whole.
   const until = typeId === Types.float64 ? untilMs : Math.floor(untilMs);
-  const captured = typeId === Types.timestamp ? new Date(untilMs) : until;
+  const captured = typeId === Types.timestamp ? new Date(until) : until;
   const condition: WrittenCondition = { name, operator: '<=', value: captured, captured };
   const clause: WrittenClause = { kind: 'not', clause: { kind: 'condition', condition } };
   return {
@@ -96,9 +96,10 @@ export function requireOrderField(shape: TableShape, name: string, what = 'order
   );
 }
 
-/** Returns the options for compiling clauses for a version of their table. */
-export function compileOptions(host: QueryHost, shape: TableShape): CompileOptions {
-  return { shape, registered: (name) => host.functions.get(name), kinds: host.kinds?.get(shape.name) };
+/** Returns the options for compiling a clause for a version of its table. Checks values by what fields are beside their type. */
+function compileOptions(host: QueryHost, shape: TableShape, written: WrittenClause): CompileOptions {
+  host.kinds?.get(shape.name)?.check(conditionsIn(written));
+  return { shape, registered: (name) => host.functions.get(name) };
 }
 
 /** The most conditions and values that are compiled and planned without a pause. */
@@ -152,8 +153,7 @@ function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQ
 export function isPlain(host: QueryHost, shape: TableShape, { name, operator, captured }: WrittenCondition): boolean {
   if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX' || isListOperator(operator)) return false;
   const field = shape.layout.field(name);
-  if (field === undefined || host.functions.has(name)) return false;
-  if (typeof captured === 'string' && host.kinds?.get(shape.name)?.has(name) === true) return false;
+  if (field === undefined || host.functions.has(name) || host.kinds?.has(shape.name) === true) return false;
   return plainValue(field.typeId, captured) !== undefined;
 }
 
@@ -167,10 +167,10 @@ function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Wher
 /** Returns the conditions of a clause for a version of its table. Throws if it cannot be compiled. */
 export function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
   const { written, compiled } = where;
-  if (usesFunctions(host, written)) return compileClause(compileOptions(host, shape), written);
+  if (usesFunctions(host, written)) return compileClause(compileOptions(host, shape, written), written);
   // Plans are found by the fields of the very shape, and are kept for others who ask.
   if (compiled?.shape === shape) return compiled.conditions;
-  const conditions = compileClause(compileOptions(host, shape), written);
+  const conditions = compileClause(compileOptions(host, shape, written), written);
   where.compiled = { shape, conditions };
   return conditions;
 }
@@ -182,7 +182,7 @@ export function* preparing(host: QueryHost, shape: TableShape, wheres: readonly 
     const { written, compiled } = where;
     let conditions = compiled?.shape === shape ? compiled.conditions : undefined;
     if (conditions === undefined || usesFunctions(host, written)) {
-      conditions = yield* compilingClause(compileOptions(host, shape), written);
+      conditions = yield* compilingClause(compileOptions(host, shape, written), written);
       if (!usesFunctions(host, written)) where.compiled = { shape, conditions };
     }
     for (const condition of conditions) all.push(condition);
@@ -212,7 +212,8 @@ export function checkBeginning(host: QueryHost, shape: TableShape | undefined, w
       const { operator, captured } = condition;
       const isLong = operator === 'IN' && Array.isArray(captured) && captured.length > left;
       const beginning = isLong ? { ...condition, captured: captured.slice(0, left) as unknown[] } : condition;
-      compileClause(compileOptions(host, shape), { kind: 'condition', condition: beginning });
+      const clause = { kind: 'condition', condition: beginning } as const;
+      compileClause(compileOptions(host, shape, clause), clause);
     }
     left -= weightOf(condition);
     if (left <= 0) return;

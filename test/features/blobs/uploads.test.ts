@@ -59,7 +59,7 @@ describe('a blob', () => {
     const db = await openDatabase([files]);
     const insert = db.batch().insert('files', { id: 1, data });
     await expect(insert).rejects.toThrow(
-      /field 'data' of table 'files': .* does not fit type blob, which takes db\.Blob\(data\) for new data, or the reference/,
+      /field 'data' of table 'files': .* does not fit type blob.* Give it db\.Blob\(data\) for new data, or the reference/,
     );
     await db.stop();
   });

@@ -359,29 +359,34 @@ describe('a row that cannot be migrated', () => {
     expect(await fleet.findings(two)).toEqual([]);
   });
 
-  it('is named before the end of the old version is recorded, so that this can correct it', async () => {
-    const one = await fleet.open(1, [users1]);
-    await fleet.write(one, 'insert', people(0, 30));
-    const two = await fleet.open(2, [strict]);
-    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
-    await fleet.until(two, 'switched');
-    await fleet.write(one, 'upsert', [{ id: 3, name: 'bad luck', age: 1, old: '' }]);
-    await fleet.run(one.db.stop());
-    for (const force of [false, true]) {
-      const error = await fleet.failure(two.db.finishMigration('users', { force }));
-      expect(error).toMatchObject({ code: 'MIGRATION_ACTIVE', table: 'users' });
-      expect(error.message).toMatch(/Row 3: `migrate` of version 2 threw: a bad name\. Nothing was changed\./);
-      expect(error.message).toMatch(/call finishMigration\(\) again; or go back with cancelMigration\(\)/);
-      expect((await fleet.block0()).migrations[0]?.target).not.toHaveProperty('retire');
-    }
-    const again = await fleet.open(1, [users1]);
-    await fleet.write(again, 'upsert', [{ id: 3, name: 'good luck', age: 1, old: '' }]);
-    await fleet.run(again.db.stop());
-    // The problem is still in Block 0 when the call begins.
-    await fleet.run(two.db.finishMigration('users'));
-    expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2 });
-    expect(await fleet.row(two, 3)).toMatchObject({ name: 'good luck' });
-  });
+  it.each(['old', 'new'])(
+    'is named before the end of the old version is recorded, so that the %s one can correct it',
+    async (corrects) => {
+      const one = await fleet.open(1, [users1]);
+      await fleet.write(one, 'insert', people(0, 30));
+      const two = await fleet.open(2, [strict]);
+      await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+      await fleet.until(two, 'switched');
+      await fleet.write(one, 'upsert', [{ id: 3, name: 'bad luck', age: 1, old: '' }]);
+      await fleet.run(one.db.stop());
+      for (const force of [false, true]) {
+        const error = await fleet.failure(two.db.finishMigration('users', { force }));
+        expect(error).toMatchObject({ code: 'MIGRATION_ACTIVE', table: 'users' });
+        expect(error.message).toMatch(/Row 3: `migrate` of version 2 threw: a bad name\. Nothing was changed\./);
+        expect(error.message).toMatch(/call finishMigration\(\) again; or go back with cancelMigration\(\)/);
+        expect((await fleet.block0()).migrations[0]?.target).not.toHaveProperty('retire');
+      }
+      if (corrects === 'old') {
+        const again = await fleet.open(1, [users1]);
+        await fleet.write(again, 'upsert', [{ id: 3, name: 'good luck', age: 1, old: '' }]);
+        await fleet.run(again.db.stop());
+      } else await fleet.write(two, 'upsert', [{ id: 3, name: 'good luck', age: 1 }]);
+      // The problem is still in Block 0 when the call begins.
+      await fleet.run(two.db.finishMigration('users'));
+      expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2 });
+      expect(await fleet.row(two, 3)).toMatchObject({ name: 'good luck' });
+    },
+  );
 
   it('is seen also if it was committed just before the old version was given up', async () => {
     const lazy = { mergePolicy: { minCommits: 1000, maxWaitMs: 3_600_000 } };

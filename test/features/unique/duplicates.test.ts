@@ -6,7 +6,8 @@ import { Types } from '../../../src/format/types.ts';
 import { findDuplicates } from '../../../src/catalog/checked-indexes.ts';
 import type { Duplicate } from '../../../src/catalog/checked-indexes.ts';
 import type { TableIndex } from '../../../src/schema/table-shape.ts';
-import { Nodes, people } from '../protocol/nodes.ts';
+import { createDatabase } from '../../../src/api/database.ts';
+import { Nodes, people, prefix, quietIntervalMs } from '../protocol/nodes.ts';
 import { TestTable } from '../query/test-table.ts';
 import type { Row } from '../query/test-table.ts';
 
@@ -79,12 +80,13 @@ describe('verify()', () => {
         }),
       })),
     }));
-    const again = nodes.make(1);
-    await nodes.run(again.db.start());
+    const given = { dbPrefix: prefix, nodeId: 1, driver: nodes.store, logLevel: 'silent' } as const;
+    const later = createDatabase({ ...given, writeForwardInterval: quietIntervalMs }, nodes.environment);
+    await nodes.run(later.start());
     const message = 'The index is unique, and rows 1 and 3 both have 1';
     const finding = { table: 'people', name: 'indexes/people/age', message };
-    expect(await nodes.run(again.db.verify())).toMatchObject({ ok: false, findings: [finding] });
-    expect(await nodes.run(again.db.repair())).toEqual({ ok: false, repaired: [], unrepairable: [finding] });
-    await nodes.run(again.db.stop());
+    expect(await nodes.run(later.verify())).toMatchObject({ ok: false, findings: [finding] });
+    expect(await nodes.run(later.repair())).toEqual({ ok: false, repaired: [], unrepairable: [finding] });
+    await nodes.run(later.stop());
   });
 });

@@ -96,7 +96,7 @@ export const migrations: PagePromises = {
     'test/features/migrations/retirement.slow.test.ts: by force refuses the remaining instances, before anything is written, and says what to deploy',
   ],
   '`finishMigration()` rejects, names them, and records nothing.': [
-    'test/features/migrations/phases.test.ts: is named before the end of the old version is recorded, so that this can correct it',
+    'test/features/migrations/phases.test.ts: is named before the end of the old version is recorded, so that the %s one can correct it',
     'test/features/unique/migrations.test.ts: names such rows before the end of the old one is recorded',
   ],
   'A later call that leaves `keepOld` or `rowsPerSecond` out, such as that of `store-db tend`, keeps the recorded value.':
