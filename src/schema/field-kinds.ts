@@ -43,8 +43,10 @@ export class FieldKinds {
     return this.#kinds.size;
   }
 
+  /** Whether a field takes fewer values in comparisons than its type. */
   has(name: string): boolean {
-    return this.#kinds.has(name);
+    const kind = this.#kinds.get(name);
+    return kind !== undefined && kind !== ofBlob;
   }
 
   /**
@@ -60,7 +62,7 @@ export class FieldKinds {
   check(conditions: Iterable<ComparedField>): void {
     for (const { name, operator, captured } of conditions) {
       // The beginning of a value is no value.
-      if (!this.#kinds.has(name) || operator === 'PREFIX' || this.#functions.has(name)) continue;
+      if (!this.has(name) || operator === 'PREFIX' || this.#functions.has(name)) continue;
       for (const value of Array.isArray(captured) ? (captured as unknown[]) : [captured]) {
         const advice = this.adviceFor(name, value, true);
         if (advice === undefined) continue;

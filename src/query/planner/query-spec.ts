@@ -153,7 +153,7 @@ function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQ
 export function isPlain(host: QueryHost, shape: TableShape, { name, operator, captured }: WrittenCondition): boolean {
   if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX' || isListOperator(operator)) return false;
   const field = shape.layout.field(name);
-  if (field === undefined || host.functions.has(name) || host.kinds?.has(shape.name) === true) return false;
+  if (field === undefined || host.functions.has(name) || host.kinds?.get(shape.name)?.has(name) === true) return false;
   return plainValue(field.typeId, captured) !== undefined;
 }
 
