@@ -19,6 +19,8 @@ let peak = 0;
 /** Returns the bytes in use. Garbage that waits for its collection does not count: how much there is depends on the load of the machine. */
 function usedBytes(): number {
   globalThis.gc?.();
+  // Buffers that the first collection found are freed by a thread of V8, which the second one waits for.
+  globalThis.gc?.();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
 }
