@@ -232,6 +232,15 @@ export class Engine {
     return namingAborts(callName, signal, () => untilAborted(call(signal), signal));
   }
 
+  /** Runs a call of any length that ends early with the caller's signal, and when the engine is closed, which waits for its end. */
+  whileOpen<T>(
+    callName: string,
+    signal: AbortSignal | undefined,
+    call: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.withSignal(callName, signal, () => this.whileRunning(call(this.untilClosed(signal))));
+  }
+
   /** Aborted with a call's own signal, and when the engine is closed. */
   untilClosed(signal: AbortSignal | undefined): AbortSignal {
     return anySignal(this.stopping, signal);

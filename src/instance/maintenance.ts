@@ -273,8 +273,7 @@ export class Maintenance {
   ): Promise<T> {
     const held = await this.#options.hold(callName, engine.pinPresent(copyPinMs, outer), copyPinMs);
     try {
-      const signal = engine.untilClosed(outer);
-      return await engine.withSignal(callName, outer, () => engine.whileRunning(work(held.view, signal)));
+      return await engine.whileOpen(callName, outer, (signal) => work(held.view, signal));
     } finally {
       await held.release();
     }
@@ -315,13 +314,12 @@ export class Maintenance {
         void (await engine.register.update(changeableOf, signal)),
       contentTypeOf: (blob: string) => contentTypeOf(engine.view, blob),
     };
-    const rewrite = async (): Promise<RewriteReport> => {
+    return engine.whileOpen('db.rewrite()', options.signal, async (signal) => {
       // The media types of blobs are in their records. The newest records may be in the log.
       const { rewriteObjects } = await rewriting.get();
       await engine.refresh(options.signal);
-      return rewriteObjects(context, { ...options, signal: engine.untilClosed(options.signal) });
-    };
-    return engine.withSignal('db.rewrite()', options.signal, () => engine.whileRunning(rewrite()));
+      return rewriteObjects(context, { ...options, signal });
+    });
   }
 
   /** Returns the calls that show how the database is stored. */
@@ -370,13 +368,16 @@ export class Maintenance {
       append: (request) => engine.append(request),
       prepare: { environment, driver, prefix, blockSizeBytes, maxCommitBytes },
     } satisfies CollectorOptions;
-    const collect = async (): Promise<GcReport> => {
+    const collect = async (signal: AbortSignal): Promise<GcReport> => {
       const { Collector } = await collecting.get();
-      return new Collector(context, { ...options, signal: engine.untilClosed(options.signal) }).run();
+      return new Collector(context, { ...options, signal }).run();
     };
     const { dryRun } = options;
-    const work = (): Promise<GcReport> =>
-      collections.run((startedMs) => ({ database: prefix, startedMs, dryRun }), collect);
-    return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(work()));
+    return engine.whileOpen('db.gc()', options.signal, (signal) =>
+      collections.run(
+        (startedMs) => ({ database: prefix, startedMs, dryRun }),
+        () => collect(signal),
+      ),
+    );
   }
 }

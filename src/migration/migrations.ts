@@ -120,7 +120,7 @@ export class Migrations {
   ): Promise<void> {
     const { engine } = this.#options;
     try {
-      await engine.withSignal(callName, outer, () => engine.whileRunning(call(engine.untilClosed(outer))));
+      await engine.whileOpen(callName, outer, call);
     } catch (error) {
       const { stopping } = engine;
       const isCutShort = error instanceof AbortedError || error instanceof StorageError || error === stopping.reason;

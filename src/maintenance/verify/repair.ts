@@ -298,8 +298,8 @@ function contextOf({ engine, hold, ...parts }: UpkeepOptions): VerifyContext {
 export async function runVerify(upkeep: UpkeepOptions, options: VerifyOptions): Promise<VerifyReport> {
   const { engine } = upkeep;
   const { deep = false, signal, onProgress } = options;
-  const verified = await engine.withSignal('db.verify()', signal, () =>
-    engine.whileRunning(verifyDatabase(contextOf(upkeep), { deep, onProgress, signal: engine.untilClosed(signal) })),
+  const verified = await engine.whileOpen('db.verify()', signal, (either) =>
+    verifyDatabase(contextOf(upkeep), { deep, onProgress, signal: either }),
   );
   return verified.report;
 }
@@ -307,13 +307,10 @@ export async function runVerify(upkeep: UpkeepOptions, options: VerifyOptions): 
 /** Runs `db.repair()`. */
 export function runRepair(upkeep: UpkeepOptions, options: RepairOptions): Promise<RepairReport> {
   const { engine } = upkeep;
-  const { signal } = options;
   const context = {
     ...contextOf(upkeep),
     rebuild: engine.merger.rebuild.bind(engine.merger),
     applyLog: engine.applyLog.bind(engine),
   };
-  return engine.withSignal('db.repair()', signal, () =>
-    engine.whileRunning(repairDatabase(context, { ...options, signal: engine.untilClosed(signal) })),
-  );
+  return engine.whileOpen('db.repair()', options.signal, (signal) => repairDatabase(context, { ...options, signal }));
 }
