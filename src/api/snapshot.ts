@@ -70,6 +70,7 @@ class SnapshotHost implements QueryHost {
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#instance.registry.shape(table);
     const stored = this.#held.view.table(table)?.shape;
+    // An index of the state may have been dropped, and another one added by its name: queries use those of the state.
     return stored !== undefined && shape !== undefined && haveSameRows(stored, shape) ? stored : shape;
   }
 
@@ -84,11 +85,10 @@ class SnapshotHost implements QueryHost {
   tableState(table: string): TableState | Promise<TableState> {
     this.#instance.running('A query');
     this.#held.check();
-    const { registry, bridge } = this.#instance;
-    const stored = this.#held.view.table(table);
-    // An index of the state may have been dropped, and another one added by its name: queries use those of the state.
-    if (stored !== undefined && haveSameRows(stored.shape, registry.requireShape(table))) return stored;
-    const state = bridge.stateOf(this.#held.view, table);
+    const { view } = this.#held;
+    const stored = view.table(table);
+    if (stored !== undefined && stored.shape === this.shapeOf(table)) return stored;
+    const state = this.#instance.bridge.stateOf(view, table);
     return isPromise(state) ? state.catch((error: unknown) => this.#refuse(error)) : state;
   }
 

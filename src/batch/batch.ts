@@ -101,7 +101,7 @@ export interface BatchOwner {
   /** The source of the owner's queries: the owner, or the transaction. */
   readonly source: object;
   /** The fields of each table that are more than their type. Absent: none. */
-  readonly kinds?: ReadonlyMap<string, FieldKinds>;
+  readonly kinds?: ReadonlyMap<string, FieldKinds> | undefined;
   /** Records a row that the batch's view of a table depends on. Only transactions record rows. */
   rowRead?(shape: TableShape, key: Uint8Array): void;
   /** Admits a call, which `callName` names. Throws `NotStartedError` unless the database is running. */

@@ -15,8 +15,6 @@ export interface LiveSource extends QueryHost {
   readonly bridge: Bridge;
 }
 
-const noKinds: QueryHost['kinds'] & object = new Map();
-
 export class RecordingHost implements QueryHost {
   readonly environment: Environment;
   readonly owner: object;
@@ -50,8 +48,8 @@ export class RecordingHost implements QueryHost {
     this.functions = source.functions;
   }
 
-  get kinds(): QueryHost['kinds'] & object {
-    return this.#source.kinds ?? noKinds;
+  get kinds(): QueryHost['kinds'] {
+    return this.#source.kinds;
   }
 
   get trace(): QueryTrace | undefined {

@@ -129,6 +129,11 @@ export async function mergeBase(
   return tree;
 }
 
+/** Returns the indexes on fields whose entries a merge of a state makes: those of its definition, and those that are being added. */
+export function indexesToMerge({ shape, added }: TableState): TableIndex[] {
+  return [...shape.indexes, ...added.map(({ index }) => index)];
+}
+
 /** Merges the layers of a state into its trees, or other changes in their place. */
 export async function mergeVersion(
   table: TableState,
@@ -136,7 +141,7 @@ export async function mergeVersion(
   given?: ChangeStream,
 ): Promise<GrownVersion> {
   const { shape } = table;
-  await prepareTexts([...shape.indexes, ...table.added.map(({ index }) => index)]);
+  await prepareTexts(indexesToMerge(table));
   const rows = growingRows(table, context);
   const indexes = shape.indexes.map((index) => {
     const changes = new IndexChanges(shape, index, undefined, null);

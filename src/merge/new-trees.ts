@@ -2,14 +2,13 @@
 import { BackgroundPacer } from '../base/background-pacer.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { Block0 } from '../format/block0.ts';
-import type { TableIndex } from '../schema/table-shape.ts';
 import { prepareToMerge } from '../schema/text-indexes.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import type { UploadOptions } from '../tree/block-writer.ts';
 import type { View } from '../view/view.ts';
 import { inlineRoots } from './inlined-roots.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
-import { mergeTable } from './merge-table.ts';
+import { indexesToMerge, mergeTable } from './merge-table.ts';
 import type { TableMergeContext } from './growing-tree.ts';
 import type { MergedTable, TreeBuild } from './merge-table.ts';
 
@@ -75,11 +74,11 @@ export async function mergeTables(view: View, context: TableMergeContext): Promi
 
 /** Makes ready to merge changes of a table. Rejects with `NotSupportedError` if this process cannot make the entries of an index. */
 function prepareTable(view: View, name: string): Promise<void> | undefined {
-  const indexes: TableIndex[] = [];
-  for (const rows of [view.table(name), view.nextVersion(name)?.rows]) {
-    if (rows !== undefined) indexes.push(...rows.shape.indexes, ...rows.added.map(({ index }) => index));
-  }
-  return prepareToMerge(name, indexes);
+  const versions = [view.table(name), view.nextVersion(name)?.rows];
+  return prepareToMerge(
+    name,
+    versions.flatMap((rows) => (rows === undefined ? [] : indexesToMerge(rows))),
+  );
 }
 
 function changedTables(view: View): Set<string> {

@@ -1,6 +1,12 @@
 /** Compares the definitions of table versions. */
 import { canonicalRows } from '../format/stored-schema.ts';
-import type { StoredFunctionIndex, StoredIndex, StoredIndexes, StoredSchema } from '../format/stored-schema.ts';
+import type {
+  StoredField,
+  StoredFunctionIndex,
+  StoredIndex,
+  StoredIndexes,
+  StoredSchema,
+} from '../format/stored-schema.ts';
 import { typeName } from '../format/types.ts';
 import type { TableShape } from './table-shape.ts';
 
@@ -20,7 +26,11 @@ export function isSameShape(one: TableShape, other: TableShape): boolean {
 
 /** Whether two shapes are of the same version with the same rows. Indexes of the same name may differ. */
 export function haveSameRows(one: TableShape, other: TableShape): boolean {
-  return isSameShape(one, other) || canonicalRows(one.schema) === canonicalRows(other.schema);
+  // Their texts are made only where the versions do not tell.
+  return (
+    one.version === other.version &&
+    (isSameShape(one, other) || canonicalRows(one.schema) === canonicalRows(other.schema))
+  );
 }
 
 /** Whether the keys of both shapes have the same types, so that equal values have equal bytes. */
@@ -75,10 +85,9 @@ export function rowDifference(own: StoredSchema, other: StoredSchema): string {
     if (there.typeId !== field.typeId)
       return `Field '${field.name}' is of type ${typeName(there.typeId)} there, and of type ${typeName(field.typeId)} here.`;
     const property = (['required', 'default', 'maxLength', 'oneOf'] as const).find((name) => {
-      return JSON.stringify(there[name]) !== JSON.stringify(field[name]);
+      return rowsOf(own, { ...field, [name]: there[name] }) !== rowsOf(own, field);
     });
-    if (property === undefined || canonicalRows(only(own, field)) === canonicalRows(only(own, there))) continue;
-    return `Field '${field.name}' has another \`${property}\` there.`;
+    if (property !== undefined) return `Field '${field.name}' has another \`${property}\` there.`;
   }
   const more = other.fields.find(({ name }) => !own.fields.some((field) => field.name === name));
   if (more !== undefined) return `That one has a field '${more.name}' too.`;
@@ -88,7 +97,7 @@ export function rowDifference(own: StoredSchema, other: StoredSchema): string {
   return isExpiry ? 'It has another `expireAfter` there.' : 'It has other `renames` there.';
 }
 
-/** Returns the schema with one field. */
-function only(schema: StoredSchema, field: StoredSchema['fields'][number]): StoredSchema {
-  return { ...schema, fields: [field] };
+/** Returns the canonical text of rows with one field. */
+function rowsOf(schema: StoredSchema, field: StoredField): string {
+  return canonicalRows({ ...schema, fields: [field] });
 }

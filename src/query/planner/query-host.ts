@@ -89,7 +89,7 @@ export interface QueryHost {
   /** The registered functions by name. */
   readonly functions: ReadonlyMap<string, RegisteredFunction>;
   /** The fields of each table that are more than their type. Absent: none. */
-  readonly kinds?: ReadonlyMap<string, FieldKinds>;
+  readonly kinds?: ReadonlyMap<string, FieldKinds> | undefined;
   /**
    * The present state of a table, of one view, for the whole of a query: at once where the view is fresh enough.
    * Rejects with `NotStartedError` or `SchemaNotFoundError`.
