@@ -415,6 +415,38 @@ class Desk {
 }
 
 describe('Writes of a folder', () => {
+  it('of the background look at no object before they create one', async () => {
+    class Looking extends NodeFileSystem {
+      looks = 0;
+      override open(name: string): ReturnType<NodeFileSystem['open']> {
+        this.looks++;
+        return super.open(name);
+      }
+    }
+    const fileSystem = new Looking(realEnvironment);
+    const driver = new FileDriver({ path: folder, fileSystem });
+    const options = { if: 'absent', background: true } as const;
+    expect(await driver.put('data/x', encodeUtf8('block'), options)).toMatchObject({ status: 'written' });
+    expect(fileSystem.looks).toBe(0);
+    expect(await text(driver, 'data/x')).toBe('block');
+  });
+
+  it('of the background lose to an object that is there, whatever became of it before', async () => {
+    const driver = new FileDriver(folder);
+    const options = { if: 'absent', background: true } as const;
+    const put = async (): Promise<string> => (await driver.put('k', encodeUtf8('block'), options)).status;
+    expect([await put(), await put()]).toEqual(['written', 'lost']);
+    await driver.delete(['k']);
+    expect([await put(), await put()]).toEqual(['written', 'lost']);
+    await replace(driver, 'k', 'another');
+    expect(await put()).toBe('lost');
+    expect(await text(driver, 'k')).toBe('another');
+    await driver.delete(['k']);
+    expect([await put(), await put()]).toEqual(['written', 'lost']);
+    expect(await text(driver, 'k')).toBe('block');
+    expect(temporaries()).toEqual([]);
+  });
+
   it('are made at once, however many of the background there are', async () => {
     const desk = new Desk();
     void desk.start(40, true);

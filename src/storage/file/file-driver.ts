@@ -265,7 +265,9 @@ export class FileDriver implements StorageDriver {
         if (inJournal !== undefined) return inJournal;
       }
       // If the race is already lost, this costs two file operations instead of a write.
-      if (!(await this.#mayHold(versions, options.if))) return { status: 'lost' };
+      // The names of background work are new, so that there is no race: there it would be two operations for nothing.
+      const isRace = options.background !== true || options.if !== 'absent';
+      if (isRace && !(await this.#mayHold(versions, options.if))) return { status: 'lost' };
       for (let rewrites = 0; ; rewrites++) {
         const { signal, background } = options;
         const content = { kind: 'object', key, body, signal, background } as const;
