@@ -431,7 +431,7 @@ describe('Writes of a folder', () => {
     expect(await text(driver, 'data/x')).toBe('block');
   });
 
-  it('of the background lose to an object that is there, whatever became of it before', async () => {
+  it('of the background lose to an object that is there, also to one that was replaced or made again', async () => {
     const driver = new FileDriver(folder);
     const options = { if: 'absent', background: true } as const;
     const put = async (): Promise<string> => (await driver.put('k', encodeUtf8('block'), options)).status;
