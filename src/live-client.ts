@@ -45,5 +45,5 @@ export function liveStore<T extends LiveRows<object> | LiveValue<unknown>>(
 export type { LiveQueryClient, LiveClientOptions, LiveParams } from './live-client/live-client.ts';
 export { LiveQueryError } from './live-client/live-query-error.ts';
 export type { LiveData } from './live-client/local-feed.ts';
-export type { LiveSnapshot, LiveQueryStore } from './live-client/live-store.ts';
+export type { LiveSnapshot, LiveQueryStore, ReadyOptions } from './live-client/live-store.ts';
 export type { LiveFetch, LiveHeaders } from './live-client/remote-feed.ts';

@@ -2,10 +2,11 @@
  * A store of one live query: the data that it has now, and calls of those who want to know when that changes. Frameworks read it by
  * `subscribe` and `getSnapshot`.
  */
-import { newAbortController } from '../base/abort.ts';
+import { newAbortController, ownSignal } from '../base/abort.ts';
 import type { Environment, Timer } from '../base/env.ts';
-import { InvalidOptionError } from '../base/errors.ts';
+import { AbortedError, InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/messages.ts';
+import { kinds, OptionTable } from '../base/options.ts';
 
 /** The contents of a store at one moment. The same object until something changes. */
 export interface LiveSnapshot<T> {
@@ -33,11 +34,22 @@ export interface LiveQueryStore<T> {
   readonly getSnapshot: () => LiveSnapshot<T>;
   /** Returns the snapshot that a page was rendered with on the server, as long as the page is hydrated with it. */
   readonly getServerSnapshot: () => LiveSnapshot<T>;
-  /** Resolves once there is data; rejects if the query fails before. Begins to watch if nobody listens. */
-  readonly ready: () => Promise<LiveSnapshot<T>>;
+  /**
+   * Resolves once there is data. Begins to watch if nobody listens. Rejects if the query fails before, and with `AbortedError` once the
+   * signal is aborted. As long as the server cannot be reached, or answers with 500 and more, it waits.
+   */
+  readonly ready: (options?: ReadyOptions) => Promise<LiveSnapshot<T>>;
   /** Asks again after a failure, or at once instead of after a pause. */
   readonly retry: () => void;
 }
+
+/** Options of `ready()`. */
+export interface ReadyOptions {
+  /** Ends the wait, as `AbortSignal.timeout(5000)` does. The error names the error of the last attempt, if one has failed. Default: none. */
+  readonly signal?: AbortSignal;
+}
+
+const readyOptions: OptionTable<ReadyOptions> = new OptionTable({ signal: kinds.signal });
 
 /** How results come to a store. */
 export interface Feed<T> {
@@ -99,7 +111,9 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
     return this.#listen(listener, this.#options.keepMs);
   };
 
-  readonly ready = (): Promise<LiveSnapshot<T>> => {
+  readonly ready = async (options: ReadyOptions = {}): Promise<LiveSnapshot<T>> => {
+    const { signal } = readyOptions.check('ready()', options);
+    if (signal !== undefined) return this.#whenReady(ownSignal(signal));
     this.#ready ??= this.#whenReady().finally(() => {
       this.#ready = undefined;
     });
@@ -144,25 +158,34 @@ export class FedStore<T> implements LiveQueryStore<T>, Sink<T> {
     };
   }
 
-  #whenReady(): Promise<LiveSnapshot<T>> {
+  #whenReady(signal?: AbortSignal): Promise<LiveSnapshot<T>> {
     return new Promise((resolve, reject) => {
       const look = (): boolean => {
         const { status, data, error } = this.#snapshot;
         if (data !== undefined) resolve(this.#snapshot);
         // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- a failed store has one
         else if (status === 'failed') reject(error);
+        else if (signal?.aborted === true) reject(this.#givenUp(signal));
         else return false;
         return true;
       };
       if (look()) return;
       const { keepMs, keepReadyMs = 0 } = this.#options;
-      const end = this.#listen(
-        () => {
-          if (look()) end();
-        },
-        Math.max(keepMs, keepReadyMs),
-      );
+      const changed = (): void => {
+        if (!look()) return;
+        end();
+        signal?.removeEventListener('abort', changed);
+      };
+      const end = this.#listen(changed, Math.max(keepMs, keepReadyMs));
+      signal?.addEventListener('abort', changed);
     });
+  }
+
+  #givenUp({ reason }: AbortSignal): AbortedError {
+    const { error } = this.#snapshot;
+    const last = error === undefined ? '' : ` The last attempt has failed: ${error.message}`;
+    const message = `ready() was given up because its signal was aborted before there was data.${last}`;
+    return new AbortedError(message, { cause: error ?? reason });
   }
 
   #use(): void {

@@ -199,6 +199,42 @@ describe('a lost connection', () => {
   });
 });
 
+describe('ready() with a signal', () => {
+  it('has the data if it comes before', async () => {
+    const { signal } = new AbortController();
+    await expect(clientOf().query('count').ready({ signal })).resolves.toMatchObject({ data: 0 });
+  });
+
+  it('rejects once the signal is aborted, with the error of the last attempt, and watches no more', async () => {
+    instead = () => new Response('{"error":{"code":"INTERNAL","message":"A fault."}}', { status: 500 });
+    const store = clientOf().query('count');
+    const controller = new AbortController();
+    const waiting = store.ready({ signal: controller.signal }).catch((error: unknown) => error);
+    await until(store, ({ error }) => error !== undefined);
+    controller.abort();
+    const error = (await waiting) as Error;
+    expect(error).toMatchObject({ code: 'ABORTED', cause: { code: 'INTERNAL', status: 500 } });
+    expect(error.message).toBe(
+      'ready() was given up because its signal was aborted before there was data. The last attempt has failed: A fault.',
+    );
+    const { length } = requests;
+    await kit.environment.advance(120_000);
+    // It is watched for five seconds longer, in case that somebody listens.
+    expect(requests.length).toBeLessThan(length + 8);
+    const after = requests.length;
+    await kit.environment.advance(120_000);
+    expect(requests).toHaveLength(after);
+    await expect(store.ready({ signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+  });
+
+  it('refuses anything but a signal', async () => {
+    const store = clientOf().query('count');
+    const wrong = { signal: 5 } as unknown as { signal: AbortSignal };
+    await expect(store.ready(wrong)).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'signal' });
+    expect(requests).toEqual([]);
+  });
+});
+
 describe('a refused query', () => {
   it('fails, and is asked for again by retry()', async () => {
     let isAllowed = false;
