@@ -23,6 +23,7 @@ export type HealthCode =
   | 'store-errors'
   | 'merges-failing'
   | 'migration-blocked'
+  | 'index-failed'
   | 'clock';
 
 /** From which value on an instance is degraded, and from which it is failing. */
@@ -172,6 +173,7 @@ const none: Readonly<Record<HealthCode, number>> = {
   'store-errors': 0,
   'merges-failing': 0,
   'migration-blocked': 0,
+  'index-failed': 0,
   clock: 0,
 };
 
@@ -197,6 +199,7 @@ function checksOf(facts: HealthFacts, engine: Engine): readonly Check[] {
     errorsOf(facts),
     mergesOf(facts, engine),
     migrationsOf(engine),
+    indexesOf(engine),
     clockOf(facts, engine),
   ];
 }
@@ -272,6 +275,20 @@ function migrationsOf(engine: Engine): Check {
     message: () =>
       `Rows cannot be migrated, so the old version stays active: ${names}. db.migrationStatus() names the rows; mend them or the function ` +
       'migrate, and call setTargetSchemaVersion() again.',
+  };
+}
+
+function indexesOf({ view }: Engine): Check {
+  const failed = [...view.tables.values()].flatMap(({ shape, added }) =>
+    added.filter(({ problem }) => problem !== undefined).map(({ index }) => `${index.name} of table ${shape.name}`),
+  );
+  return {
+    code: 'index-failed',
+    value: failed.length,
+    limits: { degraded: 1, failing: Infinity },
+    message: () =>
+      `Unique indexes cannot be added, and do not hold: ${failed.join(', ')}. db.indexes() names the rows that have equal values; correct ` +
+      'them, and call db.dropIndex(): then the index is built again.',
   };
 }
 

@@ -46,6 +46,10 @@ describe('a unique index', () => {
     expect(node.log.filter(({ level }) => level === 'warn').map(({ message }) => message)).toContain(
       `Unique index title cannot be added to table books. ${problem} Correct the rows, and call dropIndex(): then the index is built again.`,
     );
+    const { status, reasons } = node.db.health();
+    expect(status).toBe('degraded');
+    expect(reasons.map(({ code, value }) => [code, value])).toEqual([['index-failed', 1]]);
+    expect(reasons[0]?.message).toContain('title of table books');
     // It binds nobody, and nobody uses it.
     await shelf.write(node, 'insert', [{ ...bookOf(500), title: 'Book 8' }]);
     await shelf.merge(node);
@@ -57,6 +61,7 @@ describe('a unique index', () => {
     await shelf.run(node.db.dropIndex('books', 'title'));
     await shelf.pass(8000);
     expect(await shelf.indexes(node)).toMatchObject([{ state: 'ready', entries: 399 }]);
+    expect(node.db.health()).toMatchObject({ status: 'ok', values: { 'index-failed': 0 } });
     expect(await shelf.findings(node)).toEqual([]);
   });
 });
