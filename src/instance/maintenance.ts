@@ -291,6 +291,7 @@ export class Maintenance {
         view,
         place: { driver, prefix: checked.dbPrefix },
         registered: (name: string) => registry.functions.get(name),
+        newest: registry.newest,
       };
       return publishState(source, to, { ...options, signal });
     });

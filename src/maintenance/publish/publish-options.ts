@@ -24,7 +24,7 @@ export interface PublishProgress {
 
 /** Options of `db.publish()`. */
 export interface PublishOptions {
-  /** Names of the tables to publish. Default: all. */
+  /** Names of the tables to publish. They may be registered and not written yet. Default: all that are stored. */
   readonly tables?: readonly string[];
   /** Conditions on the rows to publish, by table, as `query.where()` takes them. Default: all rows. */
   readonly where?: Readonly<Record<string, (clauses: Clauses<Record<string, unknown>>) => Clause>>;

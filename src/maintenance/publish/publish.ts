@@ -22,7 +22,6 @@ import {
 } from '../../format/bundle.ts';
 import type { BundleContents, ListedBundle } from '../../format/bundle.ts';
 import type { InlinedRoot, StoredTable } from '../../format/stored-table.ts';
-import type { CompileOptions } from '../../query/conditions/condition.ts';
 import type { View } from '../../view/view.ts';
 import type { StorePlace } from '../backup/state-copy.ts';
 import { BundlePlace } from './bundle-place.ts';
@@ -30,15 +29,14 @@ import type { KeptObjects, ReadPointer } from './bundle-place.ts';
 import { BundleTables } from './bundle-tables.ts';
 import type { UpperBlock } from './bundle-tables.ts';
 import { publishedTables } from './published-table.ts';
+import type { TableSource } from './published-table.ts';
 import type { PublishOptions, PublishReport } from './publish-options.ts';
 
-export interface PublishSource {
+/** The state must be held until the call ends. No commits of it may wait to be merged. */
+export interface PublishSource extends TableSource {
   readonly environment: Environment;
-  /** The state, which must be held until the call ends. No commits of it may wait to be merged. */
-  readonly view: View;
   /** The place of the database, for blobs. */
   readonly place: StorePlace;
-  readonly registered: CompileOptions['registered'];
 }
 
 const defaultKept = 2;
@@ -55,8 +53,8 @@ export async function publishState(
   to: StorePlace,
   options: PublishOptions,
 ): Promise<PublishReport> {
-  const { environment, view, registered } = source;
-  const tables = publishedTables(view, options, registered);
+  const { environment, view } = source;
+  const tables = publishedTables(source, options);
   const place = new BundlePlace(environment, to, options.signal);
   await place.refuseDatabase();
   const databaseKey = bundleSource(view.block0.databaseId);

@@ -14,6 +14,14 @@ import type { View } from '../../view/view.ts';
 import { checkName } from './publish-options.ts';
 import type { PublishOptions } from './publish-options.ts';
 
+export interface TableSource {
+  readonly view: View;
+  /** The functions that are registered here. */
+  readonly registered: CompileOptions['registered'];
+  /** The newest registered version of each table that was not dropped. */
+  readonly newest: Iterable<TableShape>;
+}
+
 export interface PublishedTable {
   readonly state: TableState;
   /** The table as the bundle has it. */
@@ -58,23 +66,36 @@ function publishedSchema(schema: StoredSchema, chosen: readonly string[] | undef
   };
 }
 
+/**
+ * The tables that a bundle of a state may have. A table that is registered here and that nobody has written yet is one without rows, if
+ * it is named.
+ */
+function publishableTables({ view, newest }: TableSource, named: readonly string[]): ReadonlyMap<string, TableState> {
+  const states = new Map([...view.tables].filter(([name]) => !isSystemTable(name)));
+  for (const { name, schema } of newest) {
+    if (!states.has(name) && named.includes(name)) states.set(name, view.emptyTable(schema));
+  }
+  return states;
+}
+
 /** Returns the tables to publish. Throws `InvalidOptionError` and `InvalidQueryError` for names and conditions that do not fit them. */
 export function publishedTables(
-  view: View,
+  source: TableSource,
   { tables, where = {}, fields = {} }: PublishOptions,
-  registered: CompileOptions['registered'],
 ): PublishedTable[] {
-  const stored = [...view.tables.keys()].filter((name) => !isSystemTable(name));
-  for (const name of tables ?? []) checkName('tables', name, stored);
-  const chosen = tables === undefined ? stored : [...new Set(tables)];
+  const { registered } = source;
+  const states = publishableTables(source, tables ?? []);
+  const known = [...states.keys()];
+  for (const name of tables ?? []) checkName('tables', name, known);
+  const chosen = tables === undefined ? known : [...new Set(tables)];
   for (const name of Object.keys(where)) checkName('where', name, chosen);
   for (const name of Object.keys(fields)) checkName('fields', name, chosen);
   return chosen.toSorted().map((name) => {
-    const state = view.tables.get(name) as TableState;
+    const state = states.get(name) as TableState;
     const { schema } = state.shape;
     const own = fields[name];
-    const known = schema.fields.map((field) => field.name);
-    for (const field of own ?? []) checkName(`fields.${name}`, field, known);
+    const fieldNames = schema.fields.map((field) => field.name);
+    for (const field of own ?? []) checkName(`fields.${name}`, field, fieldNames);
     const build = where[name];
     const conditions =
       build === undefined ? [] : compileClause({ shape: state.shape, registered }, writtenClause(build).written);

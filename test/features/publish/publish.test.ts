@@ -57,6 +57,23 @@ async function allOf(reader: Reader): Promise<object[]> {
 }
 
 describe('a published bundle', () => {
+  it('has the registered tables that nobody has written yet, without rows', async () => {
+    await db.publish(server.place, { tables: ['people'] });
+    const first = await server.open();
+    expect(await allOf(first)).toEqual([]);
+    expect(await first.query(people).where('age', '>', 3).orderBy('age').count()).toBe(0);
+    await insert(3);
+    await db.publish(server.place);
+    expect(await first.refresh()).toBe(true);
+    expect(await allOf(first)).toHaveLength(3);
+  });
+
+  it('has no table that was dropped', async () => {
+    await insert(3);
+    await db.dropTable('people');
+    await expect(db.publish(server.place, { tables: ['people'] })).rejects.toMatchObject({ option: 'tables' });
+  });
+
   it('shows the rows of the database', async () => {
     await insert(3000);
     const report = await db.publish(server.place);
