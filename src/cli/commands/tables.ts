@@ -24,7 +24,7 @@ import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { formatBytes, formatCount, jsonText, plural } from '../terminal/figures.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { printTable } from '../terminal/text-table.ts';
-import { describeField, describeIndexes } from '../values/schema-text.ts';
+import { describeFields, describeIndexes } from '../values/schema-text.ts';
 
 /** `tables`: lists the tables of a database. */
 export const tables: Command = command({
@@ -61,9 +61,7 @@ export const tables: Command = command({
           formatCount(rows),
           keyNamesOf(schema).join(', '),
           describeIndexes(schema),
-          Object.entries(schema.fields)
-            .map(([name, field]) => describeField(name, field))
-            .join(', '),
+          describeFields(schema).join(', '),
         ]),
       );
     }

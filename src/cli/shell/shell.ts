@@ -12,7 +12,7 @@ import { printAnswers, printExplanation } from '../output/reports.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { isAbort, reportError } from '../terminal/terminal.ts';
 import { printFacts } from '../terminal/text-table.ts';
-import { describeField, describeIndexes } from '../values/schema-text.ts';
+import { describeFields, describeIndexes } from '../values/schema-text.ts';
 import type { ShellHistory } from './history.ts';
 
 /** The shell's own commands, with their help. */
@@ -228,10 +228,9 @@ export class Shell implements AsyncDisposable {
     const { session } = this.#options;
     const opened = await this.#database();
     for (const schema of name === '' ? opened.tables : [opened.readable(name)]) {
-      const { fields } = schema;
       session.terminal.print(`${schema.name}, version ${schema.version}`);
       printFacts(session.terminal, [
-        ...Object.entries(fields).map(([field, type]) => ['field', describeField(field, type)] as const),
+        ...describeFields(schema).map((field) => ['field', field] as const),
         ['primary key', keyNamesOf(schema).join(', ')],
         ['indexes', describeIndexes(schema)],
       ]);

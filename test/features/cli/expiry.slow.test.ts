@@ -50,3 +50,8 @@ it('exports no rows that have expired', async () => {
   const csv = await run(['export', url, 'sessions', '--format', 'csv']);
   expect(csv.output.trim().split('\n')).toHaveLength(3);
 });
+
+it('shows in the list of tables when rows expire', async () => {
+  const { output } = await run(['tables', url]);
+  expect(output).toContain('seen timestamp (rows expire 1 hour after it)');
+});
