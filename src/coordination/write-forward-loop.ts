@@ -185,7 +185,7 @@ export class WriteForwardLoop {
     const { view } = follower;
     if (rotation.hasOthers(view.block0) || this.#untilDue(view, environment.monotonicMs()) !== 0) return false;
     if (polling === 'interval' || (polling === 'adaptive' && this.#read)) return false;
-    return view.pending.last?.commit.nodeId === node.id;
+    return view.pending.at(-1)?.commit.nodeId === node.id;
   }
 
   /** One turn. */

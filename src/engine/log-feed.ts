@@ -76,7 +76,7 @@ export class LogFeed {
     if (this.#ready.length === 0) this.#memory.release();
     const [first, ...rest] = this.#ready;
     // Pending commits are consecutive, and begin after the last applied slot.
-    const next = first ?? pending.get(this.#at - block0.appliedSeq);
+    const next = first ?? pending[this.#at - block0.appliedSeq];
     this.#ready = rest;
     if (next !== undefined) this.#at = next.slot;
     return next;

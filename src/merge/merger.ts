@@ -188,8 +188,7 @@ export class Merger {
     if (view.pending.length === 0) return true;
     const startedMs = environment.monotonicMs();
     const { mergeTables } = writing.loaded ?? (await writing.load());
-    const write = (): Promise<boolean> =>
-      this.#write(view, [...view.pending], (_, context) => mergeTables(view, context));
+    const write = (): Promise<boolean> => this.#write(view, view.pending, (_, context) => mergeTables(view, context));
     const { prefix: database } = this.#options;
     const { pending, tail: position } = view;
     const payloadOf = (began: number): TracedMerge => {

@@ -4,7 +4,6 @@
  */
 import { fromBase64 } from '../base/bytes.ts';
 import { CorruptionError, invariant } from '../base/errors.ts';
-import { PersistentList } from '../base/persistent-list.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import { CachedNode } from '../cache/cached-node.ts';
 import { openStored } from '../cache/dense-node.ts';
@@ -315,7 +314,7 @@ export class View {
   /** Last slot whose commit the view shows. */
   readonly tail: number;
   /** Commits after `block0.appliedSeq` up to `tail`, ascending. */
-  readonly pending: PersistentList<LoggedCommit>;
+  readonly pending: readonly LoggedCommit[];
   /** Id of the commit at the tail; undefined where nobody knows it, as after a restore. */
   readonly tailId: string | undefined;
   /** The tables by name, each in the active version. */
@@ -335,7 +334,7 @@ export class View {
     context: ViewContext,
     block0: Block0,
     tail: number,
-    pending: PersistentList<LoggedCommit>,
+    pending: readonly LoggedCommit[],
     shown: Shown,
     uncommitted: readonly CommitMember[] = [],
   ) {
@@ -343,7 +342,7 @@ export class View {
     this.block0 = block0;
     this.tail = tail;
     this.pending = pending;
-    this.tailId = pending.last?.commit.commitId ?? block0.applied.at(-1)?.id;
+    this.tailId = pending.at(-1)?.commit.commitId ?? block0.applied.at(-1)?.id;
     this.#shown = shown;
     this.tables = shown.tables;
     this.#uncommitted = uncommitted;
@@ -362,10 +361,9 @@ export class View {
 
   /** Whether rows of pending commits are read from the store: such commits have staged runs. */
   get readsLog(): boolean {
-    for (const { commit } of this.pending) {
-      if (commit.members.some(({ changes }) => changes.some(({ staged }) => staged !== undefined))) return true;
-    }
-    return false;
+    return this.pending.some(({ commit }) =>
+      commit.members.some(({ changes }) => changes.some(({ staged }) => staged !== undefined)),
+    );
   }
 
   /** The state that Block 0 describes. Throws `CorruptionError` if one of its inlined roots is damaged. */
@@ -381,12 +379,7 @@ export class View {
       nextVersions.set(table.name, context.storedNextVersion(nextVersion, migration, state.shape, inlined));
     }
     const drops = TableDrops.stored(block0.dropped);
-    return new View(context, block0, block0.appliedSeq, PersistentList.of(), {
-      tables,
-      nextVersions,
-      shadowBytes: 0,
-      drops,
-    });
+    return new View(context, block0, block0.appliedSeq, [], { tables, nextVersions, shadowBytes: 0, drops });
   }
 
   /** The view with a newer Block 0 that differs in nothing but its bookkeeping (same generation). */
@@ -413,7 +406,7 @@ export class View {
     const { nodeId, atMs } = logged.commit;
     const commit = { slot: logged.slot, nodeId, atMs };
     const shown = this.#apply(logged.commit.members, commit, (table, layers) => table.withLayers(layers));
-    return new View(this.#context, this.block0, logged.slot, this.pending.with(logged), shown);
+    return new View(this.#context, this.block0, logged.slot, [...this.pending, logged], shown);
   }
 
   /** Returns the view as it would be after a member that is not committed yet: for validating the members after it. */

@@ -51,7 +51,7 @@ export async function listCommits(
     const count = Math.min(concurrency, limit - found.length, to - logFloor);
     const slots = Array.from({ length: count }, (_, i) => to - i);
     const read = async (slot: number): Promise<Commit | undefined> =>
-      view.pending.get(slot - appliedSeq - 1)?.commit ?? (await log.read(slot, signal));
+      view.pending.find((logged) => logged.slot === slot)?.commit ?? (await log.read(slot, signal));
     const commits = await Promise.all(slots.map(read));
     for (const [i, commit] of commits.entries()) {
       // Garbage collection deletes commits from the first on: there are none before.
