@@ -244,7 +244,7 @@ export const storeDbKinds: KindsOf<AnyOptions> = {
   dbPrefix: kinds.required(prefixKind),
   nodeId: nodeIdKind,
   role: kinds.choice(...roles),
-  driver: driverKind,
+  driver: { ...driverKind, look: refuseBundlesOnly },
   logLevel: kinds.choice(...logLevels),
   logger: kinds.methods('a logger', 'debug', 'info', 'warn', 'error'),
   writeForwardInterval: kinds.whole(10, 86_400_000),
@@ -272,6 +272,17 @@ export const storeDbKinds: KindsOf<AnyOptions> = {
 };
 
 const storeDbOptions = new OptionTable<AnyOptions>(storeDbKinds);
+
+/** Throws `InvalidOptionError` for a driver that cannot hold a database. */
+function refuseBundlesOnly(callName: string, path: string, driver: unknown): void {
+  const { bundlesOnly, name } = driver as StorageDriver;
+  if (bundlesOnly !== true) return;
+  throw new InvalidOptionError(
+    path,
+    `Option \`${path}\` of ${callName} is a driver for bundles of db.publish() only (${name}): use another one for the database, ` +
+      'such as FileDriver for a folder.',
+  );
+}
 
 /** Checks the options. `defaultDriver` gives the driver that the environment asks for, if it does. */
 export function checkOptions(options: unknown, defaultDriver: () => StorageDriver | undefined): CheckedOptions {

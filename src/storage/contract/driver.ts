@@ -162,6 +162,8 @@ export interface StorageDriver {
    * a server, or on anything else that it cannot check, leaves it out.
    */
   readonly certified?: true;
+  /** True if the driver is for bundles of `db.publish()` only: `StoreDb()` refuses it. */
+  readonly bundlesOnly?: true;
   /**
    * Identifies the store and its endpoint: two drivers have the same identity only if they reach the same objects through the
    * same server. If a store was certified with one of them, the other need not certify it again: a note in the store says so.

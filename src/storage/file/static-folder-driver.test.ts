@@ -2,7 +2,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSy
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { StoreDb } from '../../index.ts';
 import { listAll } from '../contract/driver.ts';
+import { WrappedDriver } from '../wrap/wrapped-driver.ts';
 import { StaticFolderDriver } from './static-folder-driver.ts';
 
 let folder: string;
@@ -82,6 +84,10 @@ describe('a folder of static files', () => {
     await expect(put('db/block0', '')).rejects.toThrow('use FileDriver');
     expect(await driver.get('db/block0')).toEqual({ status: 'missing' });
     expect(() => new StaticFolderDriver('')).toThrow('takes the path of a folder');
+    const message =
+      'is a driver for bundles of db.publish() only (static-folder): use another one for the database, such as FileDriver';
+    expect(() => StoreDb({ driver, dbPrefix: 'db', nodeId: 0 })).toThrow(message);
+    expect(() => StoreDb({ driver: new WrappedDriver(driver), dbPrefix: 'db', nodeId: 0 })).toThrow(message);
   });
 
   it('streams what is long', async () => {

@@ -59,6 +59,7 @@ function etagOf({ ino, size, mtimeMs }: Facts): string {
  */
 export class StaticFolderDriver implements StorageDriver {
   readonly name = 'static-folder';
+  readonly bundlesOnly = true;
   readonly #folder: string;
 
   /** The folder is made with the first file. Throws `InvalidOptionError` unless it is a path. */

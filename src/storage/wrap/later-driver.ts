@@ -16,7 +16,7 @@ import type {
 } from '../contract/driver.ts';
 
 /** The driver that is loaded. It has no uploads to remove, and nothing to forget. */
-export type LoadedDriver = Required<Omit<StorageDriver, 'removeUploads' | 'forget' | 'certified'>>;
+export type LoadedDriver = Required<Omit<StorageDriver, 'removeUploads' | 'forget' | 'certified' | 'bundlesOnly'>>;
 
 /** Passes requests on to a driver, which it makes with the first of them. */
 export class LaterDriver implements StorageDriver {

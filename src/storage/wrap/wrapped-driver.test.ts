@@ -16,6 +16,7 @@ function fullDriver(): Required<StorageDriver> {
   return {
     name: 'full',
     certified: true,
+    bundlesOnly: true,
     identity: 'full',
     get: memory.get.bind(memory),
     put: memory.put.bind(memory),
@@ -33,6 +34,7 @@ function fullDriver(): Required<StorageDriver> {
 
 const optional = [
   'certified',
+  'bundlesOnly',
   'identity',
   'storeTimeMs',
   'describe',

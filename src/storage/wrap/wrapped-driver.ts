@@ -24,6 +24,7 @@ import type {
 /** The optional members of a driver. `close` is not among them: if the inner driver has none, closing does nothing. */
 const optionalMembers = [
   'certified',
+  'bundlesOnly',
   'identity',
   'storeTimeMs',
   'describe',
@@ -44,6 +45,7 @@ export function optionalMembersBut(...left: readonly OptionalMember[]): Optional
 export class WrappedDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly bundlesOnly?: true;
   readonly identity?: string;
   storeTimeMs?: () => number | undefined;
   describe?: () => Readonly<Record<string, string>>;
