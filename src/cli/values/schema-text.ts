@@ -3,7 +3,7 @@ import { typeName, Types } from '../../format/types.ts';
 import { describeConditions } from '../../schema/index-condition.ts';
 import { nameOfIndexed } from '../../schema/index-definitions.ts';
 import type { SchemaDefinition } from '../../schema/schema.ts';
-import { formatCount } from '../terminal/figures.ts';
+import { plural } from '../terminal/figures.ts';
 
 /** Describes the fields of a table: name, type, and the rules for values, as in `name varchar required`. */
 export function describeFields({ fields, expireAfter }: SchemaDefinition): string[] {
@@ -18,15 +18,13 @@ const units = [
   [86_400, 'day'],
   [3600, 'hour'],
   [60, 'minute'],
-  [1, 'second'],
 ] as const;
 
 /** Describes the time after the time in a field, in the largest unit that needs no fraction: `2 days after it`. */
 function afterText(seconds: number): string {
   if (seconds === 0) return 'then';
   const [length, unit] = units.find(([each]) => seconds % each === 0) ?? [1, 'second'];
-  const count = seconds / length;
-  return `${formatCount(count)} ${count === 1 ? unit : `${unit}s`} after it`;
+  return `${plural(seconds / length, unit)} after it`;
 }
 
 export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
