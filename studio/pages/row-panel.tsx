@@ -1,5 +1,5 @@
 /** A row in full, beside the list: its values, and with a writable Studio the forms that change, insert and delete it. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Cell, FieldInfo, Moment, Row, TableInfo } from '../../src/studio/messages.ts';
 import { call, failureOf } from '../model/api.ts';
 import type { CallFailure } from '../model/api.ts';
@@ -37,7 +37,7 @@ export function RowPanel(props: RowPanelProps): preact.JSX.Element {
       ? undefined
       : (signal) => call('row', { table: table.name, key: rowKey, ...(at && { at }) }, signal),
   );
-  useEffect(() => setEditing(false), [key]);
+  useLayoutEffect(() => setEditing(false), [key]);
   const row = answer.value?.row;
   const isNew = rowKey === undefined;
   const title = isNew ? `New row of ${table.name}` : rowKey.map((part) => cellText(null, part)).join(', ');
@@ -97,6 +97,9 @@ export function RowPanel(props: RowPanelProps): preact.JSX.Element {
   );
 }
 
+/** What takes the focus when a form opens: its first field that can be changed. */
+const firstOfForm = 'input:read-write, textarea, select:enabled';
+
 /** Values as they are typed: null, or a text. */
 type Typed = Readonly<Record<string, string | null>>;
 
@@ -124,7 +127,11 @@ function RowForm({ table, row, onCancel, onSaved }: RowFormProps): preact.JSX.El
   const [isDeleting, setDeleting] = useState(false);
   const [conflict, setConflict] = useState<{ stored: Row | null; after: Row | null } | undefined>(undefined);
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector<HTMLElement>('input, textarea, select')?.focus(), []);
+  // Before the browser paints: a focus that moves later takes the text away that is typed into another field meanwhile.
+  useLayoutEffect(() => {
+    const first = form.current?.querySelector<HTMLElement>(firstOfForm) ?? form.current?.querySelector('button');
+    first?.focus();
+  }, []);
   const save = async (from: Row | null, after: Row | null): Promise<void> => {
     setSaving(true);
     setFailure(undefined);
@@ -257,7 +264,8 @@ function FieldInput({ field, isFixed, text, onChange }: FieldInputProps): preact
   const { name, type, required, oneOf, hasDefault, maxLength } = field;
   const id = `field-${name}`;
   const choices = type === 'boolean' ? ['true', 'false'] : oneOf?.map(String);
-  const isLong = type === 'json' || (type === 'varchar' && (text?.length ?? 0) > 60);
+  // Decided once: another element would take the focus away while one types.
+  const [isLong] = useState(() => type === 'json' || (type === 'varchar' && (text?.length ?? 0) > 60));
   const hint = type === 'bytes' ? 'hexadecimal digits' : type === 'timestamp' ? 'a time in UTC' : type;
   const notes = [hint, required ? undefined : 'may be null', hasDefault ? 'has a default' : undefined];
   const control = ((): preact.JSX.Element => {

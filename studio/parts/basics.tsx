@@ -1,6 +1,6 @@
 /** Small parts of all pages: icons, buttons, notices, dialogs, bars. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { CallProgress } from '../../src/studio/messages.ts';
 import type { CallFailure } from '../model/api.ts';
 import { countText } from '../model/format.ts';
@@ -196,7 +196,8 @@ export interface DialogProps {
 /** A dialog: the browser keeps the focus in it, and Escape closes it. */
 export function Dialog({ title, onClose, children, isWide }: DialogProps): preact.JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before the browser paints: keys that are typed at once go to the dialog.
+  useLayoutEffect(() => {
     const dialog = element.current;
     const before = document.activeElement;
     if (dialog?.open === false) dialog.showModal();

@@ -1,5 +1,5 @@
 /** A row of conditions on fields, with the operators that fit the type of each. */
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import type { Condition, TableInfo } from '../../src/studio/messages.ts';
 import {
   comparedIn,
@@ -27,7 +27,8 @@ export function Conditions({ table, where, onChange }: ConditionsProps): preact.
   const written = JSON.stringify(where);
   const [drafts, setDrafts] = useState<readonly Draft[]>([]);
   const [problem, setProblem] = useState('');
-  useEffect(() => {
+  // Before the browser paints: what is typed after that is kept.
+  useLayoutEffect(() => {
     setDrafts(where.map((condition) => draftOf(condition, typeOf(condition.field))));
     setProblem('');
   }, [written, table.name]);

@@ -1,5 +1,5 @@
 /** A list of the fields of a table, and of paths into its json fields, also of those that people type. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { TableInfo } from '../../src/studio/messages.ts';
 import { jsonFieldOf } from '../model/values.ts';
 import type { ComparedType } from '../model/values.ts';
@@ -77,9 +77,10 @@ interface PathInputProps {
 /** The keys of a path behind its field. They apply on Enter, or when they are left. */
 function PathInput({ root, field, isFocused, onApply }: PathInputProps): preact.JSX.Element {
   const [keys, setKeys] = useState(field.slice(root.length));
-  useEffect(() => setKeys(field.slice(root.length)), [field]);
+  // Before the browser paints: what is typed after that is kept.
+  useLayoutEffect(() => setKeys(field.slice(root.length)), [field]);
   const element = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isFocused) element.current?.focus();
   }, []);
   const apply = (): void => {

@@ -1,5 +1,5 @@
 /** A box for words, and how they are searched for, for tables with an index on texts. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { IndexInfo, SearchAsked, TableInfo } from '../../src/studio/messages.ts';
 import { Check, Select } from './basics.tsx';
 import { SearchedFields } from './searched-fields.tsx';
@@ -45,7 +45,8 @@ export function SearchBox({ table, search, first, delayMs, onChange, onEnter }: 
   const [text, setText] = useState(search?.text ?? '');
   const [by, setBy] = useState<SearchBy>(search ?? first);
   const written = JSON.stringify(search);
-  useEffect(() => {
+  // Before the browser paints: what is typed after that is kept.
+  useLayoutEffect(() => {
     // A space behind the words is the beginning of the next one.
     if ((search?.text ?? '') !== text.trim()) setText(search?.text ?? '');
     if (search !== undefined) setBy(search);

@@ -1,5 +1,5 @@
 /** Which fields of an index on texts are searched, and how much the words of each count. */
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import type { IndexInfo, SearchAsked } from '../../src/studio/messages.ts';
 import { Check } from './basics.tsx';
 
@@ -101,7 +101,8 @@ interface WeightInputProps {
 function WeightInput({ field, weight, usual, isWrong, isDisabled, onApply }: WeightInputProps): preact.JSX.Element {
   const written = weight === undefined ? '' : String(weight);
   const [text, setText] = useState(written);
-  useEffect(() => setText(written), [written]);
+  // Before the browser paints: what is typed after that is kept.
+  useLayoutEffect(() => setText(written), [written]);
   const apply = (): void => {
     if (text.trim() !== written || isWrong) onApply(text.trim());
   };

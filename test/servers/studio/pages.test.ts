@@ -133,6 +133,36 @@ describe('tables', () => {
     await page.context().close();
   });
 
+  it('give the focus to the first field of a form that can be changed, before the page is painted', async () => {
+    const page = await site.open(browser, 'tables/cities?row=%5B8%5D', []);
+    await page.getByRole('button', { name: 'Edit', exact: true }).waitFor();
+    const focused = await page.evaluate(async () => {
+      interface Control {
+        readonly id: string;
+        readonly textContent: string;
+        click(): void;
+      }
+      const { document } = globalThis as unknown as {
+        readonly document: { readonly activeElement: Control; querySelectorAll(selector: string): Iterable<Control> };
+      };
+      [...document.querySelectorAll('.panel-head button')].find(({ textContent }) => textContent === 'Edit')?.click();
+      for (let turn = 0; turn < 3; turn++) await Promise.resolve();
+      return document.activeElement.id;
+    });
+    expect(focused).toBe('field-name');
+    await page.context().close();
+  });
+
+  it('take a text of any length, as it is typed', async () => {
+    const page = await site.open(browser, `tables/${encodeURIComponent(things.name)}?row=%22new%22`, []);
+    const long = 'typed on and on '.repeat(5);
+    await page.locator('#field-text').click();
+    // To the element that has the focus.
+    await page.keyboard.type(long);
+    expect(await page.locator('#field-text').inputValue()).toBe(long);
+    await page.context().close();
+  });
+
   it('show what is stored beside an edit that is too late', async () => {
     const page = await site.open(browser, 'tables/cities?row=%5B7%5D', []);
     await page.getByRole('button', { name: 'Edit', exact: true }).click();
