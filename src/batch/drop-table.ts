@@ -167,6 +167,7 @@ class BlobsOfTable {
   /** Takes records into account, also those that are deleted. */
   async #take(cursor: RunCursor, blobs: Map<string, OwnedBlob>): Promise<void> {
     const pacer = new Pacer(this.#environment);
+    cursor.expect?.(Number.POSITIVE_INFINITY);
     while (await cursor.next()) {
       const { node, from, to } = cursor;
       for (let i = from; i < to; i++) {

@@ -19,7 +19,7 @@ import { Types } from '../format/types.ts';
 import { writeWholeValues } from '../schema/index-entries.ts';
 import { isComplete, TableShape, valuesIn } from '../schema/table-shape.ts';
 import type { AddedIndex, TableIndex } from '../schema/table-shape.ts';
-import { TreeCursor } from '../tree/cursor.ts';
+import { readAll } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
@@ -172,7 +172,7 @@ export async function findDuplicates(
 ): Promise<Duplicate[]> {
   const found: Duplicate[] = [];
   if (tree === undefined) return found;
-  const cursor = new TreeCursor(tree);
+  const cursor = readAll(tree);
   const keys = new Neighbours(index);
   let alike: Alike | undefined;
   while (found.length < limit && (await cursor.next())) {

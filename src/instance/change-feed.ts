@@ -26,7 +26,7 @@ import type { LoggedCommit, View } from '../view/view.ts';
 import { FeedStates } from './feed-states.ts';
 import type { FeedStatesOptions } from './feed-states.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import { TreeCursor } from '../tree/cursor.ts';
+import { readAll } from '../tree/cursor.ts';
 
 /** Options of `db.changes()`. */
 export interface ChangesOptions extends CallOptions {
@@ -201,7 +201,7 @@ export class CommittedChanges implements AsyncIterable<Change> {
     const shape = context.shape(change.schema);
     const { name: table, version, layout } = shape;
     const state = view && (await this.#reading(() => this.#stateBefore(view, shape)));
-    const cursor = new TreeCursor(context.layer(change, shape));
+    const cursor = readAll(context.layer(change, shape));
     while (await this.#reading(() => cursor.next())) {
       const { node, to } = cursor;
       for (let i = cursor.from; i < to; i++) {

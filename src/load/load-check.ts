@@ -22,7 +22,8 @@ import { maxLookups } from '../query/operators/lookups.ts';
 import { indexLeafShape } from '../schema/table-shape.ts';
 import type { AddedIndex, KeyValue, TableIndex, TableShape } from '../schema/table-shape.ts';
 import { noBlocks } from '../tree/block-source.ts';
-import { TreeCursor } from '../tree/cursor.ts';
+import { readAll } from '../tree/cursor.ts';
+import type { RunCursor } from '../tree/cursor.ts';
 import { isSameTree, Tree } from '../tree/tree.ts';
 import type { RowRef } from '../tree/tree.ts';
 import { layeredState } from '../view/layered-state.ts';
@@ -124,7 +125,7 @@ export class LoadCheck {
     const range = { from: firstKey, to: keyAfter(lastKey) };
     if (!(await state.scan(range).next())) return;
     const isSparse = state.tree.count + state.layerRows > sparse * tree.count;
-    for (const leaf = leavesOf(tree); await leaf.next(); ) {
+    for (const leaf = readAll(tree); await leaf.next(); ) {
       const { node } = leaf;
       const found = isSparse ? await this.#lookUp(node, state) : await this.#join(node, state);
       if (found !== undefined) throw duplicateKey(shape, found);
@@ -190,7 +191,7 @@ export class LoadCheck {
     const stage = async (): Promise<void> => {
       if (changes.count > 0) parts.push(await staging.stage(shape.name, indexLeafShape, await changes.take(pacer)));
     };
-    for (const leaf = leavesOf(this.#rows.tree); await leaf.next(); ) {
+    for (const leaf = readAll(this.#rows.tree); await leaf.next(); ) {
       const { node, from, to } = leaf;
       changes.addRun({ node, from, to });
       if (changes.sizeBytes >= bufferBytes) await stage();
@@ -204,7 +205,7 @@ export class LoadCheck {
 
   /** Checks that no row of the table agrees with a row of the load in a unique index. */
   async #checkValues(state: TableState, added: readonly AddedIndex[]): Promise<void> {
-    for (const leaf = leavesOf(this.#rows.tree); await leaf.next(); ) {
+    for (const leaf = readAll(this.#rows.tree); await leaf.next(); ) {
       await UniqueCheck.on(state, added)?.checkLeaf(leaf.node, this.#options.pacer);
     }
   }
@@ -255,13 +256,6 @@ export class LoadCheck {
   }
 }
 
-/** Moves over the leaves of a tree, all of which are wanted. */
-function leavesOf(tree: Tree): TreeCursor {
-  const cursor = new TreeCursor(tree);
-  cursor.expect(tree.count);
-  return cursor;
-}
-
 /** The unique indexes that flushes on a state are checked for. */
 function uniqueIndexes({ shape }: TableState, added: readonly AddedIndex[]): TableIndex[] {
   return [...shape.indexes.filter(({ unique }) => unique), ...added.map(({ index }) => index)];
@@ -285,15 +279,19 @@ async function* changedRows(
 ): AsyncGenerator<ChangedRow, void, undefined> {
   const known = new Set(before.layers);
   const newer = now.layers.filter((layer) => !known.has(layer));
-  const only = (layers: TableState['layers']): TableState =>
-    layeredState(now.shape, new Tree(noBlocks, null), new Map(), layers);
-  for (const cursor = only(newer).scanLayers(); await cursor.next(); ) {
+  const allOf = (layers: TableState['layers'], showDeleted: boolean): RunCursor => {
+    const only = layeredState(now.shape, new Tree(noBlocks, null), new Map(), layers);
+    const cursor = only.scanLayers({}, showDeleted);
+    cursor.expect?.(Number.POSITIVE_INFINITY);
+    return cursor;
+  };
+  for (const cursor = allOf(newer, false); await cursor.next(); ) {
     const { node, from, to } = cursor;
     for (let i = from; i < to; i++) yield { key: node.key(i), source: node, base: node.rowBase(i) };
   }
   const kept = new Set(now.layers);
   const merged = before.layers.filter((layer) => !kept.has(layer));
-  for (const cursor = only(merged).scanLayers({}, true); await cursor.next(); ) {
+  for (const cursor = allOf(merged, true); await cursor.next(); ) {
     const { node, from, to } = cursor;
     for (let i = from; i < to; i++) {
       const key = node.key(i);

@@ -218,6 +218,7 @@ export class LayerChanges implements ChangeStream {
 
   private constructor(table: TableState) {
     this.#cursor = table.scanLayers({}, true);
+    this.#cursor.expect?.(table.layerRows);
     this.#layers = table.layers;
   }
 
@@ -239,9 +240,14 @@ export class LayerChanges implements ChangeStream {
     return undefined;
   }
 
-  mayChange(from: Uint8Array, to: Uint8Array): boolean {
-    // Of layers that are not wholly in memory it is not known.
-    return this.#layers.some((layer) => layer.node?.level === 0 && !layer.holdsNone(from, to));
+  mayChange(from: Uint8Array, to: Uint8Array): boolean | undefined {
+    let isKnown = true;
+    for (const layer of this.#layers) {
+      const may = layer.seemsToHold(from, to);
+      if (may === true) return true;
+      if (may === undefined) isKnown = false;
+    }
+    return isKnown ? false : undefined;
   }
 
   run(limit: Uint8Array | undefined): RowRun | undefined {

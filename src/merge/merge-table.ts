@@ -328,8 +328,8 @@ class IndexedChanges implements ChangeStream {
     return this.#rows.run?.(limit);
   }
 
-  mayChange(from: Uint8Array, to: Uint8Array): boolean {
-    return this.#rows.mayChange?.(from, to) === true;
+  mayChange(from: Uint8Array, to: Uint8Array): boolean | undefined {
+    return this.#rows.mayChange?.(from, to);
   }
 
   advance(): void | Promise<void> {

@@ -147,6 +147,7 @@ class AddedBuilder {
     if (this.#behind.length === 0 || this.#built === null) return;
     const { pacer } = this.#context;
     const cursor = new TreeCursor(this.#table.tree, { from: this.#built && keyAfter(this.#built) });
+    cursor.expect(this.#limits.rows - this.#seen);
     while (await cursor.next()) {
       const { node } = cursor;
       for (let i = cursor.from; i < cursor.to; i++) {

@@ -21,7 +21,7 @@ import type { MigrateFunction } from '../schema/schema.ts';
 import { haveSameKeys, isSameShape } from '../schema/same-shape.ts';
 import type { AddedIndex, TableShape } from '../schema/table-shape.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import { TreeCursor } from '../tree/cursor.ts';
+import { readAll, TreeCursor } from '../tree/cursor.ts';
 import { TwoPartTree } from '../tree/two-part-tree.ts';
 import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
@@ -299,7 +299,7 @@ export class Bridge {
       else made.addInLine(own, stored, before, after);
     };
     if (isMade === 'none' && translation.keepsKeys && rows.tree.count <= fewRows) {
-      const cursor = new TreeCursor(rows.tree);
+      const cursor = readAll(rows.tree);
       while (await cursor.next()) {
         for (let i = cursor.from; i < cursor.to; i++) {
           const key = cursor.node.key(i);
@@ -454,7 +454,7 @@ async function nextStep(before: Step, change: MemberChange, view: View, translat
 }
 
 async function* rowsOf(layer: Tree): AsyncGenerator<{ key: Uint8Array; row: RowRef; gone: boolean }> {
-  const cursor = new TreeCursor(layer);
+  const cursor = readAll(layer);
   while (await cursor.next()) {
     const { node, from, to } = cursor;
     for (let i = from; i < to; i++) {

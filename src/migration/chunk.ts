@@ -183,6 +183,7 @@ class ChunkBuilder {
     if (this.#built === null) return;
     const cursor = new TreeCursor(this.#active.tree, { from: this.#built && keyAfter(this.#built) });
     const most = this.#seen + this.#limits.built;
+    cursor.expect(this.#limits.built);
     while (await cursor.next()) {
       const { node } = cursor;
       for (let i = cursor.from; i < cursor.to; i++) {

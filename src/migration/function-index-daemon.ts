@@ -246,6 +246,7 @@ class IndexVersionBuilder {
   async build(): Promise<void> {
     if (!this.#isCaughtUp || this.#built === null) return;
     const cursor = new TreeCursor(this.#table.tree, { from: this.#built && keyAfter(this.#built) });
+    cursor.expect(this.#limits.rows - this.#seen);
     while (await cursor.next()) {
       const { node } = cursor;
       for (let i = cursor.from; i < cursor.to; i++) {

@@ -72,6 +72,52 @@ export async function checkTree(tree: Tree, options: CheckOptions): Promise<Find
   return new TreeCheck(tree, options).run(tree.ref);
 }
 
+/** Most children of a node that are read at the same time, and most bytes of them. */
+const maxReads = 16;
+const maxReadBytes = 4 * 1024 * 1024;
+
+/** Reads children of a node one after the other, and those behind them meanwhile. */
+class ChildReads {
+  readonly #tree: Tree;
+  readonly #node: Node;
+  /** Whether a child is not read. */
+  readonly #isKnown: (ref: BlockRef) => boolean;
+  readonly #reads = new Map<number, Promise<Node>>();
+  #bytes = 0;
+  /** The next child to be read ahead. */
+  #next = 0;
+
+  constructor(tree: Tree, node: Node, isKnown: (ref: BlockRef) => boolean) {
+    this.#tree = tree;
+    this.#node = node;
+    this.#isKnown = isKnown;
+  }
+
+  read(i: number): Promise<Node> {
+    this.#next = Math.max(this.#next, i);
+    while (this.#next < this.#node.count && this.#hasRoom) this.#begin(this.#next++);
+    const read = this.#reads.get(i);
+    if (read === undefined) return loadChild(this.#tree.source, this.#node, i);
+    this.#reads.delete(i);
+    this.#bytes -= this.#node.child(i).sizeBytes;
+    return read;
+  }
+
+  get #hasRoom(): boolean {
+    return this.#reads.size === 0 || (this.#reads.size < maxReads && this.#bytes < maxReadBytes);
+  }
+
+  #begin(i: number): void {
+    const ref = this.#node.child(i);
+    if (this.#isKnown(ref)) return;
+    const read = loadChild(this.#tree.source, this.#node, i);
+    // Whoever asks for the child gets the error.
+    read.catch(() => undefined);
+    this.#reads.set(i, read);
+    this.#bytes += ref.sizeBytes;
+  }
+}
+
 class TreeCheck {
   readonly #tree: Tree;
   readonly #options: CheckOptions;
@@ -144,6 +190,7 @@ class TreeCheck {
       if (this.#isOfShape(node) && onRun !== undefined && node.count > 0) await onRun(node, 0, node.count);
       return;
     }
+    const children = new ChildReads(this.#tree, node, (ref) => this.#options.known?.(ref) !== undefined);
     for (let i = 0; i < node.count && !this.#enough; i++) {
       const ref = node.child(i);
       const level = node.level - 1;
@@ -151,7 +198,7 @@ class TreeCheck {
       const lower = i === 0 ? bounds.lower : node.key(i);
       const upper = i + 1 < node.count ? node.key(i + 1) : bounds.upper;
       const at = { ref, level, lower, upper };
-      const child = await this.#read(node.name, at, () => loadChild(this.#tree.source, node, i));
+      const child = await this.#read(node.name, at, () => children.read(i));
       if (child !== undefined) await this.#checkNode(child, at, ref.count);
     }
   }

@@ -37,6 +37,13 @@ export interface RunCursor {
   expect?(entries: number, together?: number): void;
 }
 
+/** Returns a cursor over all entries in a range, which is likely to be read to its end: leaves are read ahead. */
+export function readAll(tree: Tree, range: KeyRange = {}): TreeCursor {
+  const cursor = new TreeCursor(tree, range);
+  cursor.expect(Number.POSITIVE_INFINITY);
+  return cursor;
+}
+
 export class TreeCursor implements RunCursor {
   readonly #tree: Tree;
   readonly #range: KeyRange;

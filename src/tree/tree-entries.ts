@@ -3,7 +3,8 @@ import { isPromise } from '../base/brands.ts';
 import { compareRanges } from '../base/bytes.ts';
 import { BlockKind } from '../format/block.ts';
 import type { Node } from '../format/node.ts';
-import { TreeCursor } from './cursor.ts';
+import { readAll } from './cursor.ts';
+import type { TreeCursor } from './cursor.ts';
 import type { Tree } from './tree.ts';
 import type { ChangeStream, RowRun } from './write.ts';
 
@@ -21,8 +22,7 @@ class Head {
   keyEnd = 0;
 
   constructor(tree: Tree) {
-    this.#cursor = new TreeCursor(tree);
-    this.#cursor.expect(tree.count);
+    this.#cursor = readAll(tree);
   }
 
   /** Moves to the entries of the next leaf. False at the end. */

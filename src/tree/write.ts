@@ -214,19 +214,15 @@ class TreeWriter {
       const { key, keyStart, keyEnd } = this.#changes;
       const i = Math.max(next, node.childFor(key.subarray(keyStart, keyEnd)));
       await this.#passIntact(node, next, i, separator);
-      const child = this.#tree.source.getCachedChild(node, i) ?? (await this.#load(node, i));
+      const cached = this.#tree.source.getCachedChild(node, i);
       next = i + 1;
+      this.#readAhead.arrive(node, next, this.#changes, cached === undefined);
+      const child = cached ?? (await loadChild(this.#tree.source, node, i));
       await this.rewrite(child, i === 0 ? separator : node.key(i), next < node.count ? node.key(next) : upper);
     }
     await this.#passIntact(node, next, node.count, separator);
     // Entries still pending in the leaves also go to the next sibling, but the entries of this level may end here.
     if (upper !== undefined) await this.#level(node.level).endNode(false);
-  }
-
-  /** Loads a child, and starts to load later children that have changes. */
-  #load(node: Node, child: number): Promise<Node> {
-    this.#readAhead.fill(node, child + 1, this.#changes);
-    return loadChild(this.#tree.source, node, child);
   }
 
   /** Adds children `from` up to `to` of a node as they are. `separator`: the separator of the node. */
@@ -324,10 +320,10 @@ class TreeWriter {
 /** Information about later changes of a stream. */
 interface Upcoming {
   /**
-   * Whether changes may have keys from `from` to `to`, inclusive, as far as is known in memory. The nodes of such keys are read
-   * ahead; without this function none are.
+   * Whether changes may have keys from `from` to `to`, inclusive; undefined if the blocks in memory do not show that yet. The nodes of
+   * such keys are read ahead; without this function none are.
    */
-  mayChange?(from: Uint8Array, to: Uint8Array): boolean;
+  mayChange?(from: Uint8Array, to: Uint8Array): boolean | undefined;
 }
 
 /** Most nodes that are read ahead at the same time. */
@@ -343,22 +339,30 @@ class ChildReadAhead {
   #node: Node | undefined;
   /** Position of its next child to read. */
   #next = 0;
+  /** Whether a child was not in memory. */
+  #isNeeded = false;
   #running = 0;
 
   constructor(source: BlockSource) {
     this.#source = source;
   }
 
-  /** Starts to read children of a node, from `from` on, that are not in memory and that changes may affect. */
-  fill(node: Node, from: number, changes: Upcoming): void {
-    if (changes.mayChange === undefined) return;
+  /**
+   * Called when the writer reaches a child. Once one `isMissing` from memory, starts to read the children of the node from `from` on that
+   * are not in memory and that changes may affect.
+   */
+  arrive(node: Node, from: number, changes: Upcoming, isMissing: boolean): void {
+    if (isMissing) this.#isNeeded = true;
+    if (!this.#isNeeded || changes.mayChange === undefined) return;
     if (this.#node !== node) this.#next = 0;
     this.#node = node;
     // The last child is left out, because its upper bound is not known here.
     for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < maxReadAhead; i++) {
+      this.#next = i;
+      const may = changes.mayChange(node.key(i), node.key(i + 1));
+      if (may === undefined) return;
       this.#next = i + 1;
-      if (!changes.mayChange(node.key(i), node.key(i + 1))) continue;
-      if (this.#source.peekChild(node, i) === undefined && !this.#load(node, i)) return;
+      if (may && this.#source.peekChild(node, i) === undefined && !this.#load(node, i)) return;
     }
   }
 

@@ -15,7 +15,7 @@ import { isDeleted } from './merged-cursor.ts';
 import { indexLeafShape } from '../schema/table-shape.ts';
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, hashOf } from '../base/bytes.ts';
-import { TreeCursor } from '../tree/cursor.ts';
+import { readAll } from '../tree/cursor.ts';
 
 export class LayerIndexes {
   /** By the root of the layer, and the name of the index. */
@@ -149,7 +149,7 @@ export class LayerValues {
 export async function readLayerValues(layer: Tree, index: TableIndex, pacer: Pacer): Promise<LayerValues> {
   const values = new LayerValues(layer.count);
   const scratch = new ByteWriter();
-  const cursor = new TreeCursor(layer);
+  const cursor = readAll(layer);
   let before = 0;
   for (;;) {
     let more = cursor.next();

@@ -16,7 +16,7 @@ import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { RowLayout } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
 import type { TableChange } from '../format/commit.ts';
-import { TreeCursor } from '../tree/cursor.ts';
+import { readAll } from '../tree/cursor.ts';
 import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowRef, Tree } from '../tree/tree.ts';
 import { isDeleted } from './merged-cursor.ts';
@@ -89,7 +89,7 @@ export class NextVersionRows {
     const entries = new NodeEntries(changeShape);
     // Where both are one tree, only rows that pending commits have changed can have been written back.
     const isSame = isSameTree(base.tree, this.#active.tree);
-    const cursor = new TreeCursor(written);
+    const cursor = readAll(written);
     while (await cursor.next()) {
       const { node } = cursor;
       for (let i = cursor.from; i < cursor.to; i++) {
@@ -128,7 +128,7 @@ function addTouched(
 }
 
 async function deletedKeys(layer: Tree): Promise<Uint8Array[]> {
-  const cursor = new TreeCursor(layer);
+  const cursor = readAll(layer);
   const keys: Uint8Array[] = [];
   while (await cursor.next()) {
     for (let i = cursor.from; i < cursor.to; i++) if (isDeleted(cursor.node, i)) keys.push(cursor.node.key(i));

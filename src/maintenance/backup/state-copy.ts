@@ -23,7 +23,7 @@ import type { PutBody, StorageDriver, RequestOptions } from '../../storage/contr
 import type { Protection } from '../../storage/wrap/encryption-options.ts';
 import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
 import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
-import { TreeCursor } from '../../tree/cursor.ts';
+import { readAll } from '../../tree/cursor.ts';
 import { View } from '../../view/view.ts';
 import type { ViewContext } from '../../view/view.ts';
 import { ReachableBlocks } from '../gc/gc-store.ts';
@@ -324,8 +324,7 @@ export async function blobsOf(
   const blobs: StateBlob[] = [];
   const table = View.ofBlock0(context, block0).table(blobsSchema.name);
   if (table === undefined) return blobs;
-  const cursor = new TreeCursor(table.tree);
-  cursor.expect(Number.POSITIVE_INFINITY);
+  const cursor = readAll(table.tree);
   while (await cursor.next()) {
     signal?.throwIfAborted();
     if (pacer.due()) await pacer.pause();

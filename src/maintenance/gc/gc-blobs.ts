@@ -45,6 +45,7 @@ async function* blobsIn(state: TableState | undefined): AsyncGenerator<string, v
   if (state === undefined) return;
   const { shape } = state;
   const cursor = state.scan();
+  cursor.expect?.(Number.POSITIVE_INFINITY);
   while (await cursor.next()) {
     const { node, from, to } = cursor;
     for (let i = from; i < to; i++) yield shape.rowKey(node, node.rowBase(i)) as string;

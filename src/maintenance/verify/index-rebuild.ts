@@ -31,7 +31,7 @@ import type { IndexedFunction } from '../../view/index-version.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { View, ViewContext } from '../../view/view.ts';
 import { StoredBlocks } from '../../tree/stored-blocks.ts';
-import { TreeCursor } from '../../tree/cursor.ts';
+import { readAll } from '../../tree/cursor.ts';
 import { Tree } from '../../tree/tree.ts';
 
 /** An index that was rebuilt, as `db.repair()` reports it. */
@@ -187,7 +187,7 @@ export class IndexRebuild {
     onRow: (leaf: Node, i: number, key: Uint8Array) => void,
     onLeaf: () => Promise<void> = async () => {},
   ): Promise<number> {
-    const cursor = new TreeCursor(table.tree);
+    const cursor = readAll(table.tree);
     let rows = 0;
     let last: Uint8Array | undefined;
     try {

@@ -25,7 +25,7 @@ import type { TableShape } from '../../schema/table-shape.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 import { StoredBlocks } from '../../tree/stored-blocks.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
-import { TreeCursor } from '../../tree/cursor.ts';
+import { readAll } from '../../tree/cursor.ts';
 import type { TableMergeContext } from '../../merge/growing-tree.ts';
 import type { TreeBuild } from '../../merge/merge-table.ts';
 import { View, ViewContext } from '../../view/view.ts';
@@ -253,7 +253,7 @@ async function countRows(
     const context = new ViewContext(new StoredBlocks(driver, prefix, new BlockCache(cacheBytes)));
     const table = View.ofBlock0(context, block0).table(shape.name);
     if (table === undefined) return 0;
-    const cursor = new TreeCursor(table.tree, { from, to });
+    const cursor = readAll(table.tree, { from, to });
     let rows = 0;
     while (await cursor.next()) {
       signal?.throwIfAborted();

@@ -1,0 +1,147 @@
+/**
+ * Long work reads the blocks that it will need next while it works: on a store that takes 30 ms for a request, a thousand blocks that are read
+ * one after the other take half a minute. Each case counts the reads, and how often the store is waited for.
+ */
+import { setTimeout } from 'node:timers/promises';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Database } from '../../../src/api/database.ts';
+import { realEnvironment } from '../../../src/base/env.ts';
+import { Instance } from '../../../src/instance/instance.ts';
+import { checkOptions } from '../../../src/instance/options.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { Types } from '../../../src/format/types.ts';
+import type { GetOptions, GetResult } from '../../../src/storage/contract/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import { WrappedDriver } from '../../../src/storage/wrap/wrapped-driver.ts';
+
+const people = {
+  name: 'people',
+  version: 1,
+  fields: { id: { typeId: Types.uint32 }, name: { typeId: Types.varchar }, city: { typeId: Types.varchar } },
+  primaryKey: 'id',
+} as const;
+const indexed = { ...people, indexes: [{ name: 'city', fields: ['city'] }] } as const;
+const rows = 20_000;
+/** Larger commits are staged in objects of their own. */
+const maxCommitBytes = 100_000;
+
+/** A store that takes a moment for each read of a block. */
+class SlowReads extends WrappedDriver {
+  /** Reads of blocks. */
+  reads = 0;
+  #underWay = 0;
+  /** Reads that began while no other was under way: that many times the store is waited for. */
+  waits = 0;
+
+  override async get(key: string, options?: GetOptions): Promise<GetResult> {
+    const isLook = /\/(?:block0$|committed\/)/.test(key);
+    if (isLook) return super.get(key, options);
+    this.reads++;
+    if (this.#underWay++ === 0) this.waits++;
+    try {
+      await setTimeout(1);
+      return await super.get(key, options);
+    } finally {
+      this.#underWay--;
+    }
+  }
+}
+
+let store: MemoryDriver;
+let opened: Database[];
+
+beforeEach(() => {
+  store = new MemoryDriver();
+  opened = [];
+  return async () => {
+    for (const db of opened) await db.stop();
+  };
+});
+
+/** An instance that has nothing in memory at first, and its reads. */
+interface Opened {
+  readonly db: Database;
+  readonly seen: SlowReads;
+}
+
+async function open(nodeId: number, schema: object = people, more: Partial<StoreDbOptions> = {}): Promise<Opened> {
+  const seen = new SlowReads(store);
+  const options = { dbPrefix: 'db', nodeId, logLevel: 'silent', polling: 'onDemand', blockSizeBytes: 2048 } as const;
+  const mergePolicy = { minCommits: 2000, maxWaitMs: 86_400_000 };
+  const given = checkOptions({ ...options, driver: seen, mergePolicy, ...more }, () => undefined);
+  const db = new Database(new Instance(given, realEnvironment, maxCommitBytes));
+  db.registerSchema(schema as typeof people);
+  opened.push(db);
+  await db.start();
+  return { db, seen };
+}
+
+function* made(step = 1): Generator<{ id: number; name: string; city: string }> {
+  for (let id = 0; id < rows; id += step) yield { id, name: `name ${id}`.padEnd(40), city: `c${(id * 7919) % 997}` };
+}
+
+async function blocksOf(db: Database): Promise<number> {
+  const [table] = (await db.verify()).tables;
+  return (table as { readonly blocks: number }).blocks;
+}
+
+describe('the blocks that are needed next are read ahead', () => {
+  it('by a merge of a load', async () => {
+    const { db } = await open(0);
+    await db.load(people, made());
+    const { db: other, seen } = await open(1);
+    await other.checkpoint();
+    const { waits, reads } = seen;
+    expect(waits).toBeLessThan(reads / 5);
+    expect(reads).toBeLessThan(1.1 * (await blocksOf(db)));
+  });
+
+  it('by a merge of a large batch of changes all over a table', async () => {
+    const { db } = await open(0);
+    await db.load(people, made());
+    await db.checkpoint();
+    const batch = db.batch();
+    for (const { id } of made(5)) void batch.update(people, { id, name: `changed ${id}`.padEnd(40) });
+    await batch.flush();
+    const { db: other, seen } = await open(1);
+    await other.checkpoint();
+    const { waits, reads } = seen;
+    expect(waits).toBeLessThan(reads / 5);
+    // Those of the table once, and the changed fifth of its rows.
+    expect(reads).toBeLessThan(1.4 * (await blocksOf(db)));
+  });
+
+  it('by the work that adds an index', async () => {
+    const { db } = await open(0);
+    await db.load(people, made());
+    await db.checkpoint();
+    await db.stop();
+    const { db: other, seen } = await open(1, indexed, { polling: 'interval', writeForwardInterval: 20 });
+    await expect.poll(async () => (await other.indexes('people'))[0]?.state).toBe('ready');
+    // Each of its parts begins with a read.
+    expect(seen.waits).toBeLessThan(seen.reads / 2);
+  });
+
+  it('by db.changes() of a large commit', async () => {
+    const { db } = await open(0);
+    await db.load(people, made());
+    const { db: other, seen } = await open(1);
+    let count = 0;
+    for await (const commit of other.changes({ after: 0 })) {
+      for await (const { operation } of commit) if (operation === 'upsert') count++;
+      break;
+    }
+    expect(count).toBe(rows);
+    expect(seen.waits).toBeLessThan(seen.reads / 5);
+  });
+
+  it('by db.verify()', async () => {
+    const { db } = await open(0, indexed);
+    await db.load(indexed, made());
+    await db.checkpoint();
+    const { db: other, seen } = await open(1, indexed);
+    const blocks = await blocksOf(other);
+    expect(seen.waits).toBeLessThan(seen.reads / 5);
+    expect(seen.reads).toBeLessThan(1.1 * blocks);
+  });
+});
