@@ -94,13 +94,13 @@ class TreeWriter {
   readonly #options: WriteOptions;
   readonly #levels: LevelWriter[] = [];
   readonly #context: LevelContext;
-  readonly #readAhead: ChildReadAhead;
+  /** For each level of inner nodes, from the lowest. */
+  readonly #readAhead: ChildReadAhead[] = [];
 
   constructor(tree: Tree, changes: ChangeStream, options: WriteOptions) {
     this.#tree = tree;
     this.#changes = changes;
     this.#options = options;
-    this.#readAhead = new ChildReadAhead(tree.source);
     this.#context = {
       sink: options.sink,
       load: (ref) => tree.source.load(ref),
@@ -216,7 +216,8 @@ class TreeWriter {
       await this.#passIntact(node, next, i, separator);
       const cached = this.#tree.source.getCachedChild(node, i);
       next = i + 1;
-      this.#readAhead.arrive(node, next, this.#changes, cached === undefined);
+      const readAhead = (this.#readAhead[node.level - 1] ??= new ChildReadAhead(this.#tree.source));
+      readAhead.arrive(node, next, this.#changes, cached === undefined);
       const child = cached ?? (await loadChild(this.#tree.source, node, i));
       await this.rewrite(child, i === 0 ? separator : node.key(i), next < node.count ? node.key(next) : upper);
     }
@@ -326,11 +327,11 @@ interface Upcoming {
   mayChange?(from: Uint8Array, to: Uint8Array): boolean | undefined;
 }
 
-/** Most nodes that are read ahead at the same time. */
+/** Most children that are read ahead, those included that have arrived and wait for the writer. */
 const maxReadAhead = 16;
 
 /**
- * Reads ahead the nodes that the next changes affect, so that the writer waits once for many of them. Otherwise a merge of few
+ * Reads ahead the nodes of one level that the next changes affect, so that the writer waits once for many of them. Otherwise a merge of
  * changes all over a large table would take a round trip for each.
  */
 class ChildReadAhead {
@@ -339,9 +340,10 @@ class ChildReadAhead {
   #node: Node | undefined;
   /** Position of its next child to read. */
   #next = 0;
+  /** Positions of the children that were read ahead and that the writer has not reached, ascending. */
+  #ahead: number[] = [];
   /** Whether a child was not in memory. */
   #isNeeded = false;
-  #running = 0;
 
   constructor(source: BlockSource) {
     this.#source = source;
@@ -354,14 +356,18 @@ class ChildReadAhead {
   arrive(node: Node, from: number, changes: Upcoming, isMissing: boolean): void {
     if (isMissing) this.#isNeeded = true;
     if (!this.#isNeeded || changes.mayChange === undefined) return;
-    if (this.#node !== node) this.#next = 0;
-    this.#node = node;
+    if (this.#node !== node) {
+      this.#node = node;
+      this.#next = 0;
+      this.#ahead = [];
+    }
+    while ((this.#ahead[0] ?? from) < from) this.#ahead.shift();
+    this.#next = Math.max(from, this.#next);
     // The last child is left out, because its upper bound is not known here.
-    for (let i = Math.max(from, this.#next); i + 1 < node.count && this.#running < maxReadAhead; i++) {
-      this.#next = i;
+    for (; this.#next + 1 < node.count && this.#ahead.length < maxReadAhead; this.#next++) {
+      const i = this.#next;
       const may = changes.mayChange(node.key(i), node.key(i + 1));
       if (may === undefined) return;
-      this.#next = i + 1;
       if (may && this.#source.peekChild(node, i) === undefined && !this.#load(node, i)) return;
     }
   }
@@ -371,11 +377,8 @@ class ChildReadAhead {
     const { memory } = this.#source;
     const { sizeBytes } = node.child(i);
     if (!memory.beginReadAhead(sizeBytes)) return false;
-    this.#running++;
-    const end = (): void => {
-      this.#running--;
-      memory.endReadAhead(sizeBytes);
-    };
+    this.#ahead.push(i);
+    const end = (): void => memory.endReadAhead(sizeBytes);
     // The reader of the node gets the error.
     void loadChild(this.#source, node, i).then(end, end);
     return true;
