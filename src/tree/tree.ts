@@ -177,19 +177,9 @@ export class Tree {
       if (node.childFor(last) !== i) return false;
       node = this.source.getCachedChild(node, i);
     }
-    return node !== undefined && !hasBetween(node, first, last);
-  }
-
-  /** Whether there are keys from `first` to `last`, inclusive, or mostly are; undefined if the blocks in memory do not show that. For planning. */
-  seemsToHold(first: Uint8Array, last: Uint8Array): boolean | undefined {
-    if (this.ref === null) return false;
-    let node = this.peekRoot();
-    while (node !== undefined && node.level > 0) {
-      const i: number = node.childFor(first);
-      if (node.childFor(last) !== i) return true;
-      node = this.source.peekChild(node, i);
-    }
-    return node && hasBetween(node, first, last);
+    if (node === undefined) return false;
+    const from = node.lowerBound(first);
+    return from === node.count || node.compareKey(from, last, last.length) > 0;
   }
 
   async #lookupFromRoot(key: Uint8Array): Promise<RowRef | undefined> {
@@ -213,12 +203,6 @@ export class Tree {
 /** Whether two trees have the same root, and so the same blocks. */
 export function isSameTree(a: Tree | undefined, b: Tree | undefined): boolean {
   return a?.ref?.birth === b?.ref?.birth && a?.ref?.id === b?.ref?.id;
-}
-
-/** Whether a leaf has a key from `first` to `last`, inclusive. */
-function hasBetween(leaf: Node, first: Uint8Array, last: Uint8Array): boolean {
-  const from = leaf.lowerBound(first);
-  return from < leaf.count && leaf.compareKey(from, last, last.length) <= 0;
 }
 
 function hitAt(node: Node, at: number): RowRef | undefined {

@@ -56,11 +56,6 @@ export class TwoPartTree extends Tree {
   override holdsNone(): boolean {
     return false;
   }
-
-  /** Always undefined, for the same reason. */
-  override seemsToHold(): undefined {
-    return undefined;
-  }
 }
 
 /** Splits a range of keys into the part below a bound and the part from the bound on; an empty part is undefined. */

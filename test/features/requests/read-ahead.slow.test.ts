@@ -30,11 +30,15 @@ function isLook(key: string): boolean {
   return /\/(?:block0$|committed\/)/.test(key);
 }
 
-/** A store that takes a moment for each read of a block, and ten for each write. */
+/** A store that takes a moment for each read of a block. */
 class SlowReads extends WrappedDriver {
+  /** How long a write of a block takes, in milliseconds. */
+  writeMs = 0;
   /** Reads of blocks. */
   reads = 0;
   #underWay = 0;
+  /** The most reads that were under way at the same time. */
+  most = 0;
   /** Reads that began while no other was under way: that many times the store is waited for. */
   waits = 0;
 
@@ -44,7 +48,7 @@ class SlowReads extends WrappedDriver {
   #written = 0;
 
   override async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-    if (!isLook(key)) await setTimeout(10);
+    if (!isLook(key) && this.writeMs > 0) await setTimeout(this.writeMs);
     this.mostAhead = Math.max(this.mostAhead, this.#ofTable - ++this.#written);
     return super.put(key, body, options);
   }
@@ -54,6 +58,7 @@ class SlowReads extends WrappedDriver {
     this.reads++;
     if (!key.includes('/staged/')) this.#ofTable++;
     if (this.#underWay++ === 0) this.waits++;
+    this.most = Math.max(this.most, this.#underWay);
     try {
       await setTimeout(1);
       return await super.get(key, options);
@@ -134,6 +139,7 @@ describe('the blocks that are needed next are read ahead', () => {
     for (const { id } of made(5)) void batch.update(people, { id, name: `changed ${id}`.padEnd(40) });
     await batch.flush();
     const { db: other, seen } = await open(1, people, options);
+    seen.writeMs = 10;
     await other.checkpoint();
     const { waits, reads, mostAhead } = seen;
     expect(waits).toBeLessThan(share * reads);
@@ -150,8 +156,8 @@ describe('the blocks that are needed next are read ahead', () => {
     await db.stop();
     const { db: other, seen } = await open(1, indexed, { polling: 'interval', writeForwardInterval: 20 });
     await expect.poll(async () => (await other.indexes('people'))[0]?.state).toBe('ready');
-    // Each of its parts begins with a read.
-    expect(seen.waits).toBeLessThan(seen.reads / 2);
+    // How many rows it takes at once depends on the time, and each part begins with a read.
+    expect(seen.most).toBeGreaterThan(4);
   });
 
   it('by db.changes() of a large commit', async () => {
