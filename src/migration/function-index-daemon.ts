@@ -50,6 +50,11 @@ interface Job {
 
 /** The most rows of a chunk. */
 const maxRows = 50_000;
+/**
+ * Where the rows do not come in the order of the index, each chunk writes most blocks of the index again. On a store that takes long for that,
+ * chunks would shrink with each block that is added, and the index would never be complete.
+ */
+const steadyRows = maxRows;
 
 export class FunctionIndexDaemon {
   readonly #options: FunctionIndexDaemonOptions;
@@ -62,6 +67,7 @@ export class FunctionIndexDaemon {
     this.#chunks = new ChunkWork(options, {
       name: 'Making an index',
       maxRows,
+      steadyRows,
       delayMs: (atOnce) => (this.#jobs(this.#view).length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
         for (const job of this.#jobs(this.#view)) await this.#chunks.repeat(() => this.#step(job));

@@ -38,6 +38,11 @@ export interface IndexDaemonOptions {
 
 /** The most rows of a chunk. */
 const maxRows = 50_000;
+/**
+ * Where the rows do not come in the order of the index, each chunk writes most blocks of the index again. On a store that takes long for that,
+ * chunks would shrink with each block that is added, and the index would never be complete.
+ */
+const steadyRows = maxRows;
 
 export class IndexDaemon {
   readonly #options: IndexDaemonOptions;
@@ -49,6 +54,7 @@ export class IndexDaemon {
     this.#chunks = new ChunkWork(options, {
       name: 'Adding an index',
       maxRows,
+      steadyRows,
       delayMs: (atOnce) => (this.#tables(this.#view).length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
         for (const table of this.#tables(this.#view)) await this.#chunks.repeat(() => this.#step(table));
