@@ -38,6 +38,12 @@ export interface ChunkTask {
   readonly work: () => Promise<void>;
 }
 
+/**
+ * The rows of chunks of an index. Where they do not come in its order, each chunk writes most of its blocks again, and takes longer with each
+ * block that is added. If chunks shrank because of that, there would be ever more of them.
+ */
+export const indexChunks: Pick<ChunkTask, 'maxRows' | 'steadyRows'> = { maxRows: 50_000, steadyRows: 50_000 };
+
 /** The limits of a chunk. */
 export interface ChunkLimits {
   /** Rows to read at most. */

@@ -27,7 +27,7 @@ import type { IndexedFunction, IndexVersion } from '../view/index-version.ts';
 import { layeredState } from '../view/layered-state.ts';
 import type { TableState } from '../view/table-state.ts';
 import { View } from '../view/view.ts';
-import { ChunkWork } from './chunk-work.ts';
+import { ChunkWork, indexChunks } from './chunk-work.ts';
 import type { Step, ChunkLimits } from './chunk-work.ts';
 import { ChangeList } from './shadow-changes.ts';
 import { diffTrees } from './tree-diff.ts';
@@ -48,14 +48,6 @@ interface Job {
   readonly indexed: IndexedFunction;
 }
 
-/** The most rows of a chunk. */
-const maxRows = 50_000;
-/**
- * Where the rows do not come in the order of the index, each chunk writes most blocks of the index again. On a store that takes long for that,
- * chunks would shrink with each block that is added, and the index would never be complete.
- */
-const steadyRows = maxRows;
-
 export class FunctionIndexDaemon {
   readonly #options: FunctionIndexDaemonOptions;
   /** The last message logged for each table and index. */
@@ -66,8 +58,7 @@ export class FunctionIndexDaemon {
     this.#options = options;
     this.#chunks = new ChunkWork(options, {
       name: 'Making an index',
-      maxRows,
-      steadyRows,
+      ...indexChunks,
       delayMs: (atOnce) => (this.#jobs(this.#view).length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
         for (const job of this.#jobs(this.#view)) await this.#chunks.repeat(() => this.#step(job));

@@ -23,7 +23,7 @@ import type { TableState } from '../view/table-state.ts';
 import { View } from '../view/view.ts';
 import { hasAddedWork, nextAddedChunk, uniqueToCheck, failedIndex, readyIndex } from './added-chunk.ts';
 import type { AddedChunk } from './added-chunk.ts';
-import { ChunkWork } from './chunk-work.ts';
+import { ChunkWork, indexChunks } from './chunk-work.ts';
 import type { Step } from './chunk-work.ts';
 
 export interface IndexDaemonOptions {
@@ -36,14 +36,6 @@ export interface IndexDaemonOptions {
   readonly intervalMs: number;
 }
 
-/** The most rows of a chunk. */
-const maxRows = 50_000;
-/**
- * Where the rows do not come in the order of the index, each chunk writes most blocks of the index again. On a store that takes long for that,
- * chunks would shrink with each block that is added, and the index would never be complete.
- */
-const steadyRows = maxRows;
-
 export class IndexDaemon {
   readonly #options: IndexDaemonOptions;
   readonly #chunks: ChunkWork;
@@ -53,8 +45,7 @@ export class IndexDaemon {
     this.#options = options;
     this.#chunks = new ChunkWork(options, {
       name: 'Adding an index',
-      maxRows,
-      steadyRows,
+      ...indexChunks,
       delayMs: (atOnce) => (this.#tables(this.#view).length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
         for (const table of this.#tables(this.#view)) await this.#chunks.repeat(() => this.#step(table));

@@ -4,8 +4,9 @@ export const indexes: PagePromises = {
   'A definition with an index that has the name of another index of the table is refused with `InvalidSchemaError`.': [
     'test/features/added-indexes/adding.test.ts: refuses an index that is another one in the table',
   ],
-  'Any instance that writes builds the index, a few rows at each of its turns, even if it has not registered the index.':
-    ['test/features/added-indexes/midway.test.ts: is kept by gc, and by a copy, which goes on with it'],
+  'Any instance that writes builds the index in its turns, even if it has not registered the index': [
+    'test/features/added-indexes/midway.test.ts: is kept by gc, and by a copy, which goes on with it',
+  ],
   '**A unique index holds once it is `ready`, and not before.**': [
     'test/features/added-indexes/unique.test.ts: is added in the background, and holds for all nodes then',
     'test/properties/random/added-unique-indexes.slow.test.ts: have no two rows agree where one holds (seed %i)',
