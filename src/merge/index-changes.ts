@@ -200,21 +200,6 @@ function wordsOf(keys: KeyList, position: number, index: TableIndex): number {
   return position < keys.count ? rowWords(keys.key(position), index) : 0;
 }
 
-/** Whether a layer has keys from `first` to `last`, inclusive, or mostly has; undefined if the blocks in memory do not show that. */
-function seemsToHold(layer: Tree, first: Uint8Array, last: Uint8Array): boolean | undefined {
-  if (layer.ref === null) return false;
-  let node = layer.peekRoot();
-  while (node !== undefined && node.level > 0) {
-    const i: number = node.childFor(first);
-    // A range over several children mostly contains keys.
-    if (node.childFor(last) !== i) return true;
-    node = layer.source.peekChild(node, i);
-  }
-  if (node === undefined) return undefined;
-  const from = node.lowerBound(first);
-  return from < node.count && node.compareKey(from, last, last.length) <= 0;
-}
-
 /** Fewer rows are added one by one. */
 const shortestRun = 4;
 
@@ -258,7 +243,7 @@ export class LayerChanges implements ChangeStream {
   mayChange(from: Uint8Array, to: Uint8Array): boolean | undefined {
     let isKnown = true;
     for (const layer of this.#layers) {
-      const may = seemsToHold(layer, from, to);
+      const may = layer.holds(from, to);
       if (may === true) return true;
       if (may === undefined) isKnown = false;
     }

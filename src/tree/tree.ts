@@ -167,19 +167,22 @@ export class Tree {
     return node?.level === 0 && !(node instanceof PartialNode) ? node : undefined;
   }
 
-  /** Whether the blocks in memory show that there is no key from `first` to `last`, inclusive. False if they do not. */
-  holdsNone(first: Uint8Array, last: Uint8Array): boolean {
-    if (this.ref === null) return true;
-    let node = this.getCachedRoot();
+  /**
+   * Whether there are keys from `first` to `last`, inclusive, for planning: false is certain, true is likely, and undefined if the blocks
+   * in memory do not show it.
+   */
+  holds(first: Uint8Array, last: Uint8Array): boolean | undefined {
+    if (this.ref === null) return false;
+    let node = this.peekRoot();
     while (node !== undefined && node.level > 0) {
       const i: number = node.childFor(first);
       // A range over several children mostly contains keys.
-      if (node.childFor(last) !== i) return false;
-      node = this.source.getCachedChild(node, i);
+      if (node.childFor(last) !== i) return true;
+      node = this.source.peekChild(node, i);
     }
-    if (node === undefined) return false;
+    if (node === undefined) return undefined;
     const from = node.lowerBound(first);
-    return from === node.count || node.compareKey(from, last, last.length) > 0;
+    return from < node.count && node.compareKey(from, last, last.length) <= 0;
   }
 
   async #lookupFromRoot(key: Uint8Array): Promise<RowRef | undefined> {

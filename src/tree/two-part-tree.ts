@@ -52,9 +52,9 @@ export class TwoPartTree extends Tree {
     return compareRanges(key, 0, length, this.bound, 0, this.bound.length) < 0;
   }
 
-  /** Always false, because leaves of one tree may hold keys of the other side. */
-  override holdsNone(): boolean {
-    return false;
+  /** Always undefined, because leaves of one tree may hold keys of the other side. */
+  override holds(): undefined {
+    return undefined;
   }
 }
 

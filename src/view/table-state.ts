@@ -153,7 +153,7 @@ export class TableState {
    * for all that is in memory. False where that is not known.
    */
   holdsNone(first: Uint8Array, last: Uint8Array): boolean {
-    return this.layers.every((layer) => layer.holdsNone(first, last)) && this.tree.holdsNone(first, last);
+    return [...this.layers, this.tree].every((tree) => tree.holds(first, last) === false);
   }
 
   /** Whether a commit that is not merged yet has changed the row with this key. */
