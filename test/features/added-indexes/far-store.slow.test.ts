@@ -5,46 +5,26 @@
 import { expect, it } from 'vitest';
 import { createDatabase } from '../../../src/api/database.ts';
 import type { Database } from '../../../src/api/database.ts';
-import { sleep } from '../../../src/base/env.ts';
-import type { Environment } from '../../../src/base/env.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
-import type { GetOptions, GetResult, PutBody, PutOptions, PutResult } from '../../../src/storage/contract/driver.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
-import { WrappedDriver } from '../../../src/storage/wrap/wrapped-driver.ts';
+import type { ObservedRequest } from '../../../src/storage/wrap/observed-driver.ts';
+import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 import { booksWith, plain } from './shelf.ts';
 
 const rows = 20_000;
 
-/** A store that takes 50 ms for a read, and 200 for a write. */
-class FarStore extends WrappedDriver {
-  readonly #environment: Environment;
-  writes = 0;
-
-  constructor(driver: MemoryDriver, environment: Environment) {
-    super(driver);
-    this.#environment = environment;
-  }
-
-  override async get(key: string, options?: GetOptions): Promise<GetResult> {
-    await sleep(this.#environment, 50);
-    return super.get(key, options);
-  }
-
-  override async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-    this.writes++;
-    await sleep(this.#environment, 200);
-    return super.put(key, body, options);
-  }
-}
-
 it('takes less than two writes for each block of the table and the index', async () => {
   const environment = new VirtualEnvironment();
-  const memory = new MemoryDriver({ environment });
-  const store = new FarStore(memory, environment);
+  // Each way takes 100 ms.
+  const store = new FaultyDriver(new MemoryDriver({ environment }), { environment, faults: { latencyMs: [100, 100] } });
+  const seen = { writes: 0 };
+  const onRequest = ({ kind }: ObservedRequest): void => {
+    if (kind === 'put') seen.writes++;
+  };
   const open = async (nodeId: number, schema: SchemaDefinition): Promise<Database> => {
     const options = { dbPrefix: 'db', nodeId, logLevel: 'silent', polling: 'interval', blockSizeBytes: 1024 } as const;
-    const db = createDatabase({ ...options, driver: environment.connect(store) }, environment);
+    const db = createDatabase({ ...options, driver: environment.connect(store), onRequest }, environment);
     db.registerSchema(schema);
     await environment.run(db.start());
     return db;
@@ -57,11 +37,11 @@ it('takes less than two writes for each block of the table and the index', async
   await environment.run(batch.flush());
   await environment.run(first.checkpoint());
   await environment.run(first.stop());
-  store.writes = 0;
+  seen.writes = 0;
   const db = await open(1, booksWith('author'));
   const isReady = async (): Promise<boolean> => (await db.indexes('books')).every(({ state }) => state === 'ready');
-  while (!(await environment.run(isReady())) && store.writes < 20_000) await environment.advance(1000);
-  const { writes } = store;
+  while (!(await environment.run(isReady())) && seen.writes < 20_000) await environment.advance(1000);
+  const { writes } = seen;
   const { tables } = await environment.run(db.verify());
   const blocks = tables[0]?.blocks as number;
   expect(tables[0]?.indexes).toEqual([{ name: 'author', entries: rows }]);
